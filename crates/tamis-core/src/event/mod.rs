@@ -1,0 +1,31 @@
+//! Events: values, attributes, and how records and Arrow batches become something an index can read.
+
+pub mod attributes;
+pub mod number;
+pub mod value;
+
+pub use attributes::{AttrId, Attributes};
+pub use value::{Value, ValueRef};
+
+/// One event, resolved against the attribute names of an index: what every index reads.
+///
+/// Holds only attributes that some subscription names, each at most once, sorted by id.
+/// An absent attribute and a null one are the same: neither appears here.
+#[derive(Clone, Debug, Default)]
+pub struct Event<'a> {
+    pub values: Vec<(AttrId, ValueRef<'a>)>,
+    /// Weight per attribute, where the event gives one; sorted by id.
+    pub weights: Vec<(AttrId, f64)>,
+    /// Whether some attribute holds a closed interval instead of a point.
+    pub has_intervals: bool,
+}
+
+impl<'a> Event<'a> {
+    /// The value of one attribute, or `None` when it is absent.
+    pub fn get(&self, attribute: AttrId) -> Option<ValueRef<'a>> {
+        self.values
+            .binary_search_by_key(&attribute, |(id, _)| *id)
+            .ok()
+            .map(|at| self.values[at].1)
+    }
+}

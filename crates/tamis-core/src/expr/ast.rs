@@ -1,0 +1,90 @@
+//! The one tree that text, Python and JSON all become.
+
+use std::sync::Arc;
+
+use super::operators::Operator;
+use crate::event::Value;
+
+/// What is known of a truth value: can it be true, can it be false?
+///
+/// A point value gives exactly one of them, an absent attribute neither (*undefined*), an interval
+/// maybe both. With these two bits Kleene's three-valued logic and interval events are one algebra.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    pub can_be_true: bool,
+    pub can_be_false: bool,
+}
+
+impl Outcome {
+    pub const TRUE: Self = Self { can_be_true: true, can_be_false: false };
+    pub const FALSE: Self = Self { can_be_true: false, can_be_false: true };
+    pub const UNDEFINED: Self = Self { can_be_true: false, can_be_false: false };
+    pub const EITHER: Self = Self { can_be_true: true, can_be_false: true };
+
+    pub fn not(self) -> Self {
+        Self { can_be_true: self.can_be_false, can_be_false: self.can_be_true }
+    }
+
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            can_be_true: self.can_be_true && other.can_be_true,
+            can_be_false: self.can_be_false || other.can_be_false,
+        }
+    }
+
+    pub fn or(self, other: Self) -> Self {
+        self.not().and(other.not()).not()
+    }
+
+    pub fn xor(self, other: Self) -> Self {
+        Self {
+            can_be_true: self.can_be_true && other.can_be_false || self.can_be_false && other.can_be_true,
+            can_be_false: self.can_be_true && other.can_be_true || self.can_be_false && other.can_be_false,
+        }
+    }
+}
+
+impl From<bool> for Outcome {
+    fn from(truth: bool) -> Self {
+        if truth { Self::TRUE } else { Self::FALSE }
+    }
+}
+
+/// An expression as it was written.
+///
+/// `And`, `Or`, `Xor` and `Xnor` have two children or more; `Xor` and `Xnor` mean their left fold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// `TRUE`, `FALSE` or `NULL` (undefined).
+    Constant(Outcome),
+    Predicate(Predicate),
+    Not(Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Vec<Expr>),
+    Xnor(Vec<Expr>),
+}
+
+/// One test of one attribute, such as `age BETWEEN 22 AND 36`.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    /// The dotted path of the attribute; `address.city` is the field `city` of the record `address`.
+    pub attribute: Arc<str>,
+    pub operator: Operator,
+    /// `x NOT IN (1, 2)` is `IN`, negated. Undefined exactly when the operator is.
+    pub negated: bool,
+    /// In the order the operator defines; sets are sorted and free of duplicates.
+    pub operands: Box<[Value]>,
+    /// The boost of `(x > 1)^0.4`.
+    pub weight: Option<f64>,
+}
+
+impl PartialEq for Predicate {
+    fn eq(&self, other: &Self) -> bool {
+        self.attribute == other.attribute
+            && self.operator == other.operator
+            && self.negated == other.negated
+            && self.operands == other.operands
+            && self.weight.map(f64::to_bits) == other.weight.map(f64::to_bits)
+    }
+}

@@ -1,0 +1,11 @@
+//! The Tamis kernel: given one event, find every stored Boolean expression that it satisfies.
+//!
+//! The walk of the data, and the only one:
+//! text → AST → normal form → index on one side,
+//! record → encoded event → satisfied predicates → candidates → matches → ranked on the other.
+
+pub mod error;
+pub mod event;
+pub mod expr;
+
+pub use error::{Error, Result};
