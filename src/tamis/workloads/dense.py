@@ -16,22 +16,17 @@ import pyarrow.compute as pc
 from tamis.workloads.base import BLOCK, EVENT_BLOCK, EventDict, Workload
 from tamis.workloads.predicates import MAX_OPERANDS, Operator, Predicates
 from tamis.workloads.sampling import Ints, Zipf, distinct_rows, stream
-from tamis.workloads.text import concat, join_groups, texts
+from tamis.workloads.text import concat, join_groups, texts, words
 
 _SMALLEST, _LARGEST = 3, 8
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 NUMBERS = tuple(f"n{number}" for number in range(15))
 WORDS = {
-    "hue": _words("red orange yellow green blue violet black white"),
-    "country": _words("AT AU BE BR CA CH CN DE DK ES FI FR GB IE IN IT JP MX NL NO PL PT SE US"),
-    "device": _words("desktop phone tablet television"),
-    "tier": _words("free basic plus pro"),
-    "language": _words("ar bn de en es fr hi it ja ko nl pl pt ru sv tr vi zh"),
+    "hue": words("red orange yellow green blue violet black white"),
+    "country": words("AT AU BE BR CA CH CN DE DK ES FI FR GB IE IN IT JP MX NL NO PL PT SE US"),
+    "device": words("desktop phone tablet television"),
+    "tier": words("free basic plus pro"),
+    "language": words("ar bn de en es fr hi it ja ko nl pl pt ru sv tr vi zh"),
 }
 
 

@@ -21,6 +21,15 @@ def texts(values: Iterable[str]) -> pa.Array:
     return pa.array(values, pa.large_string())
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text, for lists that are easier to read without quotes.
+
+    >>> words("red green")
+    ('red', 'green')
+    """
+    return tuple(text.split())
+
+
 def numbered(prefix: str, count: int) -> pa.Array:
     """The column prefix0, prefix1, ...
 

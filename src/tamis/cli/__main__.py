@@ -1,0 +1,5 @@
+"""`python -m tamis.cli`."""
+
+from tamis.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m tamis.demo`."""
+
+from tamis.demo import run
+
+run()
