@@ -48,10 +48,12 @@ class Row:
 
 def run(
     workloads: Sequence[str] | None = None,
+    *,
     scales: str = SCALES,
     quick: bool = False,
     seed: int = 1,
     output: Path = Path("bench/results"),
+    effort: Effort | None = None,
 ) -> list[Row]:
     """Measure, print a table, and write JSON and HTML files under `output`."""
     console = Console(stderr=True)
@@ -60,7 +62,7 @@ def run(
         if name not in WORKLOADS:
             raise ValueError(f"there is no workload {name!r}; choose from {', '.join(WORKLOADS)}")
     sizes = [10_000] if quick else [parse_size(text) for text in scales.split(",")]
-    effort = Effort.quick() if quick else Effort()
+    effort = effort or (Effort.quick() if quick else Effort())
     environment = describe(seed)
     rows: list[Row] = []
     for name in chosen:

@@ -8,6 +8,10 @@ happen inside the commands, so that `tamis --help` is quick.
 
 def main() -> None:
     """Run the command line; the entry point that the package installs."""
+    import signal
+
     from tamis.cli.app import run
 
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the command, silently
     run()

@@ -4,7 +4,6 @@ Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing w
 2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
 """
 
-import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -58,8 +57,6 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = app(arguments, prog_name="tamis", standalone_mode=False)
     except UserError as error:

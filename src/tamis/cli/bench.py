@@ -21,5 +21,9 @@ def bench(
 ) -> None:
     """Measure matching, building and updating on generated workloads, next to a plain scan."""
     from tamis.benchmark.kernel import run
+    from tamis.cli.failure import UserError
 
-    run(workloads, scales, quick, seed, output)
+    try:
+        run(workloads, scales=scales, quick=quick, seed=seed, output=output)
+    except ValueError as error:
+        raise UserError(str(error)) from None
