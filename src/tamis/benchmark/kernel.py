@@ -46,6 +46,19 @@ class Row:
     figures: Figures
 
 
+def plan(workloads: Sequence[str] | None, scales: str) -> list[tuple[str, int]]:
+    """The workloads to measure and their sizes.
+
+    >>> plan(["dense"], "10K,1M")
+    [('dense', 10000), ('dense', 1000000)]
+    """
+    sizes = [parse_size(text) for text in scales.split(",")]
+    for name in workloads or []:
+        if name not in WORKLOADS:
+            raise ValueError(f"there is no workload {name!r}; choose from {', '.join(WORKLOADS)}")
+    return [(name, size) for name in workloads or WORKLOADS for size in sizes]
+
+
 def run(
     workloads: Sequence[str] | None = None,
     *,
@@ -57,20 +70,15 @@ def run(
 ) -> list[Row]:
     """Measure, print a table, and write JSON and HTML files under `output`."""
     console = Console(stderr=True)
-    chosen = list(workloads or WORKLOADS)
-    for name in chosen:
-        if name not in WORKLOADS:
-            raise ValueError(f"there is no workload {name!r}; choose from {', '.join(WORKLOADS)}")
-    sizes = [10_000] if quick else [parse_size(text) for text in scales.split(",")]
+    steps = plan(workloads, "10K" if quick else scales)
     effort = effort or (Effort.quick() if quick else Effort())
     environment = describe(seed)
     rows: list[Row] = []
-    for name in chosen:
-        for size in sizes:
-            title = f"{name}, {format_size(size)} subscriptions"
-            with console.status(title) as status:
-                figures = measure(WORKLOADS[name](size, seed), effort, _teller(status, title))
-            rows.append(Row(name, size, figures))
+    for name, size in steps:
+        title = f"{name}, {format_size(size)} subscriptions"
+        with console.status(title) as status:
+            figures = measure(WORKLOADS[name](size, seed), effort, _teller(status, title))
+        rows.append(Row(name, size, figures))
     print_report(rows, environment)
     write(rows, environment, output)
     return rows

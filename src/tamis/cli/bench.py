@@ -20,10 +20,11 @@ def bench(
     output: Annotated[Path, typer.Option(help="Where to write the JSON and HTML.")] = Path("bench/results"),
 ) -> None:
     """Measure matching, building and updating on generated workloads, next to a plain scan."""
-    from tamis.benchmark.kernel import run
+    from tamis.benchmark.kernel import plan, run
     from tamis.cli.failure import UserError
 
     try:
-        run(workloads, scales=scales, quick=quick, seed=seed, output=output)
+        plan(workloads, scales)
     except ValueError as error:
         raise UserError(str(error)) from None
+    run(workloads, scales=scales, quick=quick, seed=seed, output=output)
