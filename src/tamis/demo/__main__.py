@@ -2,4 +2,5 @@
 
 from tamis.demo import run
 
-run()
+if __name__ == "__main__":
+    run()
