@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ COLUMNS = ("id", "expression", "priority", "weights", "tags", "payload", "expire
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
-Record = dict[str, Any]
+Chunk = tuple[list[int], dict[str, list[Any]]]
+"""The places of some rows, and their values by column."""
 
 
 @dataclass
@@ -76,11 +78,10 @@ def read_rules(path: str, asked: Format | None = None) -> Rules:
     source = open_source(path, asked, what="rules")
     rules = Rules(source.name, "line" if source.format not in (Format.PARQUET, Format.ARROW) else "row")
     with Progress("reading rules", unit="rules") as progress:
-        for number, record in _records(source):
-            _append(rules, number, record)
-            if len(rules) % CHUNK == 0:
-                progress.advance(CHUNK)
-    if source.format in (Format.CSV, Format.TSV, Format.TEXT):
+        for places, columns in _chunks(source):
+            _extend(rules, places, columns)
+            progress.advance(len(places), source.fraction())
+    if source.format in (Format.CSV, Format.TSV):
         rules.ids = _typed_ids(rules.ids)
     return rules
 
@@ -140,81 +141,114 @@ def bad_rule(rules: Rules, row: int, error: Exception) -> UserError:
     )
 
 
-def _records(source: Source) -> Iterator[tuple[int, Record]]:
+def _chunks(source: Source) -> Iterator[Chunk]:
     if source.format is Format.JSONL:
-        yield from read_json_records(source)
+        records = read_json_records(source)
+        while block := list(islice(records, CHUNK)):
+            names = {name for _, record in block for name in record}
+            columns = {name: [record.get(name) for _, record in block] for name in names}
+            yield [line for line, _ in block], columns
     elif source.format in (Format.CSV, Format.TSV):
-        yield from _csv_records(source)
+        yield from _csv_chunks(source)
     elif source.format is Format.TEXT:
-        number = 0
-        for lines in read_lines(source):
-            for line in lines:
-                number += 1
-                text = line.decode("utf-8", "replace").strip()
-                if text and not text.startswith("--"):
-                    yield number, {"id": str(number), "expression": text}
+        yield from _text_chunks(source)
     else:
-        number = 0
+        first = 1
         for batch in read_batches(source):
-            for record in batch.to_pylist():
-                number += 1
-                yield number, record
+            columns = {name: batch[name].to_pylist() for name in batch.schema.names if name in COLUMNS}
+            yield list(range(first, first + batch.num_rows)), columns
+            first += batch.num_rows
 
 
-def _csv_records(source: Source) -> Iterator[tuple[int, Record]]:
+def _csv_chunks(source: Source) -> Iterator[Chunk]:
     text = io.TextIOWrapper(source.bytes, encoding="utf-8-sig", newline="")
     rows = csv.reader(text, delimiter="\t" if source.format is Format.TSV else ",", strict=True)
     csv.field_size_limit(1 << 30)
     try:
         header = next(rows, [])
-        line = rows.line_num + 1
-        for row in rows:
-            if row:
+        numbered = _numbered(rows)
+        while block := list(islice(numbered, CHUNK)):
+            for line, row in block:
                 if len(row) > len(header):
                     raise UserError(
                         f"{source.name}:{line}: {len(row)} fields, but the header has {len(header)}",
                         hint='put expressions with commas in double quotes: "age IN (1, 2)"',
                     )
-                yield line, {name: value for name, value in zip(header, row, strict=False) if value != ""}
-            line = rows.line_num + 1
+            columns = {
+                name: [row[place] or None if place < len(row) else None for _, row in block]
+                for place, name in enumerate(header)
+            }
+            yield [line for line, _ in block], columns
     except csv.Error as error:
         raise UserError(f"{source.name}:{rows.line_num}: {error}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{source.name}: not UTF-8 text: {error.reason}", hint="see --rules-format") from None
 
 
-def _append(rules: Rules, number: int, record: Record) -> None:
-    expression = record.get("expression")
-    if not isinstance(expression, str):
-        rules.places.append(number)
-        where = rules.where(len(rules.places) - 1)
-        present = ", ".join(sorted(record)) or "nothing"
+def _numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV reader that are not blank, each with the line on which it starts."""
+    line = rows.line_num + 1
+    for row in rows:
+        if row:
+            yield line, row
+        line = rows.line_num + 1
+
+
+def _text_chunks(source: Source) -> Iterator[Chunk]:
+    number = 0
+    for lines in read_lines(source):
+        places, expressions = [], []
+        for line in lines:
+            number += 1
+            text = line.decode("utf-8", "replace").strip()
+            if text and not text.startswith("--"):
+                places.append(number)
+                expressions.append(text)
+        yield places, {"expression": expressions}
+
+
+def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> None:
+    start = len(rules)
+    rules.places += places
+    expressions = columns.get("expression", [None] * len(places))
+    if not all(isinstance(text, str) for text in expressions):
+        row = next(row for row, text in enumerate(expressions) if not isinstance(text, str))
+        missing = "no column" if "expression" not in columns else "no text in the column"
         raise UserError(
-            f"{where}: no column `expression` (there is {present})",
-            hint=nearest("expression", list(record)) or "rules have the columns id and expression",
+            f"{rules.where(start + row)}: {missing} `expression`",
+            hint=nearest("expression", list(columns)) or "rules have the columns id and expression",
         )
-    row = len(rules)
-    rules.places.append(number)
-    rules.ids.append(record.get("id", str(number) if rules.unit == "line" else number))
-    rules.expressions.append(expression)
+    rules.expressions += expressions
+    rules.ids += columns.get("id", places)
     for name, (keyword, convert) in _OPTIONAL.items():
-        value = record.get(name)
-        if value is None and keyword not in rules.optional:
-            continue
-        column = rules.optional.setdefault(keyword, [None] * row)
-        try:
-            column.append(None if value is None else convert(value))
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{rules.where(row)}: bad {name}: {_first_line(error)}") from None
+        if name in columns or keyword in rules.optional:
+            values = columns.get(name, [None] * len(places))
+            known = rules.optional.setdefault(keyword, [None] * start)
+            known += _converted(rules, start, name, values, convert)
 
 
-def _typed_ids(ids: list[str]) -> list[Any]:
+def _converted(
+    rules: Rules, start: int, name: str, values: list[Any], convert: Callable[[Any], Any]
+) -> list[Any]:
+    converted: list[Any] = []
+    try:
+        for value in values:
+            converted.append(None if value is None else convert(value))
+    except (TypeError, ValueError) as error:
+        where = rules.where(start + len(converted))
+        raise UserError(f"{where}: bad {name}: {_first_line(error)}") from None
+    return converted
+
+
+def _typed_ids(ids: list[Any]) -> list[Any]:
     """Integers if every id is written as one (and as it would be printed), else the texts.
 
     >>> _typed_ids(["7", "12"]), _typed_ids(["7", "012"])
     ([7, 12], ['7', '012'])
     """
-    return [int(text) for text in ids] if all(_INTEGER.fullmatch(text) for text in ids) else ids
+    if all(isinstance(id_, str) and _INTEGER.fullmatch(id_) for id_ in ids):
+        return [int(text) for text in ids]
+    return ids
 
 
 def _priority(value: Any) -> float:
