@@ -7,5 +7,6 @@
 pub mod error;
 pub mod event;
 pub mod expr;
+pub mod snapshot;
 
 pub use error::{Error, Result};
