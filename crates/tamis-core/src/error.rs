@@ -55,9 +55,12 @@ pub enum Error {
     /// An event that cannot be read.
     #[error("{0}")]
     Event(String),
-    /// An id that is missing, already there, or of the wrong type.
+    /// An id that is already there, or of the wrong type.
     #[error("{0}")]
     Id(String),
+    /// An id that is not in the index.
+    #[error("{0}")]
+    UnknownId(String),
     /// An argument out of range.
     #[error("{0}")]
     Argument(String),

@@ -27,7 +27,7 @@ use crate::event::value::Kind;
 use crate::event::{AttrId, Event, Value, ValueRef};
 use crate::expr::ast::Outcome;
 use crate::expr::operators::{Operator, Shape, Test};
-use crate::snapshot::buffer::Buffer;
+use crate::snapshot::Buffer;
 
 pub const TRUE_BIT: u32 = 0;
 pub const NO_ATTRIBUTE: u32 = u32::MAX;
@@ -284,7 +284,7 @@ impl AskedPredicates {
     fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
         let list = &self.by_attribute[attribute];
         let ready = self.ready[attribute].get_or_init(|| Ready::new(list));
-        let mut ask = |at: u32, set: &mut dyn FnMut(u32)| {
+        let ask = |at: u32, set: &mut dyn FnMut(u32)| {
             let asked = &list[at as usize];
             let rules = asked.operator.rules();
             let outcome = match ready.tests[at as usize].get_or_init(|| rules.compile(&asked.operands)) {

@@ -10,7 +10,7 @@ use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::atoms::{Atom, AtomTable};
-use crate::expr::normal_form::Literal;
+use crate::expr::atoms::Literal;
 use crate::expr::operators::Shape;
 
 /// What it takes for a literal to be true, in bits.
@@ -247,8 +247,8 @@ impl Layout<'_> {
                     self.places[id as usize] = Place::Absence { absent: entry.absent, present: entry.present };
                 }
                 Shape::Never => {
-                    self.places[id as usize] =
-                        Place::Empty { defined: if rules.is_two_valued(&atom.operands) { defined } else { 0 } };
+                    let can_be_false = !holds_null && rules.is_two_valued(&atom.operands);
+                    self.places[id as usize] = Place::Empty { defined: if can_be_false { defined } else { 0 } };
                 }
                 _ => asked_atoms.push(id),
             }

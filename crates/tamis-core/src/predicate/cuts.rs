@@ -16,7 +16,7 @@ use bytemuck::{Pod, Zeroable};
 use super::keys::{join, ordered_key, split};
 use super::points::{text_at, text_place};
 use crate::event::ValueRef;
-use crate::snapshot::buffer::Buffer;
+use crate::snapshot::Buffer;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

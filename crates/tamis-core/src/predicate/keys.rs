@@ -23,7 +23,7 @@ pub fn join(parts: [u64; 2]) -> u128 {
 
 /// Hashes are stored in snapshots: this function never changes.
 pub fn hash_key(parts: [u64; 2]) -> u64 {
-    let mixed = (parts[1] ^ parts[0].rotate_left(32)) as u128 * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+    let mixed = (parts[1] ^ parts[0].rotate_left(32)) as u128 * 0x9E37_79B9_7F4A_7C15;
     (mixed ^ (mixed >> 64)) as u64
 }
 

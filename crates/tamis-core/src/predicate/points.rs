@@ -15,7 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use super::keys::{hash_key, hash_text, is_keyed, ordered_key, split};
 use crate::event::ValueRef;
 use crate::event::value::Kind;
-use crate::snapshot::buffer::Buffer;
+use crate::snapshot::Buffer;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

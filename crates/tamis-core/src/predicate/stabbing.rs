@@ -7,7 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::snapshot::buffer::Buffer;
+use crate::snapshot::Buffer;
 
 pub const NONE: u32 = u32::MAX;
 

@@ -15,7 +15,7 @@
 
 use super::program::CodeKind;
 use crate::predicate::catalog::Catalog;
-use crate::snapshot::buffer::Buffer;
+use crate::snapshot::Buffer;
 
 const KIND_SHIFT: u32 = 30;
 /// The largest code a segment can hold, in words.

@@ -1,9 +1,72 @@
 //! A segment: an immutable set of subscriptions, laid out to be matched.
+//!
+//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?".
 
 pub mod access;
 pub mod builder;
 pub mod dag;
 pub mod layout;
+pub mod ledger;
 pub mod matcher;
 pub mod program;
+pub mod record;
 pub mod selectivity;
+#[cfg(test)]
+mod tests;
+
+use crate::error::Result;
+use crate::event::{Attributes, Event};
+use crate::expr::atoms::AtomTable;
+use crate::expr::normal_form::normal_form;
+use crate::index::subscription::Subscription;
+use builder::{LayoutBuilder, Sharing};
+use layout::Layout;
+use ledger::{Ledger, LedgerBuilder};
+
+#[derive(Clone, Default)]
+pub struct Segment {
+    pub layout: Layout,
+    pub ledger: Ledger,
+    pub sharing: Sharing,
+}
+
+impl Segment {
+    pub fn len(&self) -> usize {
+        self.ledger.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ledger.is_empty()
+    }
+}
+
+/// Builds a segment from subscriptions in rising order of id.
+pub struct SegmentBuilder<'a> {
+    attributes: &'a mut Attributes,
+    atoms: AtomTable,
+    layout: LayoutBuilder,
+    ledger: LedgerBuilder,
+}
+
+impl<'a> SegmentBuilder<'a> {
+    pub fn new(attributes: &'a mut Attributes) -> Self {
+        Self {
+            attributes,
+            atoms: AtomTable::default(),
+            layout: LayoutBuilder::default(),
+            ledger: LedgerBuilder::default(),
+        }
+    }
+
+    pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
+        let normal = normal_form(&subscription.expression, self.attributes, &mut self.atoms);
+        self.layout.push(&normal.root);
+        self.ledger.push(subscription, normal.point_only, self.attributes)
+    }
+
+    /// Lays the segment out, using sample events to choose access predicates.
+    pub fn finish(self, samples: &[Event<'_>]) -> Result<Segment> {
+        let (layout, sharing) = self.layout.finish(&self.atoms, samples, self.ledger.priorities())?;
+        Ok(Segment { layout, ledger: self.ledger.finish(), sharing })
+    }
+}
