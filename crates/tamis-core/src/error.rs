@@ -1,5 +1,7 @@
 //! Everything that can go wrong, phrased for the person who must fix the input.
 
+use crate::index::subscription::Id;
+
 /// A place in the text of an expression, counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -69,6 +71,16 @@ pub enum Error {
     Snapshot(String),
     #[error("{0}")]
     Io(#[from] std::io::Error),
+}
+
+impl Error {
+    pub(crate) fn duplicate(id: &Id) -> Self {
+        Error::Id(format!("subscription {id} is already in the index; use replace or upsert to change it"))
+    }
+
+    pub(crate) fn missing(id: &Id) -> Self {
+        Error::UnknownId(format!("there is no subscription {id} in the index"))
+    }
 }
 
 impl From<ExpressionError> for Error {

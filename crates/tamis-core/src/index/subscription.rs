@@ -20,6 +20,13 @@ pub enum IdKind {
 }
 
 impl Id {
+    pub fn as_ref(&self) -> super::reader::IdRef<'_> {
+        match self {
+            Id::Int(id) => super::reader::IdRef::Int(*id),
+            Id::Str(id) => super::reader::IdRef::Str(id),
+        }
+    }
+
     pub fn kind(&self) -> IdKind {
         match self {
             Id::Int(_) => IdKind::Int,

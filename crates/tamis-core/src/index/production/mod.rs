@@ -102,7 +102,7 @@ impl Production {
             let subscription = subscription?;
             draft.accept_id(&subscription.id)?;
             if previous.as_ref() == Some(&subscription.id) || draft.next.locate(&subscription.id).is_some() {
-                return Err(duplicate(&subscription.id));
+                return Err(Error::duplicate(&subscription.id));
             }
             builder.push(&subscription)?;
             previous = Some(subscription.id);
@@ -146,14 +146,6 @@ pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> 
     samples.iter().map(OwnedEvent::as_event).collect()
 }
 
-fn duplicate(id: &Id) -> Error {
-    Error::Id(format!("subscription {id} is already in the index; use replace or upsert to change it"))
-}
-
-fn missing(id: &Id) -> Error {
-    Error::UnknownId(format!("there is no subscription {id} in the index"))
-}
-
 /// The next view while it is made, under the writer's lock. Dropped without publishing, it leaves
 /// no trace.
 struct Draft<'a> {
@@ -175,12 +167,12 @@ impl<'a> Draft<'a> {
             Change::Add(subscription) => {
                 self.accept_id(&subscription.id)?;
                 if self.next.locate(&subscription.id).is_some() {
-                    return Err(duplicate(&subscription.id));
+                    return Err(Error::duplicate(&subscription.id));
                 }
                 self.insert(subscription);
             }
             Change::Replace(subscription) => {
-                let place = self.next.locate(&subscription.id).ok_or_else(|| missing(&subscription.id))?;
+                let place = self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
                 self.end(place);
                 self.insert(subscription);
             }
@@ -192,7 +184,7 @@ impl<'a> Draft<'a> {
                 self.insert(subscription);
             }
             Change::Remove(id) => {
-                let place = self.next.locate(&id).ok_or_else(|| missing(&id))?;
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
                 self.end(place);
             }
         }

@@ -7,6 +7,7 @@ use super::deaths::Deaths;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
+use crate::index::reader::{GO_ON, STOP};
 use crate::index::segment::Segment;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::subscription::{Id, IdKind, Subscription};
@@ -126,6 +127,7 @@ impl View {
                         found(Location::Row { part, row });
                     }
                 }
+                GO_ON
             });
             if event.has_intervals {
                 for &row in held.segment.ledger.point_only.iter() {
@@ -158,12 +160,61 @@ impl View {
         let mut work = Work::default();
         for part in &self.parts {
             let layout = &part.segment.layout;
-            work += layout.matching_units(event, scratch, |unit| count += layout.rows_of(unit).len());
+            work += layout.matching_units(event, scratch, |unit| {
+                count += layout.rows_of(unit).len();
+                GO_ON
+            });
         }
         for buffered in self.buffer.iter() {
             count += (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
         }
         (count, work)
+    }
+
+    /// Whether anything matches; stops at the first match.
+    pub fn exists(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
+        let mut work = Work::default();
+        let newest = |buffered: &Arc<Buffered>| {
+            filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)
+        };
+        if self.buffer.iter().any(newest) {
+            return (true, work);
+        }
+        if event.has_intervals {
+            let mut any = false;
+            let work = self.for_each_match(event, filter, scratch, |_| any = true);
+            return (any, work);
+        }
+        for part in &self.parts {
+            let keeps = RowFilter::new(self, part, filter, event);
+            let mut any = false;
+            let layout = &part.segment.layout;
+            work += layout.matching_units(event, scratch, |unit| {
+                any = layout.rows_of(unit).iter().any(|row| keeps.keeps(*row));
+                if any { STOP } else { GO_ON }
+            });
+            if any {
+                return (true, work);
+            }
+        }
+        (false, work)
+    }
+
+    /// Calls `found` with matches and their priorities until none can beat the score it returns.
+    pub fn best_first(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter,
+        scratch: &mut Scratch,
+        mut found: impl FnMut(Location, f64) -> f64,
+    ) -> Work {
+        self.for_each_match(event, filter, scratch, |location| {
+            let priority = match location {
+                Location::Row { part, row } => self.parts[part].segment.ledger.priority(row),
+                Location::Buffer(at) => self.buffer[at].subscription.priority,
+            };
+            found(location, priority);
+        })
     }
 }
 

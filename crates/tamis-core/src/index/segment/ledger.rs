@@ -12,6 +12,7 @@
 use super::record;
 use crate::error::{Error, Result};
 use crate::event::Attributes;
+use crate::index::reader::IdRef;
 use crate::index::subscription::{Id, IdKind, Subscription};
 use crate::snapshot::Buffer;
 
@@ -53,6 +54,13 @@ impl Ledger {
     /// The id of a row of a segment that holds strings. Bytes are checked when a snapshot is opened.
     pub fn text_id(&self, row: u32) -> &str {
         std::str::from_utf8(slice(&self.text_id_off, &self.text_ids, row as usize)).unwrap_or_default()
+    }
+
+    pub fn id_ref(&self, row: u32) -> IdRef<'_> {
+        match self.id_kind() {
+            IdKind::Int => IdRef::Int(self.int_id(row)),
+            IdKind::Str => IdRef::Str(self.text_id(row)),
+        }
     }
 
     pub fn id(&self, row: u32) -> Id {

@@ -6,6 +6,8 @@
 //! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
 //!    queues the units that waited for it.
 
+use std::ops::ControlFlow;
+
 use super::layout::Layout;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
@@ -48,10 +50,10 @@ impl std::ops::AddAssign for Work {
 }
 
 impl Layout {
-    /// Calls `holds` once with every unit that has rows and is true for the event.
+    /// Calls `holds` once with every unit that is true for the event, until it says to stop.
     ///
     /// With interval values, units that only *might* be true are reported too, never one too few.
-    pub fn matching_units(&self, event: &Event<'_>, scratch: &mut Scratch, mut holds: impl FnMut(u32)) -> Work {
+    pub fn matching_units(&self, event: &Event<'_>, scratch: &mut Scratch, mut holds: impl FnMut(u32) -> ControlFlow<()>) -> Work {
         if self.units() == 0 {
             return Work::default();
         }
@@ -91,7 +93,9 @@ impl Layout {
             work.evaluations += 1;
             let is_true = if remembered { run.pull(unit) } else { run.evaluate(unit) };
             if is_true {
-                holds(unit);
+                if holds(unit).is_break() {
+                    return work;
+                }
                 if remembered {
                     let key = self.first_unit_key + unit;
                     let waiting = self.entries_of(key, key + 1);

@@ -38,7 +38,10 @@ proptest! {
         let mut scratch = Scratch::default();
         for event in &resolved {
             let mut found = vec![];
-            layout.matching_units(event, &mut scratch, |unit| found.extend_from_slice(layout.rows_of(unit)));
+            layout.matching_units(event, &mut scratch, |unit| {
+                found.extend_from_slice(layout.rows_of(unit));
+                std::ops::ControlFlow::Continue(())
+            });
             found.sort_unstable();
             let expected: Vec<u32> = (0..exprs.len() as u32)
                 .filter(|row| {
