@@ -1,9 +1,9 @@
 //! All stored literals that occur in a text, by one Aho-Corasick automaton.
 //!
-//! An automaton takes a state per byte and, in each state, a list of the literals that end there. Long literals would
-//! make it huge (one of a megabyte among many short ones takes gigabytes), so it holds the *head* of each literal, its
-//! first 64 bytes. A literal that is longer is looked for where its head was found, among the long ones that the text
-//! continues with.
+//! An automaton takes a state per byte and, in each state, a list of the literals that end there. Long
+//! literals would make it huge (one of a megabyte among many short ones takes gigabytes), so it holds the
+//! *head* of each literal, its first 64 bytes. A literal that is longer is looked for where its head was
+//! found, among the long ones that the text continues with.
 //!
 //! ```text
 //!   literals          heads in the automaton      at the end of an occurrence
@@ -11,12 +11,15 @@
 //!   64 bytes + "x"    the 64 bytes                which long literals are prefixes of the text from here?
 //! ```
 
-use aho_corasick::{AhoCorasick, MatchKind, StartKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind, StartKind};
 
 use super::prefixes::Prefixes;
 
-/// Few literals are longer, and the automaton stays small: at most 64 states per literal, 64 literals per state.
+/// Few literals are longer, and it bounds the automaton: 64 states per literal, 64 literals per state.
 const HEAD_BYTES: usize = 64;
+
+/// A deterministic automaton of this size still fits the cache of one core.
+const MAX_TABLE_BYTES: usize = 2 << 20;
 
 /// The head is only the start of literals, none of which it is itself.
 const NO_LITERAL: u32 = u32::MAX;
@@ -26,7 +29,7 @@ const NO_LITERAL: u32 = u32::MAX;
 pub(super) enum Target {
     /// The predicate `id` is true.
     Decided { id: u32 },
-    /// The predicate `id` may be true. All its literals bear its `number`, which counts such predicates from 0.
+    /// The predicate `id` may be true. All its literals bear its `number`; numbers count from 0.
     Candidate { id: u32, number: u32 },
 }
 
@@ -60,7 +63,7 @@ impl Literals {
             set.targets.extend(same.iter().map(|&(_, target)| target));
             let text = same[0].0.as_slice();
             let head = &text[..text.len().min(HEAD_BYTES)];
-            // They are sorted, so those with the same head are neighbours and the one that is the head comes first.
+            // Sorted: those with the same head are neighbours, and the one that is the head comes first.
             if patterns.last() != Some(&head) {
                 patterns.push(head);
                 set.heads.push(if head == text { literal } else { NO_LITERAL });
@@ -71,12 +74,7 @@ impl Literals {
         }
         set.target_starts.push(set.targets.len() as u32);
         set.long = Prefixes::new(long);
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard) // the one kind that can report overlapping occurrences
-            .start_kind(StartKind::Unanchored)
-            .build(patterns)
-            .expect("the limit of 2^31 states is beyond the literals that fit in memory");
-        set.automaton = Some(automaton);
+        set.automaton = Some(automaton_of(&patterns));
         set
     }
 
@@ -125,6 +123,28 @@ impl Literals {
             + self.targets.capacity() * size_of::<Target>()
             + (self.heads.capacity() + self.target_starts.capacity()) * size_of::<u32>()
     }
+}
+
+fn automaton_of(patterns: &[&[u8]]) -> AhoCorasick {
+    // Deterministic where that is small: one step per byte. Elsewhere the library's choice, which is compact
+    // and, where both are larger than the cache, no slower.
+    let deterministic = table_bytes(patterns) <= MAX_TABLE_BYTES;
+    AhoCorasick::builder()
+        .match_kind(MatchKind::Standard) // the one kind that can report overlapping occurrences
+        .start_kind(StartKind::Unanchored)
+        .kind(deterministic.then_some(AhoCorasickKind::DFA))
+        .build(patterns)
+        .expect("the limit of 2^31 states is beyond the literals that fit in memory")
+}
+
+/// About the size of a deterministic automaton: for each byte of the patterns, a state with a number for each
+/// different byte.
+fn table_bytes(patterns: &[&[u8]]) -> usize {
+    let mut occurs = [false; 256];
+    patterns.iter().copied().flatten().for_each(|&byte| occurs[byte as usize] = true);
+    let classes = 1 + occurs.iter().filter(|&&occurs| occurs).count();
+    let states: usize = patterns.iter().map(|pattern| pattern.len()).sum();
+    states * classes.next_power_of_two() * size_of::<u32>()
 }
 
 /// A set of small numbers that is emptied in no time: a number is in it if it bears the current stamp.

@@ -2,17 +2,19 @@
 //!
 //! | shape | found by | cost for a text |
 //! |---|---|---|
-//! | prefix | sorted prefixes, each linked to its longest prefix ([`prefixes`]) | one binary search, then the matches |
+//! | prefix | sorted prefixes, linked by length ([`prefixes`]) | one binary search, then the matches |
 //! | suffix | the same, on reversed bytes | the same |
-//! | substring, literals | one automaton over all of them ([`literals`]) | one pass over the text, then the occurrences |
+//! | substring, literals | one automaton for all ([`literals`]) | one pass over the text, its occurrences |
 //! | opaque | nothing: always a candidate | the opaque predicates |
 //!
-//! Prefixes, suffixes and substrings are decided here. Literals only say that a predicate *may* be true (a regular
-//! expression that needs one of these words to occur), so what they find are candidates that must still be asked.
+//! Prefixes, suffixes and substrings are decided here. Literals only say that a predicate *may* be true (a
+//! regular expression that needs one of these words to occur), so what they find are candidates that must
+//! still be asked.
 //!
-//! Memory: a prefix or suffix takes its bytes and about 30 more. A substring or literal takes the automaton's states, at
-//! most one per byte and at most 64 in all, about 20 bytes each, and about 20 bytes more; see
-//! [`Patterns::heap_bytes`]. A thread that asks keeps 4 bytes per literal of the largest set it has asked.
+//! Memory: a prefix or suffix takes its bytes and 30 to 60 more. A substring or literal takes the automaton's
+//! states, at most one per byte and at most 64 in all, about 10 to 20 bytes each, and about 20 bytes more;
+//! small sets take up to 2 MiB together for a faster automaton. [`Patterns::heap_bytes`] has the sum. A
+//! thread that asks keeps 4 bytes per literal of the largest set it has asked.
 
 mod literals;
 mod prefixes;
@@ -107,8 +109,8 @@ impl Patterns {
         patterns
     }
 
-    /// Reports every id once: to `on_true` if `text` satisfies its predicate, to `on_candidate` if its predicate must
-    /// still be asked, and not at all if its predicate is not true.
+    /// Reports every id once: to `on_true` if `text` satisfies its predicate, to `on_candidate` if its
+    /// predicate must still be asked, and not at all if its predicate is not true.
     pub fn satisfied(&self, text: &str, on_true: &mut impl FnMut(u32), on_candidate: &mut impl FnMut(u32)) {
         let text = text.as_bytes();
         let mut scratch = SCRATCH.take();

@@ -10,13 +10,13 @@
 //!        3   b        –          the links from there lead over 1 and 0, which are the answer
 //! ```
 //!
-//! Every stored prefix of a text is on the chain of links that starts at the last stored prefix not above the text: it is
-//! itself not above it, and whatever lies between the two in the order starts with it.
+//! Every stored prefix of a text is on the chain of links that starts at the last stored prefix not above the
+//! text: it is itself not above it, and whatever lies between the two in the order starts with it.
 
 /// A set of prefixes, each with the owners to report.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
-    /// The first eight bytes of each prefix as a number in the same order: most of a search happens in this array.
+    /// The first eight bytes of each prefix as a number of the same order: most of a search happens here.
     keys: Vec<u64>,
     /// All prefixes, one after the other; number i is `bytes[starts[i]..starts[i + 1]]`.
     bytes: Vec<u8>,
@@ -92,8 +92,8 @@ impl Prefixes {
     }
 
     fn stored(&self, number: u32) -> &[u8] {
-        // Numbers up to the length of `keys` are asked for, and `starts` has one more; while building, the last end is
-        // the end of all.
+        // Numbers up to the length of `keys` are asked for, and `starts` has one more; while building, the
+        // last end is the end of all.
         let number = number as usize;
         let end = self.starts.get(number + 1).copied().unwrap_or(self.bytes.len());
         &self.bytes[self.starts[number]..end]
@@ -117,7 +117,7 @@ impl Prefixes {
     }
 }
 
-/// The first eight bytes as a number. Different numbers are in the order of the texts; equal ones say nothing.
+/// The first eight bytes as a number. Different numbers are ordered as the texts are.
 fn key(text: &[u8]) -> u64 {
     let mut first = [0; 8];
     let len = text.len().min(8);
