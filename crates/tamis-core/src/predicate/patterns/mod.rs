@@ -2,9 +2,9 @@
 //!
 //! | shape | found by | cost for a text |
 //! |---|---|---|
-//! | prefix | sorted prefixes, linked by length ([`prefixes`]) | one binary search, then the matches |
+//! | prefix | sorted prefixes, linked by length (`prefixes`) | one binary search, then the matches |
 //! | suffix | the same, on reversed bytes | the same |
-//! | substring, literals | one automaton for all ([`literals`]) | one pass over the text, its occurrences |
+//! | substring, literals | one automaton for all (`literals`) | one pass over the text, its occurrences |
 //! | opaque | nothing: always a candidate | the opaque predicates |
 //!
 //! Prefixes, suffixes and substrings are decided here. Literals only say that a predicate *may* be true (a
