@@ -1,13 +1,13 @@
 //! A file that appears at its path complete, or not at all.
 //!
-//! It is written under a temporary name in the same folder, made durable, and only then renamed over its path, which
-//! POSIX does in one step. Whatever goes wrong before that (a full disk, an error of the caller, a panic), the temporary
-//! file is removed and a file that was at the path is untouched. A process that is killed leaves the temporary file
-//! (`.NAME.PID-NUMBER.tmp`) behind; it may be deleted.
+//! It is written under a temporary name in the same folder, made durable, and only then renamed over its
+//! path, which POSIX does in one step. Whatever goes wrong before that (a full disk, an error of the caller,
+//! a panic), the temporary file is removed and a file that was at the path is untouched. A process that is
+//! killed leaves the temporary file (`.NAME.PID-NUMBER.tmp`) behind; it may be deleted.
 //!
-//! Readers that have the old file open or mapped keep it: the rename changes what the name means, not the old file.
-//! Nothing of the old file is kept for the new one (neither its permissions nor its owner), and a symbolic link at
-//! the path is replaced, not followed.
+//! Readers that have the old file open or mapped keep it: the rename changes what the name means, not the old
+//! file. Nothing of the old file is kept for the new one (neither its permissions nor its owner), and a
+//! symbolic link at the path is replaced, not followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

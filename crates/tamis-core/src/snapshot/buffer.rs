@@ -1,21 +1,23 @@
 //! `Buffer`: an immutable, shared slice of plain values that lives on the heap or inside a snapshot.
 //!
-//! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of a
-//! mapped file. `Buffer` makes the two the same type, and reading it costs what reading a slice costs: the address
-//! and the length lie in the buffer itself, the owner that keeps them alive lies beside them and is never consulted.
+//! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of
+//! a mapped file. `Buffer` makes the two the same type, and reading it costs what reading a slice costs: the
+//! address and the length lie in the buffer itself, the owner that keeps them alive lies beside them and is
+//! never consulted.
 //!
 //! All `unsafe` of snapshots is in this file, and rests on three facts:
 //!
-//! 1. The owner (an `Arc`) lives at least as long as the buffer, and neither a `Vec` behind an `Arc` nor a mapping
-//!    ever moves or changes its bytes.
-//! 2. `T: Pod`: every pattern of bits is a valid `T`, so damaged bytes can be wrong but never undefined behaviour.
-//! 3. A snapshot file is replaced, never modified in place. The mapping holds the old file (its inode) alive after
-//!    a rename has put a new one at its path, so the mapped bytes stay what they were.
+//! 1. The owner (an `Arc`) lives at least as long as the buffer, and neither a `Vec` behind an `Arc` nor a
+//!    mapping ever moves or changes its bytes.
+//! 2. `T: Pod`: every pattern of bits is a valid `T`, so damaged bytes can be wrong but never undefined
+//!    behaviour.
+//! 3. A snapshot file is replaced, never modified in place. The mapping holds the old file (its inode) alive
+//!    after a rename has put a new one at its path, so the mapped bytes stay what they were.
 //!
-//! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place makes the
-//! next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the reader.
-//! [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into the heap for file systems where that
-//! cannot be ruled out.
+//! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place
+//! makes the next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the
+//! reader. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into the heap for file
+//! systems where that cannot be ruled out.
 
 use std::fmt;
 use std::fs::File;
@@ -53,15 +55,15 @@ enum Owner<T> {
     Snapshot(#[allow(dead_code)] Arc<Memory>),
 }
 
-// SAFETY: a buffer gives out shared references to `T` only, and its owner is an `Arc` of data that nobody changes,
-// so it may go where `&T` and `Arc<Vec<T>>` may go.
+// SAFETY: a buffer gives out shared references to `T` only, and its owner is an `Arc` of data that nobody
+// changes, so it may go where `&T` and `Arc<Vec<T>>` may go.
 unsafe impl<T: Pod + Send + Sync> Send for Buffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Pod + Send + Sync> Sync for Buffer<T> {}
 
 impl<T: Pod> Buffer<T> {
-    /// The values that lie in `bytes` of `memory`; `None` if they are out of bounds, are no whole number of values or
-    /// are not aligned for `T`.
+    /// The values that lie in `bytes` of `memory`; `None` if they are out of bounds, are no whole number of
+    /// values or are not aligned for `T`.
     pub(super) fn within(memory: &Arc<Memory>, bytes: Range<usize>) -> Option<Self> {
         let values: &[T] = bytemuck::try_cast_slice(memory.get(bytes)?).ok()?;
         Some(Self {
@@ -87,8 +89,9 @@ impl<T: Pod> Deref for Buffer<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: `start` and `len` were taken from a slice of `owner`, which is alive, and whose values are neither
-        // moved nor changed (facts 1 and 3 above); for an empty buffer without owner, `start` is aligned and `len` is 0.
+        // SAFETY: `start` and `len` were taken from a slice of `owner`, which is alive, and whose values are
+        // neither moved nor changed (facts 1 and 3 above); for an empty buffer without owner, `start` is
+        // aligned and `len` is 0.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -139,8 +142,8 @@ pub(super) struct Line([u8; 64]);
 impl Memory {
     /// Maps the first `len` bytes of `file`, read-only.
     pub fn map(file: &File, len: usize) -> io::Result<Self> {
-        // SAFETY: the file is not modified while it is mapped (fact 3 above; what happens if another program does
-        // is said there too), and only ever read as `Pod` values (fact 2).
+        // SAFETY: the file is not modified while it is mapped (fact 3 above; what happens if another program
+        // does is said there too), and only ever read as `Pod` values (fact 2).
         let mapping = unsafe { MmapOptions::new().len(len).map(file)? };
         Ok(Self::Mapped(mapping))
     }

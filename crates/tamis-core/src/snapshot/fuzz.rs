@@ -1,10 +1,11 @@
-//! The entry of fuzzers: whatever the bytes are, reading them as a snapshot neither panics nor reads out of bounds.
+//! The entry of fuzzers: whatever the bytes are, reading them as a snapshot neither panics nor reads out of
+//! bounds.
 
 use super::layout;
 use super::reader::Snapshot;
 
-/// Opens `data` as a snapshot and does everything that can be done with it; then again with the checksums of header and
-/// table made right, which a fuzzer would hardly ever guess, to reach the checks behind them.
+/// Opens `data` as a snapshot and does everything that can be done with it; then again with the checksums of
+/// header and table made right, which a fuzzer would hardly ever guess, to reach the checks behind them.
 pub fn fuzz_snapshot(data: &[u8]) {
     read_everything(data.to_vec());
     let mut resealed = data.to_vec();

@@ -1,10 +1,12 @@
-//! Proving that the content of sections is what was written: per block, on first touch, or everything at once.
+//! Proving that the content of sections is what was written: per block, on first touch, or everything at
+//! once.
 //!
-//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed when it is first
-//! needed, and one bit remembers that it was right. Blocks found wrong are not remembered: they fail every time.
+//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed when it
+//! is first needed, and one bit remembers that it was right. Blocks found wrong are not remembered: they fail
+//! every time.
 //!
-//! Large checks use several threads of their own rather than a shared pool, because a pool does not survive `fork` and a
-//! child that waited for it would wait forever.
+//! Large checks use several threads of their own rather than a shared pool, because a pool does not survive
+//! `fork` and a child that waited for it would wait forever.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -61,14 +63,15 @@ pub struct SectionReport {
 }
 
 impl Snapshot {
-    /// Proves that the section called `name` is as it was written. Costs a read of the section the first time, and
-    /// nearly nothing afterwards.
+    /// Proves that the section called `name` is as it was written. Costs a read of the section the first
+    /// time, and nearly nothing afterwards.
     pub fn check(&self, name: &str) -> Result<()> {
         let section = self.find(name)?;
         self.check_blocks(section.blocks.clone())
     }
 
-    /// Proves the blocks that `bytes` of the section called `name` touch; those that were proven before are not read.
+    /// Proves the blocks that `bytes` of the section called `name` touch; those that were proven before are
+    /// not read.
     pub fn check_range(&self, name: &str, bytes: Range<usize>) -> Result<()> {
         let section = self.find(name)?;
         if bytes.start > bytes.end || bytes.end > section.bytes.len() {

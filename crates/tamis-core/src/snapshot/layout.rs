@@ -4,30 +4,30 @@
 //!        0 ┌──────────────────────────────────────────────┐
 //!          │ header, 128 bytes                            │ see `Header`; ends with its own checksum
 //!      128 ├──────────────────────────────────────────────┤
-//!          │ section 0: plain-old-data                    │ starts at a multiple of 64; of 4096 if it is large,
+//!          │ section 0: plain-old-data                    │ starts at a multiple of 64; a large one of 4096,
 //!          ├ ─ ─ zeros up to the next start ─ ─ ─ ─ ─ ─ ─ ┤ so that its blocks are whole pages
 //!          │ section 1                                    │
 //!          │ …                                            │
 //!          ├──────────────────────────────────────────────┤ checksums_offset, a multiple of 64
-//!          │ u64 per block: its xxh3-64                   │ a block is 1 MiB of one section, the last one less;
+//!          │ u64 per block: its xxh3-64                   │ a block is 1 MiB of a section, the last one less;
 //!          │ section 0's blocks, section 1's blocks, …    │ an empty section has none
 //!          ├──────────────────────────────────────────────┤ table_offset, a multiple of 64
 //!          │ section table, 64 bytes per section          │ see `TableEntry`; in the order of the file
 //!          └──────────────────────────────────────────────┘ total_length
 //! ```
 //!
-//! The table comes last because sections are streamed: their number and lengths are known at the end. Only the
-//! header, which has a fixed size, is written twice.
+//! The table comes last because sections are streamed: their number and lengths are known at the end. Only
+//! the header, which has a fixed size, is written twice.
 //!
-//! Numbers have the byte order of the machine that wrote the file (a mapped array must be readable as it is); the
-//! byte-order mark refuses files of the other kind. *Every* version keeps the shape of the header, so that a reader can
-//! tell "damaged" from "from a later version".
+//! Numbers have the byte order of the machine that wrote the file (a mapped array must be readable as it is);
+//! the byte-order mark refuses files of the other kind. *Every* version keeps the shape of the header, so
+//! that a reader can tell "damaged" from "from a later version".
 //!
-//! The header's checksum covers the header, which holds the checksum of the table, so what opening relies on is proven
-//! intact. The block checksums need none of their own: a damaged one makes its block fail.
+//! The header's checksum covers the header, which holds the checksum of the table, so what opening relies on
+//! is proven intact. The block checksums need none of their own: a damaged one makes its block fail.
 //!
-//! Opening reads the header and the table only. What it accepts satisfies [`Layout`]'s promise even if someone crafted
-//! the file with correct checksums.
+//! Opening reads the header and the table only. What it accepts satisfies [`Layout`]'s promise even if
+//! someone crafted the file with correct checksums.
 
 use std::ops::Range;
 
@@ -180,8 +180,8 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 
 /// Where everything in one snapshot lies.
 ///
-/// The promise: all ranges lie inside the file; sections are aligned, disjoint and in the order of the file, hold whole
-/// elements and have different names; each block belongs to exactly one section.
+/// The promise: all ranges lie inside the file; sections are aligned, disjoint and in the order of the file,
+/// hold whole elements and have different names; each block belongs to exactly one section.
 pub(super) struct Layout {
     pub header: Header,
     pub sections: Vec<Section>,
@@ -253,7 +253,8 @@ impl Layout {
     }
 }
 
-/// The bytes of `count` elements of `size` bytes at `offset`: `None` if that is not inside `file` or not aligned.
+/// The bytes of `count` elements of `size` bytes at `offset`: `None` if that is not inside `file` or not
+/// aligned.
 fn part(file: &[u8], offset: u64, count: u64, size: usize) -> Option<Range<usize>> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(usize::try_from(count).ok()?.checked_mul(size)?)?;
@@ -271,8 +272,8 @@ fn order_by_name(sections: &[Section]) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Makes the checksums of the header and of the table right again in a changed `file`, as far as they lie inside it:
-/// for tests and fuzzing of the rules that are behind the checksums.
+/// Makes the checksums of the header and of the table right again in a changed `file`, as far as they lie
+/// inside it: for tests and fuzzing of the rules that are behind the checksums.
 pub(super) fn reseal(file: &mut [u8]) {
     let Some(header) = file.get(..HEADER_BYTES) else { return };
     let mut header: Header = bytemuck::pod_read_unaligned(header);

@@ -1,7 +1,8 @@
-//! Snapshots: immutable files of named, checksummed sections of plain-old-data that a process maps into memory.
+//! Snapshots: immutable files of named, checksummed sections of plain-old-data that a process maps into
+//! memory.
 //!
-//! This module is the container only. It knows nothing of what the sections mean: an index writes its flat arrays
-//! with a [`SnapshotWriter`] and gets them back as [`Buffer`]s from a [`Snapshot`], without copying.
+//! This module is the container only. It knows nothing of what the sections mean: an index writes its flat
+//! arrays with a [`SnapshotWriter`] and gets them back as [`Buffer`]s from a [`Snapshot`], without copying.
 //!
 //! | file | answers |
 //! |---|---|

@@ -14,12 +14,13 @@ use crate::{Error, Result};
 
 /// An open snapshot. Clones share it; buffers taken from it keep it alive.
 ///
-/// Opening proves the header and the section table (their checksums, and that every section lies inside the file); the
-/// content of a section is proven by [`check`](Self::check), [`check_range`](Self::check_range) or
-/// [`verify`](Self::verify). A damaged section that was not checked gives wrong values, never undefined behaviour.
+/// Opening proves the header and the section table (their checksums, and that every section lies inside the
+/// file); the content of a section is proven by [`check`](Self::check), [`check_range`](Self::check_range) or
+/// [`verify`](Self::verify). A damaged section that was not checked gives wrong values, never undefined
+/// behaviour.
 ///
-/// The file may be replaced while it is open ([`SnapshotWriter`](super::SnapshotWriter) renames a new one over it): an
-/// open snapshot stays what it was. It must not be modified or truncated in place; see
+/// The file may be replaced while it is open ([`SnapshotWriter`](super::SnapshotWriter) renames a new one
+/// over it): an open snapshot stays what it was. It must not be modified or truncated in place; see
 /// [`open_copied`](Self::open_copied).
 #[derive(Clone)]
 pub struct Snapshot {
@@ -34,22 +35,23 @@ pub(super) struct Inner {
 }
 
 impl Snapshot {
-    /// Maps the snapshot at `path` into memory, read-only. Takes microseconds whatever its size; processes that map the
-    /// same file share one copy.
+    /// Maps the snapshot at `path` into memory, read-only. Takes microseconds whatever its size; processes
+    /// that map the same file share one copy.
     ///
-    /// If another program truncates the file in place while it is mapped, reading the lost part ends the process (SIGBUS).
+    /// If another program truncates the file in place while it is mapped, reading the lost part ends the
+    /// process (SIGBUS).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path.as_ref(), Memory::map)
     }
 
-    /// Reads the snapshot at `path` into the heap instead of mapping it: for file systems on which the file might be
-    /// truncated or overwritten in place.
+    /// Reads the snapshot at `path` into the heap instead of mapping it: for file systems on which the file
+    /// might be truncated or overwritten in place.
     pub fn open_copied(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path.as_ref(), |mut file, len| Memory::copy(&mut file, len))
     }
 
-    /// Opens a snapshot from its bytes, as [`as_bytes`](Self::as_bytes) gives them. They are copied once, to where
-    /// sections are aligned.
+    /// Opens a snapshot from its bytes, as [`as_bytes`](Self::as_bytes) gives them. They are copied once, to
+    /// where sections are aligned.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let describe = |reason| describe(None, reason);
         // Refused before anything is copied, as for a file.
@@ -70,7 +72,8 @@ impl Snapshot {
         }
         let mut file = File::open(path).map_err(cannot_open)?;
         let length = file.metadata().map_err(cannot_open)?.len();
-        // The header is read, not mapped, so that what is mapped or copied is known to be a snapshot of that length.
+        // The header is read, not mapped, so that what is mapped or copied is known to be a snapshot of that
+        // length.
         let header = read_header(&mut file).map_err(cannot_open)?;
         Header::read(&header, length).map_err(|reason| describe(Some(path), reason))?;
         let length = usize::try_from(length)

@@ -47,8 +47,8 @@ impl Sink for Cursor<Vec<u8>> {
     }
 }
 
-/// Writes a snapshot. Nothing appears at its path before [`finish`](Self::finish) has succeeded, and an existing file
-/// is then replaced in one step; after an error, or if the writer is dropped, it is as it was.
+/// Writes a snapshot. Nothing appears at its path before [`finish`](Self::finish) has succeeded, and an
+/// existing file is then replaced in one step; after an error, or if the writer is dropped, it is as it was.
 ///
 /// ```no_run
 /// use tamis_core::snapshot::SnapshotWriter;
@@ -146,7 +146,8 @@ impl<S: Sink> SnapshotWriter<S> {
         Ok(())
     }
 
-    /// Completes the snapshot and makes it visible: durable at its path, or as the bytes of a snapshot in memory.
+    /// Completes the snapshot and makes it visible: durable at its path, or as the bytes of a snapshot in
+    /// memory.
     pub fn finish(mut self, generation: u64) -> Result<S::Output> {
         self.refuse_if_broken()?;
         let mut header = Header::new(generation);

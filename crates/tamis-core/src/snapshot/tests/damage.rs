@@ -1,4 +1,5 @@
-//! Truncated, flipped, foreign and crafted bytes: a clear error, never a panic or a wrong value behind a check.
+//! Truncated, flipped, foreign and crafted bytes: a clear error, never a panic or a wrong value behind a
+//! check.
 
 use proptest::prelude::*;
 
@@ -210,8 +211,8 @@ fn other_versions_and_byte_orders_are_told_from_damage() {
     assert!(refusal(Snapshot::from_bytes(swapped)).contains("the other byte order"));
 }
 
-/// Files whose checksums are right but whose numbers are not: each must be refused, without overflow, panic or an
-/// allocation of the claimed size.
+/// Files whose checksums are right but whose numbers are not: each must be refused, without overflow, panic
+/// or an allocation of the claimed size.
 #[test]
 fn crafted_counts_and_offsets_are_refused() {
     type Change = fn(&mut Header, &mut [TableEntry]);
@@ -301,12 +302,13 @@ enum Mutation {
 
 fn mutation() -> impl Strategy<Value = Mutation> {
     let place = any::<prop::sample::Index>;
+    let bytes = prop::collection::vec(any::<u8>(), 1..100);
     let word = prop_oneof![any::<u64>(), 0..300u64, (0..300u64).prop_map(|small| u64::MAX - small)];
     prop_oneof![
         4 => (place(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set(at, byte)),
         4 => (place(), word).prop_map(|(at, word)| Mutation::SetWord(at, word)),
         1 => place().prop_map(Mutation::Truncate),
-        1 => (place(), prop::collection::vec(any::<u8>(), 1..100)).prop_map(|(at, bytes)| Mutation::Insert(at, bytes)),
+        1 => (place(), bytes).prop_map(|(at, bytes)| Mutation::Insert(at, bytes)),
         2 => (place(), place(), 1..128usize).prop_map(|(from, to, len)| Mutation::Copy(from, to, len)),
     ]
 }

@@ -1,4 +1,5 @@
-//! Real files and processes: replacement under readers, folders and disks that refuse, sharing between processes.
+//! Real files and processes: replacement under readers, folders and disks that refuse, sharing between
+//! processes.
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! What is written is what is read; shared helpers. Damaged bytes are in `damage`, the file system is in `files`.
+//! What is written is what is read; shared helpers. Damaged bytes are in `damage`, the file system is in
+//! `files`.
 
 mod damage;
 mod files;
