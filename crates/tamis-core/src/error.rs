@@ -74,6 +74,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same error, saying where it happened.
+    pub(crate) fn within(self, place: &str) -> Self {
+        let put = |message: String| format!("{place}: {message}");
+        match self {
+            Error::Expression(mut error) => {
+                error.message = put(error.message);
+                Error::Expression(error)
+            }
+            Error::Unsupported(message) => Error::Unsupported(put(message)),
+            Error::Event(message) => Error::Event(put(message)),
+            Error::Id(message) => Error::Id(put(message)),
+            Error::UnknownId(message) => Error::UnknownId(put(message)),
+            Error::Argument(message) => Error::Argument(put(message)),
+            Error::Snapshot(message) => Error::Snapshot(put(message)),
+            Error::Io(error) => Error::Io(std::io::Error::new(error.kind(), put(error.to_string()))),
+        }
+    }
+
     pub(crate) fn duplicate(id: &Id) -> Self {
         Error::Id(format!("subscription {id} is already in the index; use replace or upsert to change it"))
     }

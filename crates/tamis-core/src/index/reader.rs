@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::classic::ClassicReader;
 use super::production::view::{Filter, Location, View};
 use super::segment::matcher::{Scratch, Work};
-use super::subscription::{Id, Subscription};
+use super::subscription::{Id, IdKind, Subscription};
 use crate::error::{Error, Result};
 use crate::event::{Attributes, Event};
 
@@ -43,6 +43,21 @@ impl Reader {
         match self {
             Reader::View(view) => view.generation,
             Reader::Classic(state) => state.generation,
+        }
+    }
+
+    pub fn id_kind(&self) -> Option<IdKind> {
+        match self {
+            Reader::View(view) => view.id_kind,
+            Reader::Classic(state) => state.id_kind,
+        }
+    }
+
+    /// Verifies what was read from a file, once.
+    pub fn prepare(&self) -> Result<()> {
+        match self {
+            Reader::View(view) => view.parts.iter().try_for_each(|part| part.segment.prepare()),
+            Reader::Classic(_) => Ok(()),
         }
     }
 
@@ -85,8 +100,7 @@ impl Reader {
 
     pub fn priority(&self, location: Location) -> f64 {
         match (self, location) {
-            (Reader::View(view), Location::Row { part, row }) => view.parts[part].segment.ledger.priority(row),
-            (Reader::View(view), Location::Buffer(at)) => view.buffer[at].subscription.priority,
+            (Reader::View(view), location) => view.priority(location),
             (Reader::Classic(state), location) => state.at(location).priority,
         }
     }

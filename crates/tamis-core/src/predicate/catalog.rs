@@ -14,19 +14,15 @@
 //!
 //! An *access key* is a bit, or one of the keys after them that stand for two-sided intervals.
 
-use std::sync::OnceLock;
-
 use bytemuck::{Pod, Zeroable};
 
+use super::asked::AskedPredicates;
 use super::bits::Bits;
 use super::cuts::{CutTable, rank};
-use super::patterns::{Patterns, TextShape};
 use super::points::{PointTable, Points};
 use super::stabbing::Stabbing;
 use crate::event::value::Kind;
 use crate::event::{AttrId, Event, Value, ValueRef};
-use crate::expr::ast::Outcome;
-use crate::expr::operators::{Operator, Shape, Test};
 use crate::snapshot::Buffer;
 
 pub const TRUE_BIT: u32 = 0;
@@ -52,16 +48,6 @@ pub struct AttributeEntry {
     pub asked: u32,
     pub first_bit: u32,
     pub end_bit: u32,
-}
-
-/// A predicate whose truth is computed by asking its operator.
-#[derive(Clone)]
-pub struct Asked {
-    pub bit: u32,
-    /// Set when the predicate is false; 0 when nobody asks.
-    pub false_bit: u32,
-    pub operator: Operator,
-    pub operands: Box<[Value]>,
 }
 
 #[derive(Clone, Default)]
@@ -251,91 +237,5 @@ fn run(bits: &mut Bits, from: u32, to: u32, fired: &mut impl FnMut(u32, u32)) {
     if from < to {
         bits.set_range(from, to);
         fired(from, to);
-    }
-}
-
-/// The predicates that have to be asked, by attribute; their automata and compiled tests are built
-/// when an event first needs them.
-#[derive(Default)]
-pub struct AskedPredicates {
-    /// One list per attribute entry.
-    by_attribute: Vec<Vec<Asked>>,
-    ready: Vec<OnceLock<Ready>>,
-}
-
-struct Ready {
-    texts: Patterns,
-    /// Compiled tests, in the order of the attribute's list, each built when it is first asked.
-    tests: Vec<OnceLock<Option<Test>>>,
-    /// Predicates that no literal can rule out, also for values that are not strings.
-    always: Vec<u32>,
-}
-
-impl AskedPredicates {
-    pub fn new(by_attribute: Vec<Vec<Asked>>) -> Self {
-        let ready = by_attribute.iter().map(|_| OnceLock::new()).collect();
-        Self { by_attribute, ready }
-    }
-
-    pub fn lists(&self) -> &[Vec<Asked>] {
-        &self.by_attribute
-    }
-
-    fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
-        let list = &self.by_attribute[attribute];
-        let ready = self.ready[attribute].get_or_init(|| Ready::new(list));
-        let ask = |at: u32, set: &mut dyn FnMut(u32)| {
-            let asked = &list[at as usize];
-            let rules = asked.operator.rules();
-            let outcome = match ready.tests[at as usize].get_or_init(|| rules.compile(&asked.operands)) {
-                Some(test) => test(value),
-                None => rules.evaluate(Some(value), &asked.operands),
-            };
-            asked.report(outcome, set);
-        };
-        for &at in &ready.always {
-            ask(at, set);
-        }
-        if let ValueRef::Str(text) = value {
-            let mut candidates = vec![];
-            ready.texts.satisfied(text, &mut |at| set(list[at as usize].bit), &mut |at| candidates.push(at));
-            for at in candidates {
-                ask(at, set);
-            }
-        }
-    }
-}
-
-impl Asked {
-    fn report(&self, outcome: Outcome, set: &mut dyn FnMut(u32)) {
-        if outcome.can_be_true {
-            set(self.bit);
-        }
-        if outcome.can_be_false && self.false_bit != 0 {
-            set(self.false_bit);
-        }
-    }
-}
-
-impl Ready {
-    fn new(list: &[Asked]) -> Self {
-        let (mut texts, mut always) = (vec![], vec![]);
-        for (at, asked) in list.iter().enumerate() {
-            let rules = asked.operator.rules();
-            let shape = match rules.shape(&asked.operands) {
-                _ if asked.false_bit != 0 => None,
-                Shape::Prefix(text) => Some(TextShape::Prefix(text.into())),
-                Shape::Suffix(text) => Some(TextShape::Suffix(text.into())),
-                Shape::Substring(text) => Some(TextShape::Substring(text.into())),
-                Shape::Literals(literals) => Some(TextShape::Literals(literals)),
-                _ => None,
-            };
-            match shape {
-                Some(shape) => texts.push((at as u32, shape)),
-                None => always.push(at as u32),
-            }
-        }
-        let tests = list.iter().map(|_| OnceLock::new()).collect();
-        Self { texts: Patterns::new(texts), tests, always }
     }
 }

@@ -3,7 +3,8 @@
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::catalog::{AskedPredicates, AttributeEntry, Asked, Catalog, NO_ATTRIBUTE, TRUE_BIT};
+use super::asked::{Asked, AskedPredicates};
+use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
 use super::cuts::{Cut, CutTable};
 use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};

@@ -6,6 +6,7 @@
 //! attribute the range predicates in the order of their operands, so that a value satisfies one
 //! run of them and the run is filled a word at a time.
 
+pub mod asked;
 pub mod bits;
 pub mod catalog;
 pub mod catalog_builder;

@@ -208,13 +208,39 @@ impl View {
         scratch: &mut Scratch,
         mut found: impl FnMut(Location, f64) -> f64,
     ) -> Work {
-        self.for_each_match(event, filter, scratch, |location| {
-            let priority = match location {
-                Location::Row { part, row } => self.parts[part].segment.ledger.priority(row),
-                Location::Buffer(at) => self.buffer[at].subscription.priority,
-            };
-            found(location, priority);
-        })
+        if event.has_intervals {
+            return self.for_each_match(event, filter, scratch, |location| {
+                found(location, self.priority(location));
+            });
+        }
+        let mut work = Work::default();
+        let mut wanted = f64::NEG_INFINITY;
+        for (at, buffered) in self.buffer.iter().enumerate() {
+            if filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes) {
+                wanted = found(Location::Buffer(at), buffered.subscription.priority);
+            }
+        }
+        for (part, held) in self.parts.iter().enumerate() {
+            let keeps = RowFilter::new(self, held, filter, event);
+            let Segment { layout, ledger, .. } = &*held.segment;
+            work += layout.best_units(event, scratch, wanted, |unit| {
+                for &row in layout.rows_of(unit) {
+                    let priority = ledger.priority(row);
+                    if priority >= wanted && keeps.keeps(row) {
+                        wanted = found(Location::Row { part, row }, priority);
+                    }
+                }
+                wanted
+            });
+        }
+        work
+    }
+
+    pub fn priority(&self, location: Location) -> f64 {
+        match location {
+            Location::Row { part, row } => self.parts[part].segment.ledger.priority(row),
+            Location::Buffer(at) => self.buffer[at].subscription.priority,
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::access::{Access, Key, plan};
 use super::dag::{Dag, Gate, Ref, Target};
-use super::layout::{Layout, MAX_CODE};
+use super::layout::{BLOCK, Layout, MAX_CODE};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ pub struct LayoutBuilder {
 /// What sharing achieved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
+    pub predicates: usize,
     pub nodes: usize,
     pub written_nodes: usize,
 }
@@ -48,7 +49,10 @@ impl LayoutBuilder {
         samples: &[Event<'_>],
         priorities: &[f64],
     ) -> Result<(Layout, Sharing)> {
-        let sharing = Sharing { nodes: self.dag.len() + atoms.len(), written_nodes: self.written_nodes };
+        let sharing = Sharing {
+            predicates: atoms.len(),
+            nodes: self.dag.len() + atoms.len(),
+            written_nodes: self.written_nodes };
         let rows = Rows::group(&self.roots, self.dag.len());
         let catalog = CatalogBuilder::new(atoms);
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
@@ -324,6 +328,26 @@ impl Planner<'_> {
         }
     }
 
+    /// For each unit, the highest priority of a row that it can lead to.
+    fn bounds(&self, priorities: &[f64]) -> Vec<f64> {
+        let of_rows = |unit: &Unit| {
+            let rows = self.rows.of(unit.node).iter();
+            rows.filter_map(|row| priorities.get(*row as usize)).copied().fold(f64::MIN, f64::max)
+        };
+        let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
+        // Accesses are in the order in which units were compiled: those that wait come first.
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
+        for unit in order {
+            for access in &self.accesses[self.units[unit as usize].accesses.clone()] {
+                if let Key::Unit(awaited) = access.key {
+                    bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
+                }
+            }
+        }
+        bounds
+    }
+
     /// Numbers the units and writes the arrays.
     fn lay_out(mut self, priorities: &[f64]) -> Layout {
         let first_interval_key = self.catalog.keys();
@@ -338,17 +362,16 @@ impl Planner<'_> {
             })
             .collect();
         let first_unit_key = self.catalog.keys();
-        let best = |unit: &Unit| {
-            self.rows.of(unit.node).iter().filter_map(|row| priorities.get(*row as usize)).copied().fold(f64::MIN, f64::max)
-        };
+        let bounds = self.bounds(priorities);
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_cached_key(|unit| {
+            let bound = bounds[*unit as usize];
             let unit = &self.units[*unit as usize];
             let (key, test) = match unit.accesses.clone().next() {
                 Some(at) => (resolved[at], self.accesses[at].test.leaf.0),
                 None => (u32::MAX, 0),
             };
-            (!unit.remembered, key, std::cmp::Reverse(ordered(best(unit))), test)
+            (!unit.remembered, key, std::cmp::Reverse(ordered(bound)), test)
         });
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
@@ -370,15 +393,21 @@ impl Planner<'_> {
         }
         let mut next = access_off.clone();
         let mut entries = vec![[0u32; 2]; self.accesses.len()];
+        let blocks = if priorities.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
+        let mut block_bounds = vec![f64::MIN; blocks];
         let mut code_off = Vec::with_capacity(order.len() + 1);
         let mut code = Vec::with_capacity(self.code.len());
         let mut rows_off = Vec::with_capacity(order.len() + 1);
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for (at, unit) in order.iter().enumerate() {
+            let bound = bounds[*unit as usize];
             let unit = &self.units[*unit as usize];
             for access in unit.accesses.clone() {
                 let place = &mut next[key_at(access) as usize];
                 entries[*place as usize] = [at as u32, self.accesses[access].test.leaf.0];
+                if let Some(block) = block_bounds.get_mut(*place as usize / BLOCK) {
+                    *block = block.max(bound);
+                }
                 *place += 1;
             }
             code_off.push(Layout::pack_code(code.len(), unit.kind));
@@ -397,6 +426,7 @@ impl Planner<'_> {
             catalog: self.catalog.finish(),
             access_off: access_off.into(),
             entries: entries.into(),
+            block_bounds: block_bounds.into(),
             code_off: code_off.into(),
             code: code.into(),
             rows_off: rows_off.into(),

@@ -18,6 +18,8 @@ use crate::predicate::catalog::Catalog;
 use crate::snapshot::Buffer;
 
 const KIND_SHIFT: u32 = 30;
+/// Entries per bound.
+pub const BLOCK: usize = 64;
 /// The largest code a segment can hold, in words.
 pub const MAX_CODE: usize = 1 << KIND_SHIFT;
 
@@ -26,6 +28,8 @@ pub struct Layout {
     pub catalog: Catalog,
     pub access_off: Buffer<u32>,
     pub entries: Buffer<[u32; 2]>,
+    /// For every block of entries, the highest priority that its units lead to; empty when all are 0.
+    pub block_bounds: Buffer<f64>,
     pub code_off: Buffer<u32>,
     pub code: Buffer<u32>,
     pub rows_off: Buffer<u32>,

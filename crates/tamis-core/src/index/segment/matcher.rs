@@ -6,9 +6,11 @@
 //! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
 //!    queues the units that waited for it.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::layout::Layout;
+use super::layout::{BLOCK, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
@@ -107,6 +109,77 @@ impl Layout {
         work
     }
 
+    /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
+    /// that can only lead to priorities below what `holds` last returned.
+    pub fn best_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        mut wanted: f64,
+        mut holds: impl FnMut(u32) -> f64,
+    ) -> Work {
+        let mut work = Work::default();
+        if self.units() == 0 {
+            return work;
+        }
+        let Scratch { bits, runs, queue, done, known, truth, open } = scratch;
+        bits.reset(self.catalog.bits as usize);
+        done.reset(self.remembered as usize);
+        known.reset(self.remembered as usize);
+        truth.reset(self.remembered as usize);
+        runs.clear();
+        open.clear();
+        let counts = self.catalog.fire(event, bits, |from, to| {
+            let run = self.entries_of(from, to);
+            if !run.is_empty() {
+                runs.push((run.start as u32, run.end as u32));
+            }
+        });
+        work.mismatches = counts.mismatches as u64;
+        let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
+        let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
+        let add = |pending: &mut BinaryHeap<PendingBlock>, from: u32, to: u32, wanted: f64| {
+            let mut at = from as usize;
+            while at < to as usize {
+                let end = ((at / BLOCK + 1) * BLOCK).min(to as usize);
+                let bound = self.block_bounds.get(at / BLOCK).copied().unwrap_or(0.0);
+                if bound >= wanted {
+                    pending.push(PendingBlock { bound, from: at as u32, to: end as u32 });
+                }
+                at = end;
+            }
+        };
+        for &(from, to) in runs.iter() {
+            add(&mut pending, from, to, wanted);
+        }
+        while let Some(block) = pending.pop() {
+            if block.bound < wanted {
+                break;
+            }
+            work.candidates += (block.to - block.from) as u64;
+            queue.clear();
+            run.queue_entries(block.from as usize..block.to as usize, queue);
+            for at in 0..queue.len() {
+                let unit = queue[at];
+                self.fetch(queue, at);
+                let remembered = unit < self.remembered;
+                if remembered && done.replace(unit) {
+                    continue;
+                }
+                work.evaluations += 1;
+                if if remembered { run.pull(unit) } else { run.evaluate(unit) } {
+                    wanted = holds(unit);
+                    if remembered {
+                        let key = self.first_unit_key + unit;
+                        let waiting = self.entries_of(key, key + 1);
+                        add(&mut pending, waiting.start as u32, waiting.end as u32, wanted);
+                    }
+                }
+            }
+        }
+        work
+    }
+
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
             if let (crate::event::ValueRef::Interval(_), Some(entry)) = (value, self.catalog.entry(*attribute)) {
@@ -129,6 +202,33 @@ impl Layout {
         }
     }
 }
+
+/// A block of entries that waits for its turn: the highest bound first.
+struct PendingBlock {
+    bound: f64,
+    from: u32,
+    to: u32,
+}
+
+impl Ord for PendingBlock {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then(other.from.cmp(&self.from))
+    }
+}
+
+impl PartialOrd for PendingBlock {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PendingBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for PendingBlock {}
 
 #[inline]
 fn prefetch<T>(place: &T) {

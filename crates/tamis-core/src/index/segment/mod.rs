@@ -11,6 +11,8 @@ pub mod matcher;
 pub mod program;
 pub mod record;
 pub mod selectivity;
+pub mod stored;
+pub mod validate;
 #[cfg(test)]
 mod tests;
 
@@ -21,16 +23,27 @@ use crate::expr::normal_form::normal_form;
 use crate::index::subscription::Subscription;
 use builder::{LayoutBuilder, Sharing};
 use layout::Layout;
+use stored::Origin;
 use ledger::{Ledger, LedgerBuilder};
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Segment {
     pub layout: Layout,
     pub ledger: Ledger,
     pub sharing: Sharing,
+    /// The file it was mapped from, if it was.
+    pub origin: Option<Origin>,
 }
 
 impl Segment {
+    /// Verifies what was mapped from a file, on first use.
+    pub fn prepare(&self) -> Result<()> {
+        match &self.origin {
+            None => Ok(()),
+            Some(origin) => origin.verify_once(&self.layout, &self.ledger),
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.ledger.len()
     }
@@ -67,6 +80,6 @@ impl<'a> SegmentBuilder<'a> {
     /// Lays the segment out, using sample events to choose access predicates.
     pub fn finish(self, samples: &[Event<'_>]) -> Result<Segment> {
         let (layout, sharing) = self.layout.finish(&self.atoms, samples, self.ledger.priorities())?;
-        Ok(Segment { layout, ledger: self.ledger.finish(), sharing })
+        Ok(Segment { layout, ledger: self.ledger.finish(), sharing, origin: None })
     }
 }
