@@ -2,6 +2,8 @@
 
 pub mod ast;
 pub mod codec;
+pub mod limits;
+pub mod parser;
 pub mod atoms;
 pub mod eval;
 pub mod normal_form;

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::view::{Part, View};
+use super::samples::OwnedEvent;
+use super::view::{Location, Part, View};
 use super::{Inner, as_events};
 use crate::error::Result;
-use crate::index::segment::SegmentBuilder;
+use crate::index::segment::{Segment, SegmentBuilder};
+use crate::index::subscription::Id;
 
 /// Segments of one size class before they are merged.
 const FAN_IN: usize = 8;
@@ -74,6 +76,24 @@ fn size_class(rows: usize) -> usize {
     (rows.max(1).ilog2() / FAN_IN.ilog2()) as usize
 }
 
+/// The whole view as one segment: the one it has, if that is all, or a new one.
+pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
+    if let [part] = view.parts.as_slice()
+        && view.buffer.is_empty()
+        && part.deaths.count() == 0
+    {
+        return Ok(part.segment.clone());
+    }
+    let mut places: Vec<(Id, Location)> = view.locations().map(|at| (view.id_at(at), at)).collect();
+    places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let mut attributes = view.attributes.clone();
+    let mut builder = SegmentBuilder::new(&mut attributes);
+    for (_, place) in places {
+        builder.push(&view.subscription_at(place)?)?;
+    }
+    Ok(Arc::new(builder.finish(&as_events(samples))?))
+}
+
 fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
@@ -89,7 +109,7 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
     let mut attributes = started.attributes.clone();
     let mut builder = SegmentBuilder::new(&mut attributes);
     for (part, row) in &rows {
-        let subscription = parts[*part as usize].segment.ledger.subscription(*row, &started.attributes)?;
+        let subscription = parts[*part as usize].segment.subscription(*row, &started.attributes)?;
         builder.push(&subscription)?;
     }
     let merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);

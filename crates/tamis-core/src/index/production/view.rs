@@ -84,7 +84,7 @@ impl View {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at].subscription.clone()),
             Location::Row { part, row } => {
-                self.parts[part].segment.ledger.subscription(row, &self.attributes)
+                self.parts[part].segment.subscription(row, &self.attributes)
             }
         }
     }
@@ -298,7 +298,7 @@ impl<'a> RowFilter<'a> {
 
     fn verified(&self, row: u32) -> bool {
         let attributes = &self.view.attributes;
-        self.part.segment.ledger.subscription(row, attributes).is_ok_and(|subscription| {
+        self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
             evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
         })
     }

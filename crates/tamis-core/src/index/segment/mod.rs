@@ -44,6 +44,14 @@ impl Segment {
         }
     }
 
+    /// All there is to know of a row.
+    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+        if let Some(origin) = &self.origin {
+            origin.check_records(self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1])?;
+        }
+        self.ledger.subscription(row, attributes)
+    }
+
     pub fn len(&self) -> usize {
         self.ledger.len()
     }

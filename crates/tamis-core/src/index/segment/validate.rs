@@ -177,10 +177,11 @@ fn ledger(ledger: &Ledger) -> Check {
     } else {
         offsets("text_id_offsets", &ledger.text_id_off, rows, ledger.text_ids.len())?;
         let id = |row: usize| {
-            std::str::from_utf8(&ledger.text_ids[ledger.text_id_off[row] as usize..ledger.text_id_off[row + 1] as usize])
+            &ledger.text_ids[ledger.text_id_off[row] as usize..ledger.text_id_off[row + 1] as usize]
         };
         for row in 0..rows {
-            ensure(id(row).is_ok() && (row == 0 || id(row - 1) < id(row)), "text_ids")?;
+            let is_text = std::str::from_utf8(id(row)).is_ok();
+            ensure(is_text && (row == 0 || id(row - 1) < id(row)), "text_ids")?;
         }
     }
     ensure(ledger.priorities.is_empty() || ledger.priorities.len() == rows, "priorities")?;
