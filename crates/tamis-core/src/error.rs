@@ -55,9 +55,15 @@ pub enum Error {
     /// An event that cannot be read.
     #[error("{0}")]
     Event(String),
-    /// An id that is missing, already there, or of the wrong type.
+    /// An id of another type than the index's.
     #[error("{0}")]
     Id(String),
+    /// An id that is already there.
+    #[error("{0}")]
+    DuplicateId(String),
+    /// An id that is not there.
+    #[error("{0}")]
+    UnknownId(String),
     /// An argument out of range.
     #[error("{0}")]
     Argument(String),
