@@ -5,13 +5,46 @@ false*: a point value sets one of them, an absent attribute neither (undefined),
 those bits Kleene's three-valued logic and interval-valued events are one algebra.
 """
 
-import functools
+import math
 import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any, NamedTuple
+
+
+class Constant(NamedTuple):
+    value: bool | None
+
+
+class Predicate(NamedTuple):
+    attribute: str
+    operator: str
+    operands: tuple[Any, ...] = ()
+    negated: bool = False
+
+
+class Not(NamedTuple):
+    child: "Node"
+
+
+class Connective(NamedTuple):
+    name: str  # AND, OR, XOR or XNOR: the left fold of two children or more
+    children: tuple["Node", ...]
+
+
+Node = Constant | Predicate | Not | Connective
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: Any
+    high: Any
+
+
+# --- logic ----------------------------------------------------------------------------------------
 
 
 class Truth(NamedTuple):
@@ -19,47 +52,16 @@ class Truth(NamedTuple):
     can_be_false: bool
 
 
-TRUE, FALSE, UNDEFINED, EITHER = Truth(True, False), Truth(False, True), Truth(False, False), Truth(True, True)
+TRUE, FALSE, UNDEFINED, EITHER = (
+    Truth(True, False),
+    Truth(False, True),
+    Truth(False, False),
+    Truth(True, True),
+)
 
 
-@dataclass(frozen=True)
-class Constant:
-    value: bool | None
-
-
-@dataclass(frozen=True)
-class Predicate:
-    attribute: str
-    operator: str
-    operands: tuple[Any, ...] = ()
-    negated: bool = False
-
-
-@dataclass(frozen=True)
-class Not:
-    child: "Node"
-
-
-@dataclass(frozen=True)
-class Connective:
-    """`AND`, `OR`, `XOR` or `XNOR` of two children or more, folded from the left."""
-
-    name: str
-    children: tuple["Node", ...]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval as the value of an attribute: any value between the ends."""
-
-    low: Any
-    high: Any
-
-
-Node = Constant | Predicate | Not | Connective
-
-
-# --- logic ---------------------------------------------------------------------------------------------------
+def truth(value: bool) -> Truth:
+    return TRUE if value else FALSE
 
 
 def negate(a: Truth) -> Truth:
@@ -85,18 +87,14 @@ def evaluate(node: Node, event: Mapping[str, Any]) -> Truth:
     """The truth of an expression for an event: attribute -> value, nested records as nested dicts."""
     match node:
         case Constant(value):
-            return truth(value)
+            return UNDEFINED if value is None else truth(value)
         case Predicate():
-            seen = predicate(node.operator, value_of(event, node.attribute), node.operands)
-            return negate(seen) if node.negated else seen
+            outcome = predicate(node.operator, value_of(event, node.attribute), node.operands)
+            return negate(outcome) if node.negated else outcome
         case Not(child):
             return negate(evaluate(child, event))
         case Connective(name, children):
-            return functools.reduce(FOLDS[name], (evaluate(child, event) for child in children))
-
-
-def truth(value: bool | None) -> Truth:
-    return UNDEFINED if value is None else TRUE if value else FALSE
+            return reduce(FOLDS[name], (evaluate(child, event) for child in children))
 
 
 def value_of(event: Mapping[str, Any], attribute: str) -> Any:
@@ -109,110 +107,110 @@ def value_of(event: Mapping[str, Any], attribute: str) -> Any:
     return None
 
 
-# --- predicates ----------------------------------------------------------------------------------------------
+# --- predicates -----------------------------------------------------------------------------------
 
 
 def predicate(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
-    if name == "IS NULL":
+    if name == "IS NULL" or (operands == (None,) and name == "<=>"):
         return truth(value is None)
-    if name == "<=>" and (value is None or operands[0] is None):
-        return truth(value is None and operands[0] is None)
     if value is None:
-        return UNDEFINED
-    if not isinstance(value, Interval):
-        return truth(test(name, value, operands))
-    # Only the order of the ends and the operands matters, so count them off as 0, 2, 4 ...: odd numbers are
-    # the values between two neighbours, and the interval is all the numbers from its low end to its high end.
-    if name in TEXT or any(operand is not None and kind(operand) != kind(value.low) for operand in operands):
+        return FALSE if name == "<=>" else UNDEFINED
+    return (
+        test_interval(name, value, operands) if isinstance(value, Interval) else test(name, value, operands)
+    )
+
+
+def test(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
+    """The truth of an operator for one present value."""
+    match name:
+        case "=" | "<=>" | "<" | "<=" | ">" | ">=":
+            return compare(ORDER[name], value, operands[0])
+        case "BETWEEN":
+            return both(compare(operator.ge, value, operands[0]), compare(operator.le, value, operands[1]))
+        case "IN":
+            return any_of(compare(operator.eq, value, operand) for operand in operands)
+        case "array_contains" | "arrays_overlap" if kind(value) == "array":
+            return any_of(compare(operator.eq, item, operand) for item in value for operand in operands)
+        case _ if name in TEXT and isinstance(value, str) and operands[0] is not None:
+            return truth(TEXT[name](value, operands[0]))
+    return UNDEFINED
+
+
+def test_interval(name: str, value: Interval, operands: tuple[Any, ...]) -> Truth:
+    """Only the order of the ends and the operands matters, so count them off as 0, 2, 4 ...: odd numbers are
+    the values between two neighbours, and the interval is every number from its low end to its high end."""
+    if name in TEXT or any(kind(operand) not in ("null", kind(value.low)) for operand in operands):
         return UNDEFINED
     known = sorted({order(x) for x in (value.low, value.high, *operands) if x is not None})
     rank = {key: 2 * at for at, key in enumerate(known)}
     ranked = tuple(None if operand is None else rank[order(operand)] for operand in operands)
     inside = range(rank[order(value.low)], rank[order(value.high)] + 1)
-    real = (at for at in inside if at % 2 == 0 or not adjacent(known[at // 2], known[at // 2 + 1]))
-    seen = {test(name, at, ranked) for at in real}
-    return Truth(True in seen, False in seen)
+    real = [at for at in inside if at % 2 == 0 or not are_neighbours(*known[at // 2 : at // 2 + 2])]
+    outcomes = [test(name, at, ranked) for at in real]
+    return Truth(TRUE in outcomes, FALSE in outcomes)
 
 
-def adjacent(low: Any, high: Any) -> bool:
+def any_of(truths: Iterable[Truth]) -> Truth:
+    return reduce(either, truths, FALSE)
+
+
+def compare(holds: Any, value: Any, operand: Any) -> Truth:
+    """Undefined for null and for values of different kinds."""
+    if kind(value) != kind(operand) or value is None:
+        return UNDEFINED
+    return truth(holds(order(value), order(operand)))
+
+
+ORDER = {
+    "=": operator.eq,
+    "<=>": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+KINDS = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    datetime: "timestamp",
+    dict: "record",
+}
+
+
+def kind(value: Any) -> str:
+    return "null" if value is None else KINDS.get(type(value), "array")
+
+
+def order(value: Any) -> Any:
+    """A key that sorts as the language does: numbers by exact value, NaN above all, strings by code point."""
+    if kind(value) == "number":
+        return (1, 0) if math.isnan(value) else (0, value)
+    return value
+
+
+def are_neighbours(low: Any, high: Any) -> bool:
     """Whether no value lies between two. Numbers are the real line."""
-    match low:
-        case datetime():
-            return bool(high - low == timedelta(microseconds=1))
-        case str():
-            return bool(high == low + "\0")
-    return False
+    if isinstance(low, datetime):
+        return bool(high - low == timedelta(microseconds=1))
+    return isinstance(low, bool) or (isinstance(low, str) and high == low + "\0")
 
 
-def test(name: str, value: Any, operands: tuple[Any, ...]) -> bool | None:
-    """Three-valued truth of an operator for one present value."""
-    match name:
-        case "truth":
-            return value if kind(value) == "boolean" else None
-        case "=" | "<=>":
-            return compare(operator.eq, value, operands[0])
-        case "<" | "<=" | ">" | ">=":
-            return compare(ORDER[name], value, operands[0])
-        case "BETWEEN":
-            return all_of([compare(operator.ge, value, operands[0]), compare(operator.le, value, operands[1])])
-        case "IN":
-            return any_of(compare(operator.eq, value, operand) for operand in operands)
-        case "array_contains" | "arrays_overlap":
-            if kind(value) != "array":
-                return None
-            return any_of(compare(operator.eq, item, operand) for item in value for operand in operands)
-        case _:
-            if kind(value) != "string" or operands[0] is None:
-                return None
-            return TEXT[name](value, operands[0])
+def like(text: str, pattern: str) -> bool:
+    r"""`_` is any character, `%` any text, `\` takes the next character as it is."""
+    wild = {"_": ".", "%": ".*"}
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    regex = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
 
-
-ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 TEXT = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     "contains": operator.contains,
-    "LIKE": lambda text, pattern: like(text, pattern),
+    "LIKE": like,
     "ILIKE": lambda text, pattern: like(text.lower(), pattern.lower()),
     "RLIKE": lambda text, pattern: re.search(pattern, text) is not None,
 }
-
-
-def compare(holds: Any, value: Any, operand: Any) -> bool | None:
-    """Undefined for null and for values of different kinds."""
-    if value is None or operand is None or kind(value) != kind(operand):
-        return None
-    return bool(holds(order(value), order(operand)))
-
-
-def kind(value: Any) -> str:
-    names = {bool: "boolean", int: "number", float: "number", str: "string", datetime: "timestamp"}
-    return names.get(type(value), "record" if isinstance(value, dict) else "array")
-
-
-def order(value: Any) -> Any:
-    """A key that sorts as the language does: numbers by exact value, NaN above all, strings by code point."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value
-    if isinstance(value, int | float):
-        return (1, 0) if value != value else (0, value)
-    return value
-
-
-def any_of(truths: Iterable[bool | None]) -> bool | None:
-    seen = set(truths)
-    return True if True in seen else None if None in seen else False
-
-
-def all_of(truths: Iterable[bool | None]) -> bool | None:
-    seen = set(truths)
-    return False if False in seen else None if None in seen else True
-
-
-def like(text: str, pattern: str) -> bool:
-    """`_` is any character, `%` any characters, a backslash takes the next one as it is."""
-    wild = {"_": ".", "%": ".*"}
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    regex = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
-    return re.fullmatch(regex, text, re.DOTALL) is not None

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from oracle import Connective, Constant, Interval, Node, Not, Predicate
 
 # Attribute -> the type of its values. `person` is a nested record; one name needs backquotes.
@@ -34,18 +35,43 @@ SQL_CONNECTIVES = ("AND", "OR")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = ["a", "b", "A", "é", "É", "ß", "日", "🦀"]
 
-integers = st.sampled_from([0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]) | st.integers(
-    -(2**63), 2**63 - 1
-)
-floats = st.sampled_from([0.0, -0.0, 0.5, 1.0, 2.0, 3.5, 2.0**53, 2.0**63, 1e-300, math.inf, -math.inf, math.nan]) | st.floats(
-    allow_nan=False
-)
-strings = st.sampled_from(["", "a", "A", "b", "ab", "aB", "abc", "bab", "é", "É", "ß", "日本", "🦀", "a%b", "a_b", "a\\b", "it's", '"', "`"]) | st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=4
-)
+integers = st.sampled_from(
+    [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
+) | st.integers(-(2**63), 2**63 - 1)
+floats = st.sampled_from(
+    [0.0, -0.0, 0.5, 1.0, 2.0, 3.5, 2.0**53, 2.0**63, 1e-300, math.inf, -math.inf, math.nan]
+) | st.floats(allow_nan=False)
+strings = st.sampled_from(
+    [
+        "",
+        "a",
+        "A",
+        "b",
+        "ab",
+        "aB",
+        "abc",
+        "bab",
+        "é",
+        "É",
+        "ß",
+        "日本",
+        "🦀",
+        "a%b",
+        "a_b",
+        "a\\b",
+        "it's",
+        '"',
+        "`",
+    ]
+) | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=4)
 booleans = st.booleans()
 timestamps = st.sampled_from(
-    [EPOCH, EPOCH + timedelta(microseconds=1), datetime(2026, 1, 31, 12, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)]
+    [
+        EPOCH,
+        EPOCH + timedelta(microseconds=1),
+        datetime(2026, 1, 31, 12, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+    ]
 ) | st.datetimes(datetime(1600, 1, 1), datetime(9000, 1, 1), timezones=st.just(UTC))
 
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
@@ -64,14 +90,18 @@ def arrays(items: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
 VALUES = SCALARS | {"integers": arrays(integers), "strings": arrays(strings)}
 ELEMENTS = {"integers": "integer", "strings": "string"}
 
-like_patterns = st.lists(st.sampled_from([*LETTERS, "%", "%", "_", "\\%", "\\_", "\\\\", "'"]), max_size=5).map("".join)
+like_patterns = st.lists(
+    st.sampled_from([*LETTERS, "%", "%", "_", "\\%", "\\_", "\\\\", "'"]), max_size=5
+).map("".join)
 # What all regular-expression dialects at hand agree on.
 regexes = st.lists(
-    st.sampled_from([*LETTERS, "[ab]", "[^a]", "a*", "b+", "(a|b)", "(ab)?", "a{1,2}", r"\.", r"\\"]), min_size=1, max_size=4
+    st.sampled_from([*LETTERS, "[ab]", "[^a]", "a*", "b+", "(a|b)", "(ab)?", "a{1,2}", r"\.", r"\\"]),
+    min_size=1,
+    max_size=4,
 ).flatmap(lambda parts: st.sampled_from(["", "^"]).map(lambda start: start + "".join(parts)))
 
 
-# --- predicates ----------------------------------------------------------------------------------------------
+# --- predicates ---------------------------------------------------------------------------------
 
 
 @st.composite
@@ -118,7 +148,7 @@ OPERATORS = {
 }
 
 
-# --- expressions ---------------------------------------------------------------------------------------------
+# --- expressions --------------------------------------------------------------------------------
 
 
 @st.composite
@@ -131,7 +161,9 @@ def expressions(draw: Callable[..., Any], *, sql: bool = False, depth: int = 6) 
     return draw(_tree(leaves, SQL_CONNECTIVES if sql else CONNECTIVES, draw(st.integers(0, depth))))
 
 
-def _tree(leaves: st.SearchStrategy[Node], connectives: tuple[str, ...], depth: int) -> st.SearchStrategy[Node]:
+def _tree(
+    leaves: st.SearchStrategy[Node], connectives: tuple[str, ...], depth: int
+) -> st.SearchStrategy[Node]:
     if depth == 0:
         return leaves
     below = _tree(leaves, connectives, depth - 1)
@@ -140,7 +172,7 @@ def _tree(leaves: st.SearchStrategy[Node], connectives: tuple[str, ...], depth: 
     return leaves | joined | joined | st.builds(Not, below)
 
 
-# --- events --------------------------------------------------------------------------------------------------
+# --- events -------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -159,7 +191,7 @@ def events(draw: Callable[..., Any], *, typed: bool = False, intervals: bool = F
             event[attribute] = None
         elif chance == 2 and not typed:
             event[attribute] = draw(st.one_of(*VALUES.values()))
-        elif chance <= 4 and intervals and declared in SCALARS and declared != "boolean":
+        elif chance <= 4 and intervals and declared in SCALARS:
             ends = sorted(draw(st.lists(_ends(declared), min_size=2, max_size=2)))
             event[attribute] = Interval(*ends)
         else:
@@ -172,7 +204,7 @@ def events(draw: Callable[..., Any], *, typed: bool = False, intervals: bool = F
 
 
 def _ends(declared: str) -> st.SearchStrategy[Any]:
-    return SCALARS[declared].filter(lambda x: x == x)
+    return SCALARS[declared].filter(lambda end: not (isinstance(end, float) and math.isnan(end)))
 
 
 def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:

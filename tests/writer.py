@@ -8,12 +8,18 @@ import math
 from datetime import datetime
 from typing import Any
 
-from oracle import Connective, Constant, Node, Not, Predicate
-
 import tamis
+from oracle import Connective, Constant, Node, Not, Predicate
 from tamis import col
 
-NEGATED = {"=": "!=", "IN": "NOT IN", "BETWEEN": "NOT BETWEEN", "LIKE": "NOT LIKE", "ILIKE": "NOT ILIKE", "RLIKE": "NOT RLIKE"}
+NEGATED = {
+    "=": "!=",
+    "IN": "NOT IN",
+    "BETWEEN": "NOT BETWEEN",
+    "LIKE": "NOT LIKE",
+    "ILIKE": "NOT ILIKE",
+    "RLIKE": "NOT RLIKE",
+}
 FUNCTIONS = ("startswith", "endswith", "contains", "array_contains", "arrays_overlap")
 
 
@@ -43,7 +49,9 @@ def _predicate_text(node: Predicate) -> str:
         case function if function in FUNCTIONS:
             call = f"{function}({name}, {operands[0]})"
         case keyword if keyword in NEGATED:
-            return f"{name} {NEGATED[keyword] if node.negated else keyword} {_operands_text(keyword, operands)}"
+            return (
+                f"{name} {NEGATED[keyword] if node.negated else keyword} {_operands_text(keyword, operands)}"
+            )
         case symbol:
             call = f"{name} {symbol} {operands[0]}"
     return f"NOT {call}" if node.negated else call

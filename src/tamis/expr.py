@@ -53,7 +53,7 @@ class Column:
         """The call that made it."""
         return f"col({self.name!r})"
 
-    # --- comparisons ---------------------------------------------------------------------------------------
+    # --- comparisons -----------------------------------------------------------------------------
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
         """Equal. `None` is undefined for every event: `is_null` is meant."""
@@ -123,7 +123,7 @@ class Column:
         """
         return self._test("IS NULL", negated=True)
 
-    # --- strings -------------------------------------------------------------------------------------------
+    # --- strings ---------------------------------------------------------------------------------
 
     def like(self, pattern: str) -> Expression:
         r"""Match a pattern: `%` is any text, `_` any one character, `\` takes the next one as it is.
@@ -173,7 +173,7 @@ class Column:
         """
         return self._test("contains", part)
 
-    # --- arrays --------------------------------------------------------------------------------------------
+    # --- arrays ----------------------------------------------------------------------------------
 
     def array_contains(self, value: object) -> Expression:
         """Be an array that holds a value.
@@ -191,7 +191,7 @@ class Column:
         """
         return self._test("arrays_overlap", *_members(values))
 
-    # --- a boolean attribute on its own --------------------------------------------------------------------
+    # --- a boolean attribute on its own ----------------------------------------------------------
 
     def __tamis_expression__(self) -> Expression:
         """The column as an expression: true where the attribute is true."""
@@ -236,19 +236,19 @@ class Column:
             "join expressions with &, | and ~, not with and, or and not"
         )
 
-    # --- what is refused -----------------------------------------------------------------------------------
+    # --- what is refused -------------------------------------------------------------------------
 
     def _refuse_arithmetic(self, *_: object) -> NoReturn:
         raise ExpressionError(
             f"arithmetic on the attribute {self.name!r} is not part of the language",
-            hint="compare the attribute with a value that was computed before, or put the result into the event",
+            hint="compute the value before comparing with it, or put the result into the event",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse_arithmetic
     __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse_arithmetic
 
-    # --- the other names that users know -------------------------------------------------------------------
+    # --- the other names that users know ---------------------------------------------------------
 
     isNull = is_null  # noqa: N815 - PySpark
     isNotNull = is_not_null  # noqa: N815
@@ -260,8 +260,8 @@ class Column:
         for operand in operands:
             if isinstance(operand, Column | Expression):
                 raise ExpressionError(
-                    f"the attribute {self.name!r} is compared with {operand!r}, but only values can be compared with",
-                    hint="put the result of comparing two attributes into the event as an attribute of its own",
+                    f"{self!r} is compared with {operand!r}, but attributes are compared with values only",
+                    hint="put the result of the comparison into the event as an attribute of its own",
                 )
         return predicate(self.name, operator, list(operands), negated)
 
