@@ -39,7 +39,10 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     }
     if let Ok(text) = object.cast::<PyString>() {
         return text.to_str().map(|text| Value::Str(text.into())).map_err(|_| {
-            Refused::with_hint("the string is not Unicode text", "it holds a lone surrogate, which UTF-8 cannot write")
+            Refused::with_hint(
+                "the string is not Unicode text",
+                "it holds a lone surrogate, which UTF-8 cannot write",
+            )
         });
     }
     if let Ok(truth) = object.cast::<PyBool>() {
@@ -72,7 +75,10 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
 
 fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     object.extract().map(Value::Int).map_err(|_| {
-        Refused::with_hint(format!("the integer {object} does not fit in 64 bits"), "use a float, or a string")
+        Refused::with_hint(
+            format!("the integer {object} does not fit in 64 bits"),
+            "use a float, or a string",
+        )
     })
 }
 
@@ -137,7 +143,8 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Str(text) => text.into_bound_py_any(py),
         Value::Timestamp(micros) => {
             let module = py.import("datetime")?;
-            let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, module.getattr("UTC")?))?;
+            let epoch =
+                module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, module.getattr("UTC")?))?;
             epoch.add(module.getattr("timedelta")?.call1((0, 0, *micros))?)
         }
         Value::Array(items) => {
@@ -154,7 +161,11 @@ pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) 
     walk_nested(event, fields, 1)
 }
 
-fn walk_nested<'a>(record: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>, depth: usize) -> Result<(), EventError> {
+fn walk_nested<'a>(
+    record: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    depth: usize,
+) -> Result<(), EventError> {
     if depth > json::MAX_DEPTH {
         return Err(EventError::new(format!("records are nested deeper than {} levels", json::MAX_DEPTH)));
     }
@@ -166,7 +177,9 @@ fn walk_nested<'a>(record: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>, dept
     }
     let items = record.call_method0("items").and_then(|items| items.try_iter()).map_err(unreadable)?;
     for item in items {
-        let (name, object) = item.and_then(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()).map_err(unreadable)?;
+        let (name, object) = item
+            .and_then(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>())
+            .map_err(unreadable)?;
         walk_field(&name, &object, fields, depth)?;
     }
     Ok(())

@@ -41,7 +41,8 @@ impl PyInterval {
 impl PyInterval {
     #[new]
     fn new(low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let end = |object| value_from_python(object).map_err(|refused| argument_error(low.py(), refused.message));
+        let end =
+            |object| value_from_python(object).map_err(|refused| argument_error(low.py(), refused.message));
         Value::interval(end(low)?, end(high)?).map(Self).map_err(|message| argument_error(low.py(), message))
     }
 

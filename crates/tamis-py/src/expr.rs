@@ -46,7 +46,7 @@ impl PyExpression {
 
     fn join(&self, other: &Bound<'_, PyAny>, connective: Connective) -> PyResult<Self> {
         let right = expression_from_python(other)?;
-        Self::checked(other.py(), connective.join(&self.0, &right.0))
+        Self::checked(other.py(), connective.join(&self.0, right.get().expr()))
     }
 }
 
@@ -120,7 +120,10 @@ impl PyExpression {
             "spark" => sql::Dialect::Spark,
             "duckdb" => sql::Dialect::DuckDb,
             other => {
-                return Err(argument_error(py, format!("unknown dialect {other:?}: use \"spark\" or \"duckdb\"")));
+                return Err(argument_error(
+                    py,
+                    format!("unknown dialect {other:?}: use \"spark\" or \"duckdb\""),
+                ));
             }
         };
         sql::to_sql(&self.0, dialect).or_raise(py)
@@ -155,14 +158,22 @@ impl PyExpression {
     /// (credit_score > 650)^0.4
     fn boost(&self, py: Python<'_>, weight: f64) -> PyResult<Self> {
         if !weight.is_finite() || weight < 0.0 {
-            return Err(bad_expression(py, format!("the weight {weight} is refused"), "weights are finite and not negative"));
+            return Err(bad_expression(
+                py,
+                format!("the weight {weight} is refused"),
+                "weights are finite and not negative",
+            ));
         }
         match &*self.0 {
             Expr::Predicate(predicate) => {
                 let boosted = Predicate { weight: Some(weight), ..predicate.clone() };
                 Ok(Self(Arc::new(Expr::Predicate(boosted))))
             }
-            _ => Err(bad_expression(py, "only a predicate can have a weight", "boost each predicate before joining them")),
+            _ => Err(bad_expression(
+                py,
+                "only a predicate can have a weight",
+                "boost each predicate before joining them",
+            )),
         }
     }
 
@@ -218,7 +229,9 @@ impl PyExpression {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(type_error("an expression is true or false only for an event; join expressions with &, | and ~, not with and, or and not"))
+        Err(type_error(
+            "an expression is true or false only for an event; join expressions with &, | and ~, not with and, or and not",
+        ))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -283,6 +296,7 @@ pub fn predicate(
         .rules()
         .check(operands)
         .map_err(|message| bad_expression(py, message, format!("the predicate is on {attribute:?}")))?;
-    let predicate = Predicate { attribute: attribute.into(), operator, negated, operands: operands.into(), weight: None };
+    let predicate =
+        Predicate { attribute: attribute.into(), operator, negated, operands: operands.into(), weight: None };
     PyExpression::checked(py, Expr::Predicate(predicate))
 }
