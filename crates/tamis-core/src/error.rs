@@ -57,10 +57,13 @@ pub enum Error {
     /// An event that cannot be read.
     #[error("{0}")]
     Event(String),
-    /// An id that is already there, or of the wrong type.
+    /// An id of another type than the index's.
     #[error("{0}")]
     Id(String),
-    /// An id that is not in the index.
+    /// An id that is already there.
+    #[error("{0}")]
+    DuplicateId(String),
+    /// An id that is not there.
     #[error("{0}")]
     UnknownId(String),
     /// An argument out of range.
@@ -85,6 +88,7 @@ impl Error {
             Error::Unsupported(message) => Error::Unsupported(put(message)),
             Error::Event(message) => Error::Event(put(message)),
             Error::Id(message) => Error::Id(put(message)),
+            Error::DuplicateId(message) => Error::DuplicateId(put(message)),
             Error::UnknownId(message) => Error::UnknownId(put(message)),
             Error::Argument(message) => Error::Argument(put(message)),
             Error::Snapshot(message) => Error::Snapshot(put(message)),
@@ -93,7 +97,7 @@ impl Error {
     }
 
     pub(crate) fn duplicate(id: &Id) -> Self {
-        Error::Id(format!("subscription {id} is already in the index; use replace or upsert to change it"))
+        Error::DuplicateId(format!("subscription {id} is already in the index; use replace or upsert to change it"))
     }
 
     pub(crate) fn missing(id: &Id) -> Self {

@@ -138,7 +138,7 @@ impl Index {
             let problem = match kind.map(|kind| kind.check(&id)) {
                 Some(Err(error)) => Some(error),
                 _ if previous.as_ref() == Some(&id) => {
-                    Some(Error::Id(format!("id {id} is given twice in the same call")))
+                    Some(Error::DuplicateId(format!("id {id} is given twice in the same call")))
                 }
                 _ if reader.locate(&id).is_some() => Some(Error::duplicate(&id)),
                 _ => None,
