@@ -1,7 +1,18 @@
 //! Expressions: how they are written, what they mean, and the normal form an index stores.
 
 pub mod ast;
+pub mod codec;
+pub mod limits;
+pub mod parser;
+pub mod atoms;
+pub mod eval;
+pub mod normal_form;
 pub mod operators;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use ast::{Expr, Outcome, Predicate};
+pub use atoms::{Atom, AtomTable, Literal};
+pub use eval::evaluate;
+pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;

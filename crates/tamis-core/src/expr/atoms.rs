@@ -1,0 +1,153 @@
+//! The distinct predicates of an index, each known by a small number.
+//!
+//! An atom is a predicate without its negation and its weight. Two predicates share a number exactly
+//! when they are written alike; the hash only finds candidates, the structure decides.
+
+use std::hash::{Hash, Hasher};
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+use super::ast::Outcome;
+use super::operators::Operator;
+use crate::event::{AttrId, Value, ValueRef};
+
+/// A positive predicate on an attribute of one index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Atom {
+    pub attribute: AttrId,
+    pub operator: Operator,
+    pub operands: Box<[Value]>,
+}
+
+impl Atom {
+    /// The outcome for one value of the attribute; `None` is an absent attribute.
+    pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
+        self.operator.rules().evaluate(value, &self.operands)
+    }
+}
+
+/// An atom or its negation. `NOT p` is *true* when p can be false, so it is undefined when p is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Literal(pub u32);
+
+impl Literal {
+    /// Atom numbers must stay below 2^31.
+    pub fn new(atom: u32, negated: bool) -> Self {
+        debug_assert!(atom < 1 << 31);
+        Self(atom << 1 | negated as u32)
+    }
+
+    pub fn atom(self) -> u32 {
+        self.0 >> 1
+    }
+
+    pub fn is_negated(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// The same atom with the other sign.
+    #[allow(clippy::should_implement_trait)]
+    pub fn not(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+
+    /// Whether the literal is true, given the outcome of its atom.
+    pub fn holds(self, outcome: Outcome) -> bool {
+        if self.is_negated() { outcome.can_be_false } else { outcome.can_be_true }
+    }
+}
+
+/// The dictionary of atoms: numbers are given in order of first use and never change.
+#[derive(Clone, Default)]
+pub struct AtomTable {
+    atoms: Vec<Atom>,
+    numbers: HashTable<u32>,
+}
+
+impl AtomTable {
+    /// The number of the predicate, a new one if it was not seen before.
+    pub fn intern(&mut self, attribute: AttrId, operator: Operator, operands: &[Value]) -> u32 {
+        let hash = hash_of(attribute, operator, operands);
+        let Self { atoms, numbers } = self;
+        if let Some(&id) = numbers.find(hash, |&id| is(&atoms[id as usize], attribute, operator, operands)) {
+            return id;
+        }
+        let id = atoms.len() as u32;
+        assert!(id < 1 << 31, "an index holds fewer than 2^31 distinct predicates");
+        atoms.push(Atom { attribute, operator, operands: operands.into() });
+        numbers.insert_unique(hash, id, |&id| {
+            let atom = &atoms[id as usize];
+            hash_of(atom.attribute, atom.operator, &atom.operands)
+        });
+        id
+    }
+
+    /// The number of the predicate, or `None` if it was never interned.
+    pub fn get(&self, attribute: AttrId, operator: Operator, operands: &[Value]) -> Option<u32> {
+        let hash = hash_of(attribute, operator, operands);
+        let same = |&id: &u32| is(&self.atoms[id as usize], attribute, operator, operands);
+        self.numbers.find(hash, same).copied()
+    }
+
+    pub fn atom(&self, id: u32) -> &Atom {
+        &self.atoms[id as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.atoms.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.atoms.is_empty()
+    }
+
+    /// All atoms in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Atom> {
+        self.atoms.iter()
+    }
+}
+
+fn is(atom: &Atom, attribute: AttrId, operator: Operator, operands: &[Value]) -> bool {
+    atom.attribute == attribute && atom.operator == operator && *atom.operands == *operands
+}
+
+fn hash_of(attribute: AttrId, operator: Operator, operands: &[Value]) -> u64 {
+    let mut hasher = FxHasher::default();
+    (attribute, operator, operands).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_predicate_gets_the_same_number() {
+        let equal = Operator::named("=").unwrap();
+        let less = Operator::named("<").unwrap();
+        let mut atoms = AtomTable::default();
+        let ids: Vec<u32> =
+            (0..1000).map(|i| atoms.intern(AttrId(i % 10), equal, &[Value::Int(i as i64)])).collect();
+        assert_eq!(ids, (0..1000).collect::<Vec<_>>());
+        for i in 0..1000 {
+            assert_eq!(atoms.intern(AttrId(i % 10), equal, &[Value::Int(i as i64)]), i);
+            assert_eq!(atoms.get(AttrId(i % 10), less, &[Value::Int(i as i64)]), None);
+            assert_eq!(atoms.atom(i).attribute, AttrId(i % 10));
+        }
+        assert_eq!(atoms.intern(AttrId(0), equal, &[Value::Float(0.0)]), 1000, "as written, 0 is not 0.0");
+        let nan = atoms.intern(AttrId(0), equal, &[Value::Float(f64::NAN)]);
+        assert_eq!(atoms.intern(AttrId(0), equal, &[Value::Float(-f64::NAN)]), nan);
+        assert_eq!(atoms.len(), 1002);
+    }
+
+    #[test]
+    fn literals_carry_their_sign() {
+        let literal = Literal::new(7, true);
+        assert_eq!((literal.atom(), literal.is_negated()), (7, true));
+        assert_eq!(literal.not(), Literal::new(7, false));
+        assert!(literal.holds(Outcome::FALSE) && !literal.not().holds(Outcome::FALSE));
+        assert!(!literal.holds(Outcome::UNDEFINED) && !literal.not().holds(Outcome::UNDEFINED));
+        assert!(literal.holds(Outcome::EITHER) && literal.not().holds(Outcome::EITHER));
+    }
+}

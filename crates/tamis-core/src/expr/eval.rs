@@ -1,0 +1,111 @@
+//! What an expression means: the reference evaluator of the tree as it was written.
+//!
+//! It is the plain reading of the two-bit algebra of [`Outcome`], and everything faster is checked
+//! against it. Short cuts are taken only where the rest cannot change the outcome.
+
+use super::ast::{Expr, Outcome, Predicate};
+use crate::event::ValueRef;
+
+/// The outcome of an expression. `value_of` gives the value of an attribute, or `None` when it is
+/// absent; a null value counts as absent.
+pub fn evaluate<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>) -> Outcome {
+    match expr {
+        Expr::Constant(outcome) => *outcome,
+        Expr::Predicate(predicate) => predicate.outcome(value_of(&predicate.attribute)),
+        Expr::Not(child) => evaluate(child, value_of).not(),
+        Expr::And(children) => fold_until(children, value_of, Outcome::and, Outcome::FALSE),
+        Expr::Or(children) => fold_until(children, value_of, Outcome::or, Outcome::TRUE),
+        Expr::Xor(children) => fold_until(children, value_of, Outcome::xor, Outcome::UNDEFINED),
+        Expr::Xnor(children) => {
+            fold_until(children, value_of, |left, right| left.xor(right).not(), Outcome::UNDEFINED)
+        }
+    }
+}
+
+/// The left fold of the children's outcomes, cut short at the outcome that nothing can change.
+fn fold_until<'a>(
+    children: &[Expr],
+    value_of: &impl Fn(&str) -> Option<ValueRef<'a>>,
+    combine: impl Fn(Outcome, Outcome) -> Outcome,
+    absorbing: Outcome,
+) -> Outcome {
+    let mut outcomes = children.iter().map(|child| evaluate(child, value_of));
+    let mut folded = outcomes.next().expect("a connective has children");
+    while folded != absorbing {
+        match outcomes.next() {
+            Some(outcome) => folded = combine(folded, outcome),
+            None => break,
+        }
+    }
+    folded
+}
+
+impl Predicate {
+    /// The outcome for one value of the attribute; `None` and null are an absent attribute.
+    pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
+        let value = value.filter(|value| !matches!(value, ValueRef::Null));
+        let outcome = self.operator.rules().evaluate(value, &self.operands);
+        if self.negated { outcome.not() } else { outcome }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Value;
+    use crate::expr::Operator;
+
+    fn constant(outcome: Outcome) -> Expr {
+        Expr::Constant(outcome)
+    }
+
+    fn outcome(expr: &Expr) -> Outcome {
+        evaluate(expr, &|_| None)
+    }
+
+    const ALL: [Outcome; 4] = [Outcome::TRUE, Outcome::FALSE, Outcome::UNDEFINED, Outcome::EITHER];
+
+    #[test]
+    fn kleene_tables() {
+        use Expr::{And, Not, Or, Xor};
+        let [t, f, u, _] = ALL.map(constant);
+        assert_eq!(outcome(&And(vec![u.clone(), f.clone()])), Outcome::FALSE);
+        assert_eq!(outcome(&And(vec![u.clone(), t.clone()])), Outcome::UNDEFINED);
+        assert_eq!(outcome(&Or(vec![u.clone(), t.clone()])), Outcome::TRUE);
+        assert_eq!(outcome(&Or(vec![u.clone(), f.clone()])), Outcome::UNDEFINED);
+        assert_eq!(outcome(&Xor(vec![u.clone(), t.clone()])), Outcome::UNDEFINED);
+        assert_eq!(outcome(&Xor(vec![t.clone(), f])), Outcome::TRUE);
+        assert_eq!(outcome(&Not(Box::new(u))), Outcome::UNDEFINED);
+        assert_eq!(outcome(&Not(Box::new(t))), Outcome::FALSE);
+    }
+
+    #[test]
+    fn short_cuts_agree_with_the_full_fold() {
+        for a in ALL {
+            for b in ALL {
+                for c in ALL {
+                    let children = || [a, b, c].map(constant).to_vec();
+                    assert_eq!(outcome(&Expr::And(children())), a.and(b).and(c));
+                    assert_eq!(outcome(&Expr::Or(children())), a.or(b).or(c));
+                    assert_eq!(outcome(&Expr::Xor(children())), a.xor(b).xor(c));
+                    assert_eq!(outcome(&Expr::Xnor(children())), a.xor(b).not().xor(c).not());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_null_value_is_an_absent_attribute() {
+        let predicate = Predicate {
+            attribute: "x".into(),
+            operator: Operator::named("=").unwrap(),
+            negated: true,
+            operands: Box::new([Value::Int(1)]),
+            weight: None,
+        };
+        assert_eq!(predicate.outcome(Some(ValueRef::Null)), Outcome::UNDEFINED);
+        assert_eq!(predicate.outcome(None), Outcome::UNDEFINED);
+        assert_eq!(predicate.outcome(Some(ValueRef::Int(2))), Outcome::TRUE);
+        assert_eq!(predicate.outcome(Some(ValueRef::Int(1))), Outcome::FALSE);
+    }
+}

@@ -1,0 +1,57 @@
+//! The normal form: what an index stores of an expression.
+//!
+//! Once NOT is pushed down to the predicates, AND and OR only need to know which of their children
+//! are *true*, and the negation of a predicate is a literal of its own. So the form is monotone: it
+//! is true exactly when the expression is, given which literals are true, and an index never handles
+//! *undefined*. Three-valuedness stays inside literals and inside [`Form::Parity`], whose children
+//! are given twice, as the form that is true when the child is true and the one that is true when it
+//! is false; neither is when it is undefined.
+//!
+//! The rules, each exact for every event unless it says otherwise:
+//!
+//! 1. NOT is pushed into predicates; an operator with a complement (`<` and `>=`) becomes it.
+//! 2. Nested XOR, XNOR and NOT become one parity. Children that are constant, never true or never
+//!    false are taken out, equal ones cancel (points only).
+//! 3. A parity of two children is expanded to `(a AND NOT b) OR (NOT a AND b)`, which has the same
+//!    size and can be cut short, unless it lies inside another parity: there both polarities are
+//!    needed and a kept parity shares its children between them. Three children or more are kept:
+//!    expanding n of them takes n·2ⁿ⁻¹ literals instead of 2n.
+//! 4. AND in AND and OR in OR are flattened, constants folded, duplicates removed, and
+//!    `a OR (a AND b)` becomes `a`, as `a AND (a OR b)` does.
+//! 5. An AND that no value can satisfy becomes false (mostly points only), and a range that
+//!    another one implies is dropped; see [`literals`].
+//! 6. Children are sorted, so that equal expressions become equal forms.
+//!
+//! *Points only* means that an interval could satisfy what was removed (`x > 5 AND x < 3` by
+//! stabbing `[0, 9]`): [`NormalForm::point_only`] is set and interval events must evaluate the
+//! written expression.
+
+mod build;
+mod form;
+mod literals;
+mod simplify;
+
+pub use form::{Form, Node, ParityChildren};
+
+use super::ast::Expr;
+use super::atoms::AtomTable;
+use crate::event::Attributes;
+
+/// An expression, ready for an index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NormalForm {
+    pub root: Form,
+    /// Something was removed that a point value can never satisfy but an interval could: interval
+    /// events must evaluate the written expression.
+    pub point_only: bool,
+}
+
+/// The normal form of an expression over the attributes and atoms of one index.
+///
+/// Takes time and space in proportion to the expression (times a logarithm for sorting).
+pub fn normal_form(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTable) -> NormalForm {
+    build::build(expr, attributes, atoms)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Random expressions and events for property tests: few attributes and few values, so that
+//! predicates repeat, contradict and imply one another. Every registered operator takes part.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::ast::{Expr, Outcome, Predicate};
+use super::operators::{Operator, REGISTRY};
+use crate::event::{Value, ValueRef};
+
+const ATTRIBUTES: [&str; 3] = ["a", "b", "c"];
+
+/// The attributes that are present, with their values.
+pub(crate) type TestEvent = BTreeMap<&'static str, Value>;
+
+/// How an evaluator looks up an attribute of a test event.
+pub(crate) fn lookup<'a>(event: &'a TestEvent) -> impl Fn(&str) -> Option<ValueRef<'a>> {
+    |name| event.get(name).map(Value::as_ref)
+}
+
+/// A predicate on `attribute`, with operands as they are written.
+pub(crate) fn predicate(attribute: &str, operator: &str, operands: &[Value]) -> Predicate {
+    let operator = Operator::named(operator).expect("a registered operator");
+    let operands = operator.rules().check(operands.to_vec()).expect("good operands");
+    Predicate {
+        attribute: attribute.into(),
+        operator,
+        negated: false,
+        operands: operands.into(),
+        weight: None,
+    }
+}
+
+/// `attribute operator number`.
+pub(crate) fn compare(attribute: &str, operator: &str, number: i64) -> Expr {
+    Expr::Predicate(predicate(attribute, operator, &[Value::Int(number)]))
+}
+
+fn number() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        6 => (0..5i64).prop_map(Value::Int),
+        1 => (0..10).prop_map(|halves| Value::Float(halves as f64 / 2.0)),
+        1 => Just(Value::Float(f64::NAN)),
+    ]
+}
+
+fn string() -> impl Strategy<Value = Value> {
+    prop_oneof![Just("a"), Just("ab"), Just("b"), Just("ba"), Just("")].prop_map(|s| Value::Str(s.into()))
+}
+
+fn operands() -> impl Strategy<Value = Vec<Value>> {
+    prop_oneof![
+        6 => prop::collection::vec(number(), 3),
+        2 => prop::collection::vec(string(), 3),
+        1 => prop::collection::vec(any::<bool>().prop_map(Value::Bool), 3),
+        1 => prop::collection::vec(prop_oneof![number(), Just(Value::Null)], 3),
+    ]
+}
+
+/// A predicate of any operator: operands are offered in several numbers until it accepts them.
+pub(crate) fn any_predicate() -> impl Strategy<Value = Predicate> {
+    (0..ATTRIBUTES.len(), 0..REGISTRY.len(), any::<bool>(), operands()).prop_map(
+        |(attribute, operator, negated, operands)| {
+            let accepted = |operator: Operator| {
+                [1, 2, 3, 0].into_iter().find_map(|n| operator.rules().check(operands[..n].to_vec()).ok())
+            };
+            let wanted = Operator::named(REGISTRY[operator].name()).expect("registered");
+            let equal = Operator::named("=").expect("registered");
+            let (operator, operands) = match accepted(wanted) {
+                Some(operands) => (wanted, operands),
+                None => (equal, accepted(equal).expect("equality takes any scalar")),
+            };
+            Predicate {
+                attribute: ATTRIBUTES[attribute].into(),
+                operator,
+                negated,
+                operands: operands.into(),
+                weight: None,
+            }
+        },
+    )
+}
+
+/// Expressions of all node types, at most `depth` connectives deep.
+pub(crate) fn any_expr(depth: u32) -> impl Strategy<Value = Expr> {
+    let constants = vec![Outcome::TRUE, Outcome::FALSE, Outcome::UNDEFINED];
+    let leaf = prop_oneof![
+        20 => any_predicate().prop_map(Expr::Predicate),
+        1 => prop::sample::select(constants).prop_map(Expr::Constant),
+    ];
+    leaf.prop_recursive(depth, 48, 4, |inner| {
+        let children = || prop::collection::vec(inner.clone(), 2..4);
+        prop_oneof![
+            3 => children().prop_map(Expr::And),
+            3 => children().prop_map(Expr::Or),
+            2 => inner.clone().prop_map(|child| Expr::Not(Box::new(child))),
+            1 => children().prop_map(Expr::Xor),
+            1 => children().prop_map(Expr::Xnor),
+        ]
+    })
+}
+
+fn point() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        8 => number(),
+        3 => string(),
+        1 => any::<bool>().prop_map(Value::Bool),
+        1 => prop::collection::vec(prop_oneof![number(), Just(Value::Null)], 0..3).prop_map(Value::Array),
+        1 => Just(Value::Record),
+    ]
+}
+
+fn interval() -> impl Strategy<Value = Value> {
+    prop_oneof![3 => (number(), number()), 1 => (string(), string())].prop_map(|(a, b)| {
+        let ordered = a.as_ref().compare(b.as_ref()).expect("one kind").is_le();
+        Value::Interval(Box::new(if ordered { (a, b) } else { (b, a) }))
+    })
+}
+
+fn event_of(value: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = TestEvent> {
+    let values = [(); ATTRIBUTES.len()].map(|()| prop::option::weighted(0.75, value.clone()));
+    values.prop_map(|values| {
+        ATTRIBUTES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
+    })
+}
+
+/// Events of points; an attribute may be absent or of any kind.
+pub(crate) fn any_event() -> impl Strategy<Value = TestEvent> {
+    event_of(point().boxed())
+}
+
+/// Events with intervals among the points.
+pub(crate) fn any_interval_event() -> impl Strategy<Value = TestEvent> {
+    event_of(prop_oneof![2 => interval(), 1 => point()].boxed())
+}
