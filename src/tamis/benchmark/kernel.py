@@ -84,6 +84,12 @@ def run(
     return rows
 
 
+def _plain(row: Row) -> dict[str, Any]:
+    plain = asdict(row)
+    plain["figures"]["scan_ratio"] = row.figures.scan_ratio
+    return plain
+
+
 def _teller(status: Status, title: str) -> Callable[[str], None]:
     return lambda step: status.update(f"{title}: {step}")
 
@@ -92,6 +98,6 @@ def write(rows: Sequence[Row], environment: dict[str, Any], output: Path) -> Non
     """Write `kernel-<time>.json` and the page `kernel.html` into the folder `output`."""
     output.mkdir(parents=True, exist_ok=True)
     stamp = environment["time"].replace(":", "").replace("+0000", "")
-    report = {"environment": environment, "results": [asdict(row) for row in rows]}
+    report = {"environment": environment, "results": [_plain(row) for row in rows]}
     (output / f"kernel-{stamp}.json").write_text(json.dumps(report, indent=2) + "\n")
     write_html(rows, environment, output / "kernel.html")

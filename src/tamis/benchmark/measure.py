@@ -125,8 +125,7 @@ def measure(workload: Workload, effort: Effort, say: Say = lambda step: None) ->
 
 def index_bytes(index: tamis.Index) -> int:
     """The memory of an index without ids and texts."""
-    parts: dict[str, int] = index.stats()["bytes"]
-    return sum(size for part, size in parts.items() if part not in ("ids", "texts", "total"))
+    return int(index.stats()["index_bytes"])
 
 
 def _affordable(index: tamis.Index, events: list[Any], effort: Effort) -> list[Any]:

@@ -29,9 +29,10 @@ def run(subscriptions: int = 200_000, events: int = 20_000, seed: int = 1) -> No
     page_views = campaigns.events_dicts(events)
     event = _stream(console, index, page_views)
     _batch(console, index, campaigns, len(page_views))
-    best = _best(console, index, event)
-    _explain(console, index, best, event)
-    _why_not(console, index, page_views, best)
+    if index.exists(event):
+        best = _best(console, index, event)
+        _explain(console, index, best, event)
+        _why_not(console, index, page_views, best)
     _farewell(console)
 
 
