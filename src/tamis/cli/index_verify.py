@@ -19,7 +19,7 @@ def verify(
     if not is_snapshot(path):
         raise UserError(f"{path} is not a saved index", hint="make one with `tamis index build`")
     try:
-        tamis.Index.verify(path)
+        tamis.Index.open(path).verify()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except tamis.SnapshotError as error:
