@@ -1,7 +1,7 @@
-"""Stream events from files and pipes.
+"""Stream events from files and pipes, in portions that the index takes at once.
 
-JSON lines go to the index as they are, one by one, as soon as a line is there; the kernel parses them. Tables
-(CSV, Parquet, Arrow) go through in Arrow batches. Either way an event's number is its row, counted from 0.
+JSON lines go to the index as they are, as soon as a line is there; the kernel parses them. Tables (CSV,
+Parquet, Arrow) go through as Arrow tables. Either way an event's number is its row, counted from 0.
 """
 
 import json
@@ -16,31 +16,42 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+AT_ONCE = 1_024
+"""Rows of a table in one portion; bounds the matches that are in memory."""
+
+
 @dataclass
 class Lines:
-    """Events as JSON texts, with the line number of each."""
+    """Events as JSON texts, with the number and the line of each."""
 
-    first: int
-    """The number of the first event."""
-    texts: list[bytes]
+    numbers: list[int]
+    events: list[bytes]
     places: list[int]
 
     def __len__(self) -> int:
         """The number of events."""
-        return len(self.texts)
+        return len(self.events)
+
+    def append(self, number: int, text: bytes, place: int) -> None:
+        """Take one more event."""
+        self.numbers.append(number)
+        self.events.append(text)
+        self.places.append(place)
 
 
 @dataclass
 class Rows:
-    """Events as an Arrow table."""
+    """Events as an Arrow table, `first` being the number of its first row."""
 
     first: int
-    """The number of the first event."""
-    table: "pa.Table"
+    events: "pa.Table"
 
     def __len__(self) -> int:
         """The number of events."""
-        return int(self.table.num_rows)
+        return int(self.events.num_rows)
+
+
+Portion = Lines | Rows
 
 
 def open_events(path: str, asked: Format | None = None) -> Source:
@@ -53,26 +64,27 @@ def open_events(path: str, asked: Format | None = None) -> Source:
     return source
 
 
-def stream_events(source: Source) -> Iterator[Lines | Rows]:
-    """Yield events in the portions that the source gives."""
+def stream_events(source: Source) -> Iterator[Portion]:
+    """Yield events in portions: the lines that are there, or some rows of a table."""
     count = 0
     if source.format is Format.JSONL:
         line_number = 0
         for lines in read_lines(source):
-            portion = Lines(count, [], [])
+            portion = Lines([], [], [])
             for line in lines:
                 line_number += 1
                 if line.strip():
-                    portion.texts.append(line)
-                    portion.places.append(line_number)
-            count += len(portion)
+                    portion.append(count, line, line_number)
+                    count += 1
             yield portion
     else:
         import pyarrow as pa
 
         for batch in read_batches(source):
-            yield Rows(count, pa.Table.from_batches([batch]))
-            count += batch.num_rows
+            for first in range(0, batch.num_rows, AT_ONCE):
+                table = pa.Table.from_batches([batch.slice(first, AT_ONCE)])
+                yield Rows(count, table)
+                count += table.num_rows
 
 
 def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> bytes | dict[str, Any]:
@@ -80,13 +92,13 @@ def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> 
     if inline is not None:
         return check_json(inline)
     for portion in stream_events(open_events(path, asked)):
-        if row < portion.first + len(portion):
-            offset = row - portion.first
+        if row < len(portion):
             if isinstance(portion, Lines):
-                return portion.texts[offset]
-            record: dict[str, Any] = portion.table.slice(offset, 1).to_pylist()[0]
+                return portion.events[row]
+            record: dict[str, Any] = portion.events.slice(row, 1).to_pylist()[0]
             return record
-    raise UserError(f"there is no event {row} in {path}", hint="rows count from 0")
+        row -= len(portion)
+    raise UserError(f"there are not that many events in {path}", hint="rows count from 0")
 
 
 def check_json(text: str) -> bytes:

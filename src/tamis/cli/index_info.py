@@ -15,7 +15,7 @@ def info(rules: o.RulesPath, as_json: o.AsJson = False, rules_format: o.RulesFor
 
     from tamis.cli.rules import load_index
 
-    statistics = as_plain(load_index(rules, rules_format).stats())
+    statistics = load_index(rules, rules_format).stats()
     if as_json:
         print(json.dumps(statistics, default=str))
         return
@@ -25,15 +25,6 @@ def info(rules: o.RulesPath, as_json: o.AsJson = False, rules_format: o.RulesFor
     for name, value in flatten(statistics):
         table.add_row(name, f"{value:,}" if isinstance(value, int | float) else str(value))
     Console().print(table)
-
-
-def as_plain(statistics: Any) -> dict[str, Any]:
-    """Statistics as a dict, whether they come as one or as an object that has `to_dict`.
-
-    >>> as_plain({"subscriptions": 2})
-    {'subscriptions': 2}
-    """
-    return dict(statistics) if isinstance(statistics, Mapping) else dict(statistics.to_dict())
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

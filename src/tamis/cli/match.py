@@ -25,7 +25,7 @@ def match(
     format: o.EventsFormat = None,
     rules_format: o.RulesFormat = None,
     skip_bad: o.SkipBad = False,
-    threads: o.Threads = 0,
+    threads: o.Threads = None,
     algorithm: o.Algorithm = "auto",
 ) -> int:
     """Find the rules that each event satisfies.

@@ -1,11 +1,11 @@
-"""Stream events through an index and hand on the matches; what `tamis match` and `tamis topk` share."""
+"""Ask an index about portions of events; what `tamis match` and `tamis topk` share."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tamis.cli.events import Lines, Rows
+from tamis.cli.events import Lines, Portion
 from tamis.cli.failure import UserError
 
 if TYPE_CHECKING:
@@ -25,102 +25,80 @@ class Question:
     score: str = "priority"
     tags: list[str] | None = None
     key: str | None = None
-    threads: int = 0
+    threads: int | None = None
     skip_bad: bool = False
     skipped: int = 0
 
-    def matches(self, source: str, portion: Lines | Rows) -> "pa.Table":
+    def matches(self, source: str, portion: Portion) -> "pa.Table":
         """The matches of a portion of events: `event`, `subscription` and, ranked, `score` and `rank`."""
-        if isinstance(portion, Rows):
-            return self._matches_of_rows(portion)
-        return self._best_of_lines(source, portion) if self.k else self._all_of_lines(source, portion)
 
-    def counts(self, source: str, portion: Lines | Rows) -> "pa.Table":
+        def ask(events: Any) -> Any:
+            if self.k:
+                return self.index.top_k_batch(
+                    events, k=self.k, score=self.score, tags=self.tags, threads=self.threads
+                )
+            return self.index.match_batch(events, tags=self.tags, threads=self.threads)
+
+        readable, found = self._ask(source, portion, ask)
+        position = found.column_names.index("event")
+        return found.set_column(position, "event", self._names(readable, found["event"]))
+
+    def counts(self, source: str, portion: Portion) -> "pa.Table":
         """The number of matches of each event of a portion: `event`, `matches`."""
         import pyarrow as pa
 
-        if isinstance(portion, Rows):
-            counts = self.index.count_batch(portion.table, threads=self.threads, tags=self.tags)
-            rows = pa.array(range(len(portion)), pa.int64())
-            return pa.table({"event": self._names_of_rows(portion, rows), "matches": counts})
-        answers = list(self._each(source, portion, lambda event: self.index.count(event, tags=self.tags)))
-        return pa.table(
-            {"event": [name for name, _ in answers], "matches": [count for _, count in answers]},
+        readable, counts = self._ask(
+            source,
+            portion,
+            lambda events: self.index.count_batch(events, tags=self.tags, threads=self.threads),
         )
+        rows = pa.array(range(len(readable)), pa.int64())
+        return pa.table({"event": self._names(readable, rows), "matches": counts})
 
-    def any_match(self, source: str, portion: Lines | Rows) -> bool:
+    def any_match(self, source: str, portion: Portion) -> bool:
         """Does any event of a portion match?"""
-        if isinstance(portion, Rows):
-            return any(count.as_py() for count in self.counts(source, portion)["matches"])
-        answers = self._each(source, portion, lambda event: self.index.exists(event, tags=self.tags))
-        return any(answer for _, answer in answers)
+        return any(self.counts(source, portion)["matches"].to_pylist())
 
-    # --- events as JSON lines ------------------------------------------------------------------------------
-
-    def _all_of_lines(self, source: str, portion: Lines) -> "pa.Table":
-        import pyarrow as pa
-
-        names: list[Any] = []
-        found: list[Any] = []
-        for name, ids in self._each(source, portion, lambda event: self.index.match(event, tags=self.tags)):
-            names.extend([name] * len(ids))
-            found.extend(ids)
-        return pa.table({"event": names, "subscription": found})
-
-    def _best_of_lines(self, source: str, portion: Lines) -> "pa.Table":
-        import pyarrow as pa
-
-        k = self.k or 0
-        columns: dict[str, list[Any]] = {"event": [], "subscription": [], "score": [], "rank": []}
-        ask = lambda event: self.index.top_k(event, k=k, score=self.score, tags=self.tags)  # noqa: E731
-        for name, best in self._each(source, portion, ask):
-            for match in best:
-                columns["event"].append(name)
-                columns["subscription"].append(match.id)
-                columns["score"].append(match.score)
-                columns["rank"].append(match.rank)
-        return pa.table(columns)
-
-    def _each(
-        self, source: str, portion: Lines, ask: Callable[[bytes], Answer]
-    ) -> Iterator[tuple[Any, Answer]]:
-        """Ask about each event of a portion; yields what to call the event, and the answer."""
+    def _ask(self, source: str, portion: Portion, ask: Callable[[Any], Answer]) -> tuple[Portion, Answer]:
+        """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
         import tamis
 
-        for offset, text in enumerate(portion.texts):
+        try:
+            return portion, ask(portion.events)
+        except tamis.EventError as error:
+            if not isinstance(portion, Lines):
+                raise UserError(f"{source}: {str(error).splitlines()[0]}") from None
+            readable = self._readable(source, portion)
+            return readable, ask(readable.events)
+
+    def _readable(self, source: str, portion: Lines) -> Lines:
+        import tamis
+
+        readable = Lines([], [], [])
+        for number, text, place in zip(portion.numbers, portion.events, portion.places, strict=True):
             try:
-                answer = ask(text)
+                tamis.Event(text)
             except tamis.EventError as error:
                 if not self.skip_bad:
-                    place = f"{source}:{portion.places[offset]}"
-                    raise UserError(
-                        f"{place}: {str(error).splitlines()[0]}", hint="--skip-bad goes on"
-                    ) from None
+                    message = f"{source}:{place}: {str(error).splitlines()[0]}"
+                    raise UserError(message, hint="--skip-bad goes on") from None
                 self.skipped += 1
-                continue
-            yield self._name_of_line(text, portion.first + offset), answer
+            else:
+                readable.append(number, text, place)
+        return readable
 
-    def _name_of_line(self, text: bytes, number: int) -> Any:
-        return number if self.key is None else json.loads(text).get(self.key)
-
-    # --- events as tables ----------------------------------------------------------------------------------
-
-    def _matches_of_rows(self, portion: Rows) -> "pa.Table":
-        if self.k:
-            found = self.index.top_k_batch(
-                portion.table, k=self.k, score=self.score, threads=self.threads, tags=self.tags
-            )
-        else:
-            found = self.index.match_batch(portion.table, threads=self.threads, tags=self.tags)
-        position = found.column_names.index("event")
-        return found.set_column(position, "event", self._names_of_rows(portion, found["event"]))
-
-    def _names_of_rows(self, portion: Rows, rows: Any) -> Any:
+    def _names(self, portion: Portion, rows: Any) -> Any:
+        """What to call the events in these rows of a portion: their numbers, or one of their attributes."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if isinstance(portion, Lines):
+            names = portion.numbers
+            if self.key is not None:
+                names = [json.loads(text).get(self.key) for text in portion.events]
+            return pa.array(names).take(rows)
         if self.key is None:
             return pc.add(rows.cast(pa.int64()), portion.first)
-        if self.key not in portion.table.column_names:
+        if self.key not in portion.events.column_names:
             raise UserError(f"the events have no column `{self.key}`", hint="see --key")
-        return portion.table[self.key].take(rows)
+        return portion.events[self.key].take(rows)

@@ -51,6 +51,6 @@ SkipBad = Annotated[
 ]
 Algorithm = Annotated[str, typer.Option("--algorithm", help="Which index to build.")]
 Threads = Annotated[
-    int, typer.Option("--threads", min=0, help="Threads for tables of events; 0 takes all cores.")
+    int | None, typer.Option("--threads", min=1, help="How many threads match; all cores by default.")
 ]
 Score = Annotated[str, typer.Option("--score", "-s", help="What ranks: priority, relevance or relaxed.")]

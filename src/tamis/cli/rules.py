@@ -122,7 +122,7 @@ def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "I
                 raise UserError(f"{rules.name}: {_first_line(failure)}") from None
             for bad in errors:
                 if not skip:
-                    raise bad_rule(rules, first + bad.row, bad)
+                    raise bad_rule(rules, first + bad.row, bad.error)
                 skipped += 1
             progress.advance(len(rules.ids[rows]))
     if skipped:

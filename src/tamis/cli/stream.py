@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
-from tamis.cli.events import Lines, Rows, check_json, open_events, stream_events
+from tamis.cli.events import Lines, Portion, check_json, open_events, stream_events
 from tamis.cli.failure import FOUND, NOT_FOUND, UserError, warn
 from tamis.cli.inputs import Format
 from tamis.cli.matching import Question
@@ -46,12 +46,12 @@ def stream(
     return FOUND if found else NOT_FOUND
 
 
-def _portions(path: str, asked: Format | None, inline: str | None) -> tuple[str, Iterator[Lines | Rows]]:
+def _portions(path: str, asked: Format | None, inline: str | None) -> tuple[str, Iterator[Portion]]:
     if inline is not None:
-        return "--event", iter([Lines(0, [check_json(inline)], [1])])
+        return "--event", iter([Lines([0], [check_json(inline)], [1])])
     source = open_events(path, asked)
 
-    def reported() -> Iterator[Lines | Rows]:
+    def reported() -> Iterator[Portion]:
         with Progress("matching", unit="events") as progress:
             for portion in stream_events(source):
                 yield portion
@@ -60,7 +60,7 @@ def _portions(path: str, asked: Format | None, inline: str | None) -> tuple[str,
     return source.name, reported()
 
 
-def _write(question: Question, mode: Mode, name: str, portions: Iterator[Lines | Rows], sink: Sink) -> bool:
+def _write(question: Question, mode: Mode, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
     import pyarrow as pa
 
     written, found = False, False

@@ -21,7 +21,7 @@ def topk(
     format: o.EventsFormat = None,
     rules_format: o.RulesFormat = None,
     skip_bad: o.SkipBad = False,
-    threads: o.Threads = 0,
+    threads: o.Threads = None,
     algorithm: o.Algorithm = "auto",
 ) -> int:
     """Find the k best rules of each event, with score and rank.
