@@ -18,15 +18,12 @@ def explain(
 
     Exits with 0 if the rule matches, 1 if it does not.
     """
-    import json
-
-    from rich.console import Console
 
     import tamis
     from tamis.cli.events import one_event
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.rules import load_index
-    from tamis.cli.subscription import find_id
+    from tamis.cli.subscription import find_id, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
@@ -34,8 +31,5 @@ def explain(
         explanation = index.explain(subscription, one_event(events, format, event, row))
     except tamis.EventError as error:
         raise UserError(str(error).splitlines()[0]) from None
-    if as_json:
-        print(json.dumps(explanation.to_dict(), ensure_ascii=False, default=str))
-    else:
-        Console().print(explanation)
-    return FOUND if explanation.truth is True else NOT_FOUND
+    show(explanation, as_json)
+    return FOUND if explanation.truth in ("true", "either") else NOT_FOUND

@@ -18,15 +18,12 @@ def why_not(
 
     Exits with 0 if the rule does not match and the reasons were shown, 1 if it does match.
     """
-    import json
-
-    from rich.console import Console
 
     import tamis
     from tamis.cli.events import one_event
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.rules import load_index
-    from tamis.cli.subscription import find_id
+    from tamis.cli.subscription import find_id, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
@@ -34,8 +31,5 @@ def why_not(
         reasons = index.why_not(subscription, one_event(events, format, event, row))
     except tamis.EventError as error:
         raise UserError(str(error).splitlines()[0]) from None
-    if as_json:
-        print(json.dumps(reasons.to_dict(), ensure_ascii=False, default=str))
-    else:
-        Console().print(reasons)
-    return NOT_FOUND if reasons.matches else FOUND
+    show(reasons, as_json)
+    return NOT_FOUND if reasons.answer == "matches" else FOUND
