@@ -172,7 +172,8 @@ impl<'a> Draft<'a> {
                 self.insert(subscription);
             }
             Change::Replace(subscription) => {
-                let place = self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
+                let place =
+                    self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
                 self.end(place);
                 self.insert(subscription);
             }
@@ -254,4 +255,3 @@ impl Drop for Draft<'_> {
         }
     }
 }
-
