@@ -8,24 +8,26 @@ use rustc_hash::FxBuildHasher;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u32);
 
-type Names = hashbrown::HashMap<Arc<str>, AttrId, FxBuildHasher>;
-
 /// A dictionary of attribute names that is cheap to clone, so that readers can hold one version
 /// of it while a writer extends the next.
-///
-/// Two levels: a large one that clones by reference, and a small one of recent names that clones
-/// by value and is folded into the large one when it reaches an eighth of its size.
 #[derive(Clone, Default)]
 pub struct Attributes {
-    settled: Arc<Names>,
-    recent: Names,
+    ids: Layered<AttrId>,
+    /// The records that hold some attribute: `a` and `a.b`, for the attribute `a.b.c`.
+    records: Layered<()>,
     by_id: Arc<Vec<Arc<str>>>,
     recent_by_id: Vec<Arc<str>>,
 }
 
 impl Attributes {
     pub fn get(&self, name: &str) -> Option<AttrId> {
-        self.settled.get(name).or_else(|| self.recent.get(name)).copied()
+        self.ids.get(name).copied()
+    }
+
+    /// Whether some attribute is a field of this record, at any depth. What is neither an attribute
+    /// nor such a record need not be looked at when an event is read.
+    pub fn has_fields(&self, record: &str) -> bool {
+        self.records.get(record).is_some()
     }
 
     pub fn intern(&mut self, name: &str) -> AttrId {
@@ -33,11 +35,15 @@ impl Attributes {
             return id;
         }
         let id = AttrId(self.len() as u32);
+        for (dot, _) in name.rmatch_indices('.') {
+            if self.has_fields(&name[..dot]) {
+                break;
+            }
+            self.records.insert(name[..dot].into(), ());
+        }
         let name: Arc<str> = name.into();
-        self.recent.insert(name.clone(), id);
-        self.recent_by_id.push(name);
-        if self.recent.len() > 64 + self.settled.len() / 8 {
-            Arc::make_mut(&mut self.settled).extend(self.recent.drain());
+        self.recent_by_id.push(name.clone());
+        if self.ids.insert(name, id) == Folded::Yes {
             Arc::make_mut(&mut self.by_id).append(&mut self.recent_by_id);
         }
         id
@@ -61,6 +67,43 @@ impl Attributes {
     }
 }
 
+type Names<V> = hashbrown::HashMap<Arc<str>, V, FxBuildHasher>;
+
+/// Names on two levels: a large one that clones by reference, and a small one of recent names that
+/// clones by value and is folded into the large one when it reaches an eighth of its size.
+#[derive(Clone)]
+struct Layered<V> {
+    settled: Arc<Names<V>>,
+    recent: Names<V>,
+}
+
+#[derive(PartialEq)]
+enum Folded {
+    Yes,
+    No,
+}
+
+impl<V> Default for Layered<V> {
+    fn default() -> Self {
+        Self { settled: Arc::default(), recent: Names::default() }
+    }
+}
+
+impl<V: Clone> Layered<V> {
+    fn get(&self, name: &str) -> Option<&V> {
+        self.settled.get(name).or_else(|| self.recent.get(name))
+    }
+
+    fn insert(&mut self, name: Arc<str>, value: V) -> Folded {
+        self.recent.insert(name, value);
+        if self.recent.len() <= 64 + self.settled.len() / 8 {
+            return Folded::No;
+        }
+        Arc::make_mut(&mut self.settled).extend(self.recent.drain());
+        Folded::Yes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +121,20 @@ mod tests {
         }
         assert_eq!(attributes.names().count(), 1000);
         assert!(before.is_empty());
+    }
+
+    #[test]
+    fn the_records_around_an_attribute_are_known() {
+        let mut attributes = Attributes::default();
+        for name in ["a.b.c", "a.x", "d", "..e"] {
+            attributes.intern(name);
+        }
+        for record in ["a", "a.b", "", "."] {
+            assert!(attributes.has_fields(record), "{record:?}");
+            assert_eq!(attributes.get(record), None);
+        }
+        for other in ["a.b.c", "a.x", "d", "e", "b"] {
+            assert!(!attributes.has_fields(other), "{other:?}");
+        }
     }
 }

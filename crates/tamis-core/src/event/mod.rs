@@ -1,10 +1,22 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
+pub mod arrow;
 pub mod attributes;
+pub mod error;
+pub mod fields;
+pub mod json;
 pub mod number;
+pub mod record;
+pub mod schema;
+pub mod suggest;
+pub mod timestamp;
 pub mod value;
 
 pub use attributes::{AttrId, Attributes};
+pub use error::EventError;
+pub use fields::{EventBuilder, Fields, Scratch};
+pub use record::{Record, RecordBuilder};
+pub use schema::{Schema, Type};
 pub use value::{Value, ValueRef};
 
 /// One event, resolved against the attribute names of an index: what every index reads.
@@ -23,9 +35,6 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// The value of one attribute, or `None` when it is absent.
     pub fn get(&self, attribute: AttrId) -> Option<ValueRef<'a>> {
-        self.values
-            .binary_search_by_key(&attribute, |(id, _)| *id)
-            .ok()
-            .map(|at| self.values[at].1)
+        self.values.binary_search_by_key(&attribute, |(id, _)| *id).ok().map(|at| self.values[at].1)
     }
 }

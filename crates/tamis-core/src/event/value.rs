@@ -81,6 +81,51 @@ impl Value {
     pub fn kind(&self) -> Option<Kind> {
         self.as_ref().kind()
     }
+
+    /// A closed interval, or one sentence that says why these two ends make none.
+    pub fn interval(low: Value, high: Value) -> Result<Value, String> {
+        for (end, value) in [("low", &low), ("high", &high)] {
+            match value {
+                Value::Bool(_) | Value::Int(_) | Value::Str(_) | Value::Timestamp(_) => {}
+                Value::Float(x) if !x.is_nan() => {}
+                Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
+                Value::Null => return Err(format!("the {end} end of an interval must not be null")),
+                Value::Array(_) | Value::Record | Value::Interval(_) => {
+                    return Err(format!("the {end} end of an interval must be a scalar"));
+                }
+            }
+        }
+        match low.as_ref().compare(high.as_ref()) {
+            Some(order) if order.is_le() => Ok(Value::Interval(Box::new((low, high)))),
+            Some(_) => Err("the low end of an interval must not be above its high end".into()),
+            None => {
+                let [low, high] = [&low, &high].map(|end| end.kind().map_or("null", Kind::name));
+                Err(format!("the ends of an interval must be of one kind, not a {low} and a {high}"))
+            }
+        }
+    }
+
+    /// An array of scalars of one kind and nulls, or one sentence that says why these are none.
+    ///
+    /// Arrays of records and arrays of arrays are data that no predicate can compare with: they become
+    /// [`Value::Record`], which is present and nothing else.
+    pub fn array(items: Vec<Value>) -> Result<Value, String> {
+        let mut kinds = items.iter().filter_map(Value::kind);
+        let Some(first) = kinds.next() else {
+            return Ok(Value::Array(items));
+        };
+        if let Some(other) = kinds.find(|kind| *kind != first) {
+            let (first, other) = (first.name(), other.name());
+            return Err(format!("an array must hold values of one kind, not a {first} and a {other}"));
+        }
+        if items.iter().any(|item| matches!(item, Value::Interval(_))) {
+            return Err("an array cannot hold an interval".into());
+        }
+        match first {
+            Kind::Array | Kind::Record => Ok(Value::Record),
+            _ => Ok(Value::Array(items)),
+        }
+    }
 }
 
 impl<'a> ValueRef<'a> {
@@ -103,6 +148,14 @@ impl<'a> ValueRef<'a> {
             ValueRef::Int(i) => Some(Number::from_i64(i)),
             ValueRef::Float(x) => Some(Number::from_f64(x)),
             _ => None,
+        }
+    }
+
+    /// The text of a string, or the empty text of anything else.
+    pub fn text(self) -> &'a str {
+        match self {
+            ValueRef::Str(text) => text,
+            _ => "",
         }
     }
 
@@ -161,5 +214,40 @@ impl std::hash::Hash for Value {
             Value::Array(items) => items.hash(state),
             Value::Interval(ends) => ends.hash(state),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_two_comparable_ends_in_order() {
+        assert!(Value::interval(Value::Int(1), Value::Int(1)).is_ok());
+        assert!(Value::interval(Value::Int(1), Value::Float(f64::INFINITY)).is_ok());
+        assert!(Value::interval(Value::Str("a".into()), Value::Str("b".into())).is_ok());
+        for (low, high, wrong) in [
+            (Value::Int(2), Value::Int(1), "above its high end"),
+            (Value::Int(2), Value::Str("x".into()), "not a number and a string"),
+            (Value::Float(f64::NAN), Value::Int(1), "low end of an interval must not be NaN"),
+            (Value::Int(1), Value::Null, "high end of an interval must not be null"),
+            (Value::Int(1), Value::Record, "must be a scalar"),
+        ] {
+            let error = Value::interval(low, high).unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn arrays_hold_one_kind() {
+        let mixed = vec![Value::Null, Value::Int(1), Value::Float(2.5)];
+        assert_eq!(Value::array(mixed.clone()), Ok(Value::Array(mixed)));
+        assert_eq!(Value::array(vec![]), Ok(Value::Array(vec![])));
+        assert_eq!(Value::array(vec![Value::Record, Value::Null]), Ok(Value::Record));
+        assert_eq!(Value::array(vec![Value::Array(vec![])]), Ok(Value::Record));
+        let error = Value::array(vec![Value::Int(1), Value::Bool(true)]).unwrap_err();
+        assert_eq!(error, "an array must hold values of one kind, not a number and a boolean");
+        let interval = Value::interval(Value::Int(1), Value::Int(2)).unwrap();
+        assert!(Value::array(vec![interval]).unwrap_err().contains("interval"));
     }
 }

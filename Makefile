@@ -1,0 +1,103 @@
+# Every target prepares what it needs: uv, the Python environment (.venv), the compiled kernel and a Java
+# runtime for Spark. All of it goes into .tools/, .venv/ and target/. Needed beforehand: Python 3.11 or
+# later, a C compiler and cargo.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+UV_VERSION := 0.13.7
+PYTHON ?= python3
+FUZZ_SECONDS ?= 300
+# Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
+PYTEST_ARGS ?=
+
+UV := .tools/bin/uv
+BIN := .venv/bin
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+export UV_PYTHON_DOWNLOADS := never
+MACHINE_JAVA_HOME := $(JAVA_HOME)
+export JAVA_HOME := $(CURDIR)/.tools/java
+# One interpreter for maturin, cargo test and clippy: PyO3 is compiled again whenever this changes.
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+say = @printf '\033[1m== %s\033[0m\n' "$(1)"
+
+.PHONY: help build demo test test-rust test-python test-slow fuzz bench-kernel lint format types check clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+build: .venv/.built ## Prepare the environment and compile the kernel
+
+demo: .venv/.built ## Index a generated workload and stream events through it
+	@$(BIN)/python examples/demo.py
+
+test: test-rust test-python ## Run all tests but the slow ones
+
+test-rust: .venv/.synced
+	$(call say,Rust tests)
+	@cargo test --release --quiet --locked -p tamis-core
+
+test-python: .venv/.built .tools/java/bin/java
+	$(call say,Python tests)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
+
+bench-kernel: .venv/.built ## Measure the kernel; prints a table, writes bench/results/*.json
+	@$(BIN)/python bench/kernel.py
+
+check: lint types ## Everything that needs no test run
+
+lint: .venv/.synced ## Check formatting and lints of Rust and Python
+	$(call say,Lints)
+	@cargo fmt --all --check
+	@cargo clippy --release --quiet --locked --workspace --all-targets -- -D warnings
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+
+types: .venv/.synced ## Check the types of the Python package
+	$(call say,Types)
+	@$(BIN)/mypy
+
+format: .venv/.synced ## Format Rust and Python
+	@cargo fmt --all
+	@$(BIN)/ruff check --fix --quiet
+	@$(BIN)/ruff format
+
+clean: ## Remove everything that the other targets made
+	@rm -rf target .venv .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -f src/tamis/_kernel*.so
+
+# --- preparation -----------------------------------------------------------------------------------------
+
+.tools/bin/uv:
+	$(call say,Installing uv into .tools)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tamis needs Python 3.11 or later; set PYTHON=...")'
+	@$(PYTHON) -m venv .tools
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.synced: pyproject.toml uv.lock | $(UV)
+	$(call say,Installing Python packages into .venv)
+	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(PYTHON)
+	@touch $@
+
+.venv/.built: .venv/.synced $(RUST_SOURCES)
+	$(call say,Compiling the kernel (a few minutes the first time))
+	@VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
+		$(BIN)/maturin develop --release --uv --locked
+	@touch $@
+
+.tools/java/bin/java: tools/java_home.py uv.lock | $(UV)
+	$(call say,Looking for Java 17 or later)
+	@JAVA_HOME="$(MACHINE_JAVA_HOME)" .tools/bin/python tools/java_home.py .tools/java
+	@touch -h $@

@@ -1,0 +1,102 @@
+//! Why an event could not be read, and what would be right.
+
+use std::fmt;
+
+/// A place in the text of an event. Lines and columns count from 1, columns in characters; bytes from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    pub line: u32,
+    pub column: u32,
+    pub byte: usize,
+}
+
+impl TextPlace {
+    /// The place of a byte of `text`; a byte inside a character, or after the end, is brought back to the
+    /// nearest character before it.
+    pub fn of(text: &str, byte: usize) -> Self {
+        let before = (0..=byte.min(text.len())).rev().find_map(|end| text.get(..end)).unwrap_or("");
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self {
+            line: 1 + before.bytes().filter(|b| *b == b'\n').count() as u32,
+            column: 1 + before[line_start..].chars().count() as u32,
+            byte: before.len(),
+        }
+    }
+}
+
+/// Why an event was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventError {
+    pub message: String,
+    /// The dotted path of the attribute, where one is to blame.
+    pub path: Option<String>,
+    /// `None` when the event did not come from text, or when no single place is to blame.
+    pub place: Option<TextPlace>,
+    /// The row of the batch, counted from 0, where the event came from one.
+    pub row: Option<usize>,
+    pub hint: Option<String>,
+}
+
+impl EventError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), path: None, place: None, row: None, hint: None }
+    }
+
+    /// Says which attribute is to blame; the empty path is the event itself and is not said.
+    pub fn at_path(mut self, path: &str) -> Self {
+        self.path = (!path.is_empty()).then(|| path.into());
+        self
+    }
+
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "attribute `{path}`: ")?;
+        }
+        if let Some(row) = self.row {
+            write!(f, "row {row}: ")?;
+        }
+        f.write_str(&self.message)?;
+        if let Some(TextPlace { line, column, byte }) = self.place {
+            write!(f, " (line {line}, column {column}, byte {byte})")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for EventError {}
+
+impl From<EventError> for crate::Error {
+    fn from(error: EventError) -> Self {
+        crate::Error::Event(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters() {
+        let text = "{\n  \"é\": x}";
+        assert_eq!(TextPlace::of(text, text.find('x').unwrap()), TextPlace { line: 2, column: 8, byte: 10 });
+        assert_eq!(TextPlace::of("", 9), TextPlace { line: 1, column: 1, byte: 0 });
+    }
+
+    #[test]
+    fn the_message_says_what_where_and_what_would_be_right() {
+        let mut error = EventError::new("what is wrong").at_path("a.b").with_hint("what is right");
+        error.place = Some(TextPlace { line: 1, column: 2, byte: 1 });
+        let text = "attribute `a.b`: what is wrong (line 1, column 2, byte 1)\nhint: what is right";
+        assert_eq!(error.to_string(), text);
+    }
+}

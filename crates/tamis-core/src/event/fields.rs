@@ -1,0 +1,191 @@
+//! How any reader of events (JSON, a Python dict) hands over what it finds: field by field.
+//!
+//! A reader walks a record and calls [`Fields`]; whether an owned [`Record`](super::Record) or an
+//! [`Event`] for one index comes out is decided by who listens. Both therefore follow one flattening
+//! rule: nested records become dotted paths, the record itself is present as [`Value::Record`], nulls
+//! are absent, and a name given twice (`{"a.b": 1, "a": {"b": 2}}`) is an error.
+
+use super::error::EventError;
+use super::{AttrId, Attributes, Event, Schema, Value, ValueRef};
+
+/// What the listener wants of a field. What it does not want, the reader may skip unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The value of the field itself.
+    pub value: bool,
+    /// The fields inside it, if it is a record.
+    pub fields: bool,
+}
+
+/// Listens to a reader that walks an event.
+pub trait Fields<'a> {
+    /// Goes to the field `name` of the record that is being read. Paired with [`leave`](Self::leave).
+    fn enter(&mut self, name: &str) -> Wanted;
+
+    /// Goes back to the record around the field.
+    fn leave(&mut self);
+
+    /// The dotted path of the current field, for error messages.
+    fn path(&self) -> &str;
+
+    /// Gives the value of the current field, null included; [`ValueRef::Record`] before its fields.
+    fn put(&mut self, value: ValueRef<'a>);
+
+    /// The same for a value that the reader had to build.
+    fn put_owned(&mut self, value: Value);
+
+    /// Gives the event's weight for an attribute, by its full dotted name.
+    fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError>;
+}
+
+pub(super) fn check_weight(attribute: &str, weight: f64) -> Result<(), EventError> {
+    if weight.is_finite() && weight >= 0.0 {
+        return Ok(());
+    }
+    Err(EventError::new(format!("a weight must be finite and not negative, not {weight}")).at_path(attribute))
+}
+
+pub(super) fn given_twice(what: &str, attribute: &str) -> EventError {
+    EventError::new(format!("{what} is given twice"))
+        .at_path(attribute)
+        .with_hint("a flat name with a dot and a field of a nested record are the same attribute")
+}
+
+/// The dotted path from the event to the field that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Path {
+    text: String,
+    /// The length of `text` outside each field that was entered.
+    outside: Vec<usize>,
+}
+
+impl Path {
+    pub fn enter(&mut self, name: &str) {
+        self.outside.push(self.text.len());
+        if self.outside.len() > 1 {
+            self.text.push('.');
+        }
+        self.text.push_str(name);
+    }
+
+    pub fn leave(&mut self) {
+        let outside = self.outside.pop().expect("every leave follows its enter");
+        self.text.truncate(outside);
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.outside.clear();
+    }
+}
+
+/// Memory for one event at a time, reused from event to event: what an [`Event`] cannot borrow from its
+/// source (strings with escapes, arrays, intervals) lives here.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    owned: Vec<Value>,
+    /// For each owned value, its place among the event's values.
+    places: Vec<usize>,
+    path: Path,
+    /// The attribute at each step of the path.
+    entered: Vec<Option<AttrId>>,
+    /// How many values the last event had: a good guess for the next.
+    last_len: usize,
+}
+
+/// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
+pub struct EventBuilder<'a, 'i> {
+    attributes: &'i Attributes,
+    schema: Option<&'i Schema>,
+    scratch: &'a mut Scratch,
+    event: Event<'a>,
+}
+
+impl<'a, 'i> EventBuilder<'a, 'i> {
+    /// With a schema, strings of attributes that are declared as timestamps become timestamps.
+    pub fn new(attributes: &'i Attributes, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
+        scratch.owned.clear();
+        scratch.places.clear();
+        scratch.path.clear();
+        scratch.entered.clear();
+        let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
+        Self { attributes, schema, scratch, event }
+    }
+
+    /// The event, once everything is read; an error when an attribute was given twice.
+    pub fn finish(self) -> Result<Event<'a>, EventError> {
+        let Self { attributes, scratch, mut event, .. } = self;
+        scratch.last_len = event.values.len();
+        let scratch: &'a Scratch = scratch;
+        for (place, value) in scratch.places.iter().zip(&scratch.owned) {
+            event.values[*place].1 = value.as_ref();
+            event.has_intervals |= matches!(value, Value::Interval(_));
+        }
+        event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
+        if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(given_twice("a value", attributes.name(twice[0].0)));
+        }
+        event.values.retain(|(_, value)| !matches!(value, ValueRef::Null));
+        event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
+        if let Some(twice) = event.weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(given_twice("a weight", attributes.name(twice[0].0)));
+        }
+        Ok(event)
+    }
+
+    fn current(&self) -> Option<AttrId> {
+        self.scratch.entered.last().copied().flatten()
+    }
+}
+
+impl<'a> Fields<'a> for EventBuilder<'a, '_> {
+    fn enter(&mut self, name: &str) -> Wanted {
+        self.scratch.path.enter(name);
+        let path = self.scratch.path.as_str();
+        let attribute = self.attributes.get(path);
+        self.scratch.entered.push(attribute);
+        Wanted { value: attribute.is_some(), fields: self.attributes.has_fields(path) }
+    }
+
+    fn leave(&mut self) {
+        self.scratch.path.leave();
+        self.scratch.entered.pop();
+    }
+
+    fn path(&self) -> &str {
+        self.scratch.path.as_str()
+    }
+
+    fn put(&mut self, mut value: ValueRef<'a>) {
+        let Some(attribute) = self.current() else { return };
+        if let (Some(schema), ValueRef::Str(text)) = (self.schema, value)
+            && let Some(micros) = schema.coerce_text(self.path(), text)
+        {
+            value = ValueRef::Timestamp(micros);
+        }
+        self.event.has_intervals |= matches!(value, ValueRef::Interval(_));
+        self.event.values.push((attribute, value));
+    }
+
+    fn put_owned(&mut self, mut value: Value) {
+        let Some(attribute) = self.current() else { return };
+        if let Some(schema) = self.schema {
+            schema.coerce_value(self.path(), &mut value);
+        }
+        self.scratch.places.push(self.event.values.len());
+        self.scratch.owned.push(value);
+        self.event.values.push((attribute, ValueRef::Null));
+    }
+
+    fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {
+        check_weight(attribute, weight)?;
+        if let Some(attribute) = self.attributes.get(attribute) {
+            self.event.weights.push((attribute, weight));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,383 @@
+//! Events as JSON text.
+//!
+//! An event is a JSON object. Numbers without fraction and exponent are integers and must fit in 64
+//! bits; all others are floats, rounded to the nearest. Objects are nested records and become dotted
+//! paths. Arrays hold scalars of one kind and nulls; arrays of arrays and arrays of objects are present
+//! but compare with nothing. A name given twice is an error. What JSON cannot say is said by an object
+//! with one name that starts with a dollar:
+//!
+//! | JSON | value |
+//! |---|---|
+//! | `{"$timestamp": "2026-01-31T12:00:00Z"}` | a timestamp |
+//! | `{"$interval": [20, 30]}` | a closed interval |
+//! | `{"$float": "NaN"}`, `"Infinity"`, `"-Infinity"` | the floats JSON lacks |
+//! | `{"$event": {…}, "$weights": {"age": 0.6}}` | at the top: an event with weights |
+//!
+//! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
+
+mod cursor;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use cursor::{Cursor, Fault, JsonNumber};
+
+use super::error::{EventError, TextPlace};
+use super::fields::{EventBuilder, Fields, Scratch, Wanted};
+use super::record::{Record, RecordBuilder};
+use super::timestamp::parse_timestamp;
+use super::{Attributes, Event, Schema, Value, ValueRef};
+
+pub use write::write;
+
+/// How deep records may be nested.
+pub const MAX_DEPTH: usize = 100;
+
+/// Reads what an index needs of an event, straight from the text.
+///
+/// Strings without escapes are borrowed from `json`; the rest lives in `scratch`. With a schema, strings
+/// of attributes that are declared as timestamps become timestamps.
+///
+/// ```
+/// use tamis_core::event::{json, Attributes, Scratch};
+/// let mut attributes = Attributes::default();
+/// let age = attributes.intern("person.age");
+/// let mut scratch = Scratch::default();
+/// let text = br#"{"person": {"age": 27, "name": "Ada"}}"#;
+/// let event = json::read(text, &attributes, None, &mut scratch).unwrap();
+/// assert_eq!(event.values.len(), 1);
+/// assert_eq!(event.get(age).unwrap().to_owned(), tamis_core::event::Value::Int(27));
+/// ```
+pub fn read<'a>(
+    json: &'a [u8],
+    attributes: &Attributes,
+    schema: Option<&Schema>,
+    scratch: &'a mut Scratch,
+) -> Result<Event<'a>, EventError> {
+    let mut builder = EventBuilder::new(attributes, schema, scratch);
+    walk(json, &mut builder)?;
+    builder.finish()
+}
+
+/// Reads a whole event.
+///
+/// ```
+/// use tamis_core::event::{json, Value};
+/// let record = json::read_record(br#"{"address": {"city": "Geneva"}}"#).unwrap();
+/// assert_eq!(record.get("address.city"), Some(&Value::Str("Geneva".into())));
+/// assert_eq!(record.get("address"), Some(&Value::Record));
+/// ```
+pub fn read_record(json: &[u8]) -> Result<Record, EventError> {
+    let mut builder = RecordBuilder::default();
+    walk(json, &mut builder)?;
+    builder.finish()
+}
+
+/// Reads an event and tells its fields to whoever listens.
+pub fn walk<'a>(json: &'a [u8], fields: &mut impl Fields<'a>) -> Result<(), EventError> {
+    let text = std::str::from_utf8(json).map_err(|error| {
+        let valid = std::str::from_utf8(&json[..error.valid_up_to()]).unwrap_or("");
+        let place = Some(TextPlace::of(valid, valid.len()));
+        EventError { place, ..EventError::new("the text is not UTF-8") }
+    })?;
+    let mut reader = Reader { cursor: Cursor::new(text), fields, depth: 0 };
+    reader.document().map_err(|Fault { at, message, hint }| EventError {
+        message,
+        path: (!reader.fields.path().is_empty()).then(|| reader.fields.path().into()),
+        place: Some(TextPlace::of(text, at)),
+        row: None,
+        hint: hint.map(str::to_string),
+    })
+}
+
+const ENVELOPE_HINT: &str =
+    "an event with weights is {\"$event\": {…}, \"$weights\": {\"age\": 0.6}} and nothing else";
+const ONLY_NAME_HINT: &str = "an object with such a name is a value and must have no other name";
+
+/// The names that make an object a value instead of a record.
+#[derive(Clone, Copy)]
+enum Marker {
+    Timestamp,
+    Interval,
+    Float,
+}
+
+impl Marker {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "$timestamp" => Some(Marker::Timestamp),
+            "$interval" => Some(Marker::Interval),
+            "$float" => Some(Marker::Float),
+            _ => None,
+        }
+    }
+}
+
+struct Reader<'a, 'f, F> {
+    cursor: Cursor<'a>,
+    fields: &'f mut F,
+    depth: usize,
+}
+
+impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
+    fn document(&mut self) -> Result<(), Fault> {
+        match self.cursor.peek() {
+            Some(b'{') => {}
+            Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                return Err(Fault::new(self.cursor.at(), "an event must be a JSON object").with_hint(
+                    "events are written {\"age\": 27, \"country\": \"CA\"}; read many of them one by one",
+                ));
+            }
+            _ => return Err(self.cursor.unexpected("a JSON object")),
+        }
+        match self.first_name()?.as_deref() {
+            Some("$event" | "$weights") => self.envelope()?,
+            _ => self.record()?,
+        }
+        match self.cursor.peek() {
+            None => Ok(()),
+            Some(_) => Err(Fault::new(self.cursor.at(), "there is more text after the event")
+                .with_hint("read several events one by one")),
+        }
+    }
+
+    /// The first name of the object that starts here, if it may be one with a dollar; nothing is consumed.
+    fn first_name(&mut self) -> Result<Option<Cow<'a, str>>, Fault> {
+        let mut ahead = self.cursor.clone();
+        if ahead.take(b'{') && ahead.may_be_marker() { ahead.string().map(Some) } else { Ok(None) }
+    }
+
+    /// Reads an object; `member` reads each value, given its name.
+    fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Cow<'a, str>, usize) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.cursor.expect(b'{', "an object")?;
+        if self.cursor.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            if self.cursor.peek() != Some(b'"') {
+                return Err(self.cursor.unexpected("a name in quotes"));
+            }
+            let at = self.cursor.at();
+            let name = self.cursor.string()?;
+            self.cursor.expect(b':', "`:` after a name")?;
+            member(self, name, at)?;
+            if self.cursor.take(b'}') {
+                return Ok(());
+            }
+            self.cursor.expect(b',', "`,` or `}`")?;
+        }
+    }
+
+    fn envelope(&mut self) -> Result<(), Fault> {
+        let (mut has_event, mut has_weights) = (false, false);
+        let start = self.cursor.at();
+        self.object(|reader, name, at| {
+            let seen = match &*name {
+                "$event" => &mut has_event,
+                "$weights" => &mut has_weights,
+                _ => return Err(Fault::new(at, format!("unexpected name {name:?}")).with_hint(ENVELOPE_HINT)),
+            };
+            if std::mem::replace(seen, true) {
+                return Err(Fault::new(at, format!("the name {name:?} is given twice")));
+            }
+            if &*name == "$event" { reader.record() } else { reader.weights() }
+        })?;
+        if has_event {
+            Ok(())
+        } else {
+            Err(Fault::new(start, "`$event` is missing").with_hint(ENVELOPE_HINT))
+        }
+    }
+
+    fn weights(&mut self) -> Result<(), Fault> {
+        self.object(|reader, name, _| {
+            let at = match reader.cursor.peek() {
+                Some(b'-' | b'0'..=b'9') => reader.cursor.at(),
+                _ => return Err(reader.cursor.unexpected("a weight, which is a number,")),
+            };
+            let weight = match reader.cursor.number()? {
+                JsonNumber::Int(i) => i as f64,
+                JsonNumber::Float(x) => x,
+            };
+            let put = reader.fields.put_weight(&name, weight);
+            put.map_err(|error| Fault::new(at, format!("{} (of `{name}`)", error.message)))
+        })
+    }
+
+    /// Reads the fields of a record, the event itself included.
+    fn record(&mut self) -> Result<(), Fault> {
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::new(
+                self.cursor.at(),
+                format!("records are nested more than {MAX_DEPTH} deep"),
+            ));
+        }
+        self.depth += 1;
+        self.object(|reader, name, at| {
+            if name.starts_with('$') {
+                reader.refuse_misplaced(&name, at)?;
+            }
+            let wanted = reader.fields.enter(&name);
+            reader.value(wanted)?;
+            reader.fields.leave();
+            Ok(())
+        })?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Names with a dollar that mean something, but not here.
+    fn refuse_misplaced(&self, name: &str, at: usize) -> Result<(), Fault> {
+        if matches!(name, "$event" | "$weights") {
+            return Err(Fault::new(at, format!("`{name}` cannot stand here")).with_hint(ENVELOPE_HINT));
+        }
+        match Marker::named(name) {
+            Some(_) => Err(Fault::new(at, format!("`{name}` cannot stand here")).with_hint(ONLY_NAME_HINT)),
+            None => Ok(()),
+        }
+    }
+
+    fn value(&mut self, wanted: Wanted) -> Result<(), Fault> {
+        let first = self.cursor.peek();
+        if first == Some(b'{') {
+            return self.nested(wanted);
+        }
+        if !wanted.value {
+            return self.cursor.skip();
+        }
+        match first {
+            Some(b'"') => match self.cursor.string()? {
+                Cow::Borrowed(text) => self.fields.put(ValueRef::Str(text)),
+                Cow::Owned(text) => self.fields.put_owned(Value::Str(text.into())),
+            },
+            Some(b'-' | b'0'..=b'9') => self.fields.put(match self.cursor.number()? {
+                JsonNumber::Int(i) => ValueRef::Int(i),
+                JsonNumber::Float(x) => ValueRef::Float(x),
+            }),
+            Some(b'[') => {
+                let array = self.array()?;
+                self.fields.put_owned(array);
+            }
+            _ => match self.word()? {
+                Some(truth) => self.fields.put(ValueRef::Bool(truth)),
+                None => self.fields.put(ValueRef::Null),
+            },
+        }
+        Ok(())
+    }
+
+    /// `None` for null.
+    fn word(&mut self) -> Result<Option<bool>, Fault> {
+        match self.cursor.peek() {
+            Some(b't') => self.cursor.word("true").map(|()| Some(true)),
+            Some(b'f') => self.cursor.word("false").map(|()| Some(false)),
+            Some(b'n') => self.cursor.word("null").map(|()| None),
+            _ => Err(self.cursor.unexpected("a value")),
+        }
+    }
+
+    /// An object inside an event: a record, or a value that JSON lacks.
+    fn nested(&mut self, wanted: Wanted) -> Result<(), Fault> {
+        if !wanted.value && !wanted.fields {
+            return self.cursor.skip();
+        }
+        if let Some(marker) = self.first_name()?.as_deref().and_then(Marker::named) {
+            let value = self.marked(marker)?;
+            self.fields.put_owned(value);
+            return Ok(());
+        }
+        if wanted.value {
+            self.fields.put(ValueRef::Record);
+        }
+        if wanted.fields { self.record() } else { self.cursor.skip() }
+    }
+
+    /// `{"$timestamp": …}`, `{"$interval": …}` or `{"$float": …}`.
+    fn marked(&mut self, marker: Marker) -> Result<Value, Fault> {
+        self.cursor.expect(b'{', "an object")?;
+        self.cursor.string()?;
+        self.cursor.expect(b':', "`:` after a name")?;
+        self.cursor.peek();
+        let at = self.cursor.at();
+        let value = match marker {
+            Marker::Timestamp => {
+                let text = self.cursor.string()?;
+                let micros = parse_timestamp(&text).ok_or_else(|| {
+                    Fault::new(at, format!("{text:?} is no timestamp"))
+                        .with_hint("timestamps are written \"2026-01-31T12:00:00Z\"")
+                })?;
+                Value::Timestamp(micros)
+            }
+            Marker::Float => match &*self.cursor.string()? {
+                "NaN" => Value::Float(f64::NAN),
+                "Infinity" => Value::Float(f64::INFINITY),
+                "-Infinity" => Value::Float(f64::NEG_INFINITY),
+                other => {
+                    return Err(Fault::new(at, format!("{other:?} is no such float"))
+                        .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
+                }
+            },
+            Marker::Interval => {
+                let ends: Result<[Value; 2], _> = self.items()?.try_into();
+                let hint = "intervals are written {\"$interval\": [20, 30]}";
+                let [low, high] = ends
+                    .map_err(|ends| Fault::new(at, format!("an interval has two ends, not {}", ends.len())))
+                    .map_err(|fault| fault.with_hint(hint))?;
+                Value::interval(low, high).map_err(|wrong| Fault::new(at, wrong).with_hint(hint))?
+            }
+        };
+        match self.cursor.peek() {
+            Some(b',') => Err(Fault::new(self.cursor.at(), "another name follows").with_hint(ONLY_NAME_HINT)),
+            _ => self.cursor.expect(b'}', "`}`").map(|()| value),
+        }
+    }
+
+    fn array(&mut self) -> Result<Value, Fault> {
+        let at = self.cursor.at();
+        Value::array(self.items()?).map_err(|wrong| Fault::new(at, wrong))
+    }
+
+    /// The elements of an array. What is nested in them is skipped, as nothing can compare with it.
+    fn items(&mut self) -> Result<Vec<Value>, Fault> {
+        self.cursor.expect(b'[', "an array")?;
+        let mut items = Vec::new();
+        if self.cursor.take(b']') {
+            return Ok(items);
+        }
+        loop {
+            items.push(match self.cursor.peek() {
+                Some(b'"') => Value::Str(self.cursor.string()?.into()),
+                Some(b'-' | b'0'..=b'9') => match self.cursor.number()? {
+                    JsonNumber::Int(i) => Value::Int(i),
+                    JsonNumber::Float(x) => Value::Float(x),
+                },
+                Some(b'[') => {
+                    self.cursor.skip()?;
+                    Value::Array(Vec::new())
+                }
+                Some(b'{') => match self.first_name()?.as_deref().and_then(Marker::named) {
+                    // An interval has no place in an array, and reading it would recurse.
+                    Some(Marker::Interval) => {
+                        return Err(Fault::new(self.cursor.at(), "an array cannot hold an interval"));
+                    }
+                    Some(marker) => self.marked(marker)?,
+                    None => {
+                        self.cursor.skip()?;
+                        Value::Record
+                    }
+                },
+                _ => self.word()?.map_or(Value::Null, Value::Bool),
+            });
+            if self.cursor.take(b']') {
+                return Ok(items);
+            }
+            self.cursor.expect(b',', "`,` or `]`")?;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A record: an event as its source gave it, owned and not yet tied to an index.
+
+use super::error::EventError;
+use super::fields::{Fields, Path, Wanted, check_weight, given_twice};
+use super::{Attributes, Event, Value, ValueRef};
+
+/// Attribute names with their values, and the event's own weights per attribute.
+///
+/// Flat: a nested record `{"a": {"b": 1}}` is the attribute `a`, which is present as [`Value::Record`]
+/// and compares with nothing, and the attribute `a.b`. Absent and null are the same, so nulls are dropped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Sorted by name; each name once.
+    values: Vec<(Box<str>, Value)>,
+    weights: Vec<(Box<str>, f64)>,
+}
+
+impl Record {
+    /// From flat names. Nulls are dropped; a name given twice is an error.
+    ///
+    /// ```
+    /// use tamis_core::event::{Record, Value};
+    /// let values = [("age", Value::Int(27)), ("country", Value::Null)];
+    /// let record = Record::new(values, [("age", 0.6)]).unwrap();
+    /// assert_eq!(record.get("age"), Some(&Value::Int(27)));
+    /// assert_eq!(record.get("country"), None);
+    /// ```
+    pub fn new<N: Into<Box<str>>>(
+        values: impl IntoIterator<Item = (N, Value)>,
+        weights: impl IntoIterator<Item = (N, f64)>,
+    ) -> Result<Self, EventError> {
+        let mut values: Vec<(Box<str>, Value)> =
+            values.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+        if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(given_twice("a value", &twice[0].0));
+        }
+        values.retain(|(_, value)| *value != Value::Null);
+        let mut weights: Vec<(Box<str>, f64)> =
+            weights.into_iter().map(|(name, weight)| (name.into(), weight)).collect();
+        weights.sort_by(|a, b| a.0.cmp(&b.0));
+        if let Some(twice) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(given_twice("a weight", &twice[0].0));
+        }
+        for (name, weight) in &weights {
+            check_weight(name, *weight)?;
+        }
+        Ok(Self { values, weights })
+    }
+
+    /// The value of an attribute, or `None` when it is absent.
+    pub fn get(&self, attribute: &str) -> Option<&Value> {
+        let at = self.values.binary_search_by(|(name, _)| (**name).cmp(attribute)).ok()?;
+        Some(&self.values[at].1)
+    }
+
+    /// Names and values, sorted by name.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(name, value)| (&**name, value))
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value)> {
+        self.values.iter_mut().map(|(name, value)| (&**name, value))
+    }
+
+    /// The event's weights, sorted by attribute.
+    pub fn weights(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
+        self.weights.iter().map(|(name, weight)| (&**name, *weight))
+    }
+
+    /// What an index needs of this record: the attributes that some subscription uses.
+    pub fn resolve<'a>(&'a self, attributes: &Attributes) -> Event<'a> {
+        let mut event = Event::default();
+        for (name, value) in &self.values {
+            if let Some(attribute) = attributes.get(name) {
+                event.values.push((attribute, value.as_ref()));
+                event.has_intervals |= matches!(value, Value::Interval(_));
+            }
+        }
+        event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
+        event
+            .weights
+            .extend(self.weights.iter().filter_map(|(name, weight)| Some((attributes.get(name)?, *weight))));
+        event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
+        event
+    }
+}
+
+/// Listens to a reader and keeps everything.
+#[derive(Default)]
+pub struct RecordBuilder {
+    values: Vec<(Box<str>, Value)>,
+    weights: Vec<(Box<str>, f64)>,
+    path: Path,
+}
+
+impl RecordBuilder {
+    /// The record, once everything is read; an error when a name was given twice.
+    pub fn finish(self) -> Result<Record, EventError> {
+        Record::new(self.values, self.weights)
+    }
+}
+
+impl<'a> Fields<'a> for RecordBuilder {
+    fn enter(&mut self, name: &str) -> Wanted {
+        self.path.enter(name);
+        Wanted { value: true, fields: true }
+    }
+
+    fn leave(&mut self) {
+        self.path.leave();
+    }
+
+    fn path(&self) -> &str {
+        self.path.as_str()
+    }
+
+    fn put(&mut self, value: ValueRef<'a>) {
+        self.put_owned(value.to_owned());
+    }
+
+    fn put_owned(&mut self, value: Value) {
+        self.values.push((self.path.as_str().into(), value));
+    }
+
+    fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {
+        check_weight(attribute, weight)?;
+        self.weights.push((attribute.into(), weight));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AttrId;
+
+    fn attributes(names: &[&str]) -> Attributes {
+        let mut attributes = Attributes::default();
+        for name in names {
+            attributes.intern(name);
+        }
+        attributes
+    }
+
+    #[test]
+    fn resolving_keeps_what_subscriptions_use_sorted_by_id() {
+        let record = Record::new(
+            [
+                ("b", Value::Int(2)),
+                ("a", Value::Int(1)),
+                ("unused", Value::Bool(true)),
+                ("c", Value::Null),
+                ("hours", Value::interval(Value::Int(20), Value::Int(30)).unwrap()),
+            ],
+            [("a", 0.5), ("elsewhere", 1.0), ("b", 2.0)],
+        )
+        .unwrap();
+        let event = record.resolve(&attributes(&["hours", "b", "c", "a"]));
+        let ids: Vec<u32> = event.values.iter().map(|(AttrId(id), _)| *id).collect();
+        assert_eq!(ids, [0, 1, 3]);
+        assert!(event.has_intervals);
+        assert_eq!(event.weights, [(AttrId(1), 2.0), (AttrId(3), 0.5)]);
+        assert!(!record.resolve(&attributes(&["a"])).has_intervals);
+    }
+
+    #[test]
+    fn a_name_given_twice_is_named() {
+        let error = Record::new([("a.b", Value::Null), ("a.b", Value::Int(1))], []).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some("a.b"));
+        let error = Record::new([("a", Value::Int(1))], [("x", 1.0), ("x", 2.0)]).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn weights_are_finite_and_not_negative() {
+        for weight in [-1.0, f64::NAN, f64::INFINITY] {
+            let error = Record::new([("a", Value::Int(1))], [("a", weight)]).unwrap_err();
+            assert!(error.message.contains("finite and not negative"), "{error}");
+        }
+        assert!(Record::new([("a", Value::Int(1))], [("a", 0.0)]).is_ok());
+    }
+}

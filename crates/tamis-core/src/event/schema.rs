@@ -1,0 +1,489 @@
+//! A declared schema: which attributes there are, and of which type.
+//!
+//! A schema is strict about subscriptions: a predicate on an attribute that is not declared, or with
+//! a literal that cannot fit, is refused. It is lenient about events: attributes that are not declared
+//! are ignored, a value of another type is kept (it makes the predicates on it undefined), and text
+//! becomes a timestamp where one is declared.
+
+use std::fmt;
+
+use rustc_hash::FxBuildHasher;
+
+use super::suggest::suggest;
+use super::timestamp::{format_timestamp, parse_timestamp};
+use super::value::Kind;
+use super::{Record, Value, json};
+use crate::error::{Error, ExpressionError, Result};
+use crate::expr::Predicate;
+use crate::expr::operators::Syntax;
+
+/// The type of an attribute. Integers and floats are one kind: each compares with the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    Bool,
+    Int,
+    Float,
+    Str,
+    Timestamp,
+    /// An array of scalars of one type.
+    Array(Box<Type>),
+}
+
+const TYPE_NAMES: [(&str, Type); 31] = [
+    ("bool", Type::Bool),
+    ("boolean", Type::Bool),
+    ("int", Type::Int),
+    ("integer", Type::Int),
+    ("tinyint", Type::Int),
+    ("smallint", Type::Int),
+    ("bigint", Type::Int),
+    ("byte", Type::Int),
+    ("short", Type::Int),
+    ("long", Type::Int),
+    ("int8", Type::Int),
+    ("int16", Type::Int),
+    ("int32", Type::Int),
+    ("int64", Type::Int),
+    ("float", Type::Float),
+    ("double", Type::Float),
+    ("real", Type::Float),
+    ("float32", Type::Float),
+    ("float64", Type::Float),
+    ("number", Type::Float),
+    ("numeric", Type::Float),
+    ("decimal", Type::Float),
+    ("string", Type::Str),
+    ("str", Type::Str),
+    ("text", Type::Str),
+    ("char", Type::Str),
+    ("varchar", Type::Str),
+    ("timestamp", Type::Timestamp),
+    ("timestamp_ntz", Type::Timestamp),
+    ("datetime", Type::Timestamp),
+    ("date", Type::Timestamp),
+];
+
+const TYPE_HINT: &str =
+    "types are bool, int, float, string, timestamp and arrays of them, such as array<string>";
+
+impl Type {
+    /// Reads the name of a type, as SQL, Spark or Arrow write it. Case does not matter.
+    ///
+    /// ```
+    /// use tamis_core::event::Type;
+    /// assert_eq!(Type::parse("bigint").unwrap(), Type::Int);
+    /// assert_eq!(Type::parse("array<string>").unwrap().to_string(), "array<string>");
+    /// ```
+    pub fn parse(text: &str) -> Result<Self> {
+        let name = text.trim().to_ascii_lowercase();
+        let unknown =
+            |hint: String| Error::Argument(format!("there is no type `{}`\nhint: {hint}", text.trim()));
+        if let Some(inner) = name.strip_prefix("array<").and_then(|rest| rest.strip_suffix('>')) {
+            return match Type::parse(inner)? {
+                Type::Array(_) => Err(unknown("an array holds scalars: no predicate can look deeper".into())),
+                of => Ok(Type::Array(Box::new(of))),
+            };
+        }
+        // decimal(10,2) and varchar(20): how long they are does not matter here.
+        let stem = match name.split_once('(') {
+            Some((stem @ ("decimal" | "numeric" | "varchar" | "char"), rest)) if rest.ends_with(')') => stem,
+            _ => &name,
+        };
+        match TYPE_NAMES.iter().find(|(known, _)| *known == stem) {
+            Some((_, found)) => Ok(found.clone()),
+            None => Err(unknown(match suggest(stem, TYPE_NAMES.iter().map(|(known, _)| *known)) {
+                Some(known) => format!("did you mean `{known}`? {TYPE_HINT}"),
+                None => TYPE_HINT.into(),
+            })),
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Type::Bool => Kind::Bool,
+            Type::Int | Type::Float => Kind::Number,
+            Type::Str => Kind::Str,
+            Type::Timestamp => Kind::Timestamp,
+            Type::Array(_) => Kind::Array,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Bool => f.write_str("bool"),
+            Type::Int => f.write_str("int"),
+            Type::Float => f.write_str("float"),
+            Type::Str => f.write_str("string"),
+            Type::Timestamp => f.write_str("timestamp"),
+            Type::Array(of) => write!(f, "array<{of}>"),
+        }
+    }
+}
+
+/// The declared attributes and their types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schema {
+    types: hashbrown::HashMap<Box<str>, Type, FxBuildHasher>,
+    has_timestamps: bool,
+}
+
+impl Schema {
+    /// From dotted names and types. A name may be declared once, and nothing may lie inside a scalar.
+    pub fn new<N: Into<Box<str>>>(types: impl IntoIterator<Item = (N, Type)>) -> Result<Self> {
+        let mut schema = Schema::default();
+        for (name, of) in types {
+            let name = name.into();
+            schema.has_timestamps |=
+                matches!(&of, Type::Timestamp) || matches!(&of, Type::Array(of) if **of == Type::Timestamp);
+            if schema.types.contains_key(&name) {
+                return Err(Error::Argument(format!("attribute `{name}` is declared twice")));
+            }
+            schema.types.insert(name, of);
+        }
+        for (name, _) in schema.iter() {
+            for (dot, _) in name.match_indices('.') {
+                if let Some(of) = schema.get(&name[..dot]) {
+                    let around = &name[..dot];
+                    return Err(Error::Argument(format!(
+                        "attribute `{name}` is declared inside `{around}`, which is declared as {of}\n\
+                         hint: a record is declared by its fields alone"
+                    )));
+                }
+            }
+        }
+        Ok(schema)
+    }
+
+    /// From pairs of a dotted name and the name of a type.
+    ///
+    /// ```
+    /// use tamis_core::event::{Schema, Type};
+    /// let schema = Schema::parse([("age", "int"), ("tags", "array<string>")]).unwrap();
+    /// assert_eq!(schema.get("age"), Some(&Type::Int));
+    /// ```
+    pub fn parse<N: AsRef<str>, T: AsRef<str>>(pairs: impl IntoIterator<Item = (N, T)>) -> Result<Self> {
+        let types: Result<Vec<(Box<str>, Type)>> = pairs
+            .into_iter()
+            .map(|(name, text)| match Type::parse(text.as_ref()) {
+                Ok(of) => Ok((name.as_ref().into(), of)),
+                Err(error) => Err(Error::Argument(format!("attribute `{}`: {error}", name.as_ref()))),
+            })
+            .collect();
+        Schema::new(types?)
+    }
+
+    /// Reads `{"age": "int", "address": {"city": "string"}}`.
+    pub fn from_json(json: &[u8]) -> Result<Self> {
+        let record = json::read_record(json).map_err(|error| Error::Argument(format!("schema: {error}")))?;
+        let mut pairs: Vec<(&str, &str)> = Vec::new();
+        for (name, value) in record.values() {
+            match value {
+                Value::Str(text) => pairs.push((name, text)),
+                Value::Record => {}
+                _ => {
+                    let hint = "write the name of a type, such as \"int\"";
+                    return Err(Error::Argument(format!("attribute `{name}` has no type\nhint: {hint}")));
+                }
+            }
+        }
+        Schema::parse(pairs)
+    }
+
+    /// Writes what [`from_json`](Self::from_json) reads, with flat names, sorted.
+    pub fn to_json(&self) -> String {
+        let members: serde_json::Map<String, serde_json::Value> =
+            self.iter().map(|(name, of)| (name.into(), of.to_string().into())).collect();
+        serde_json::Value::Object(members).to_string()
+    }
+
+    /// The declared type of an attribute.
+    pub fn get(&self, attribute: &str) -> Option<&Type> {
+        self.types.get(attribute)
+    }
+
+    /// Every declared attribute, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Type)> {
+        let mut sorted: Vec<(&str, &Type)> = self.types.iter().map(|(name, of)| (&**name, of)).collect();
+        sorted.sort_unstable_by_key(|(name, _)| *name);
+        sorted.into_iter()
+    }
+
+    /// Refuses a predicate on an attribute that is not declared, or that could never be true or false
+    /// for a value of the declared type.
+    pub fn check_predicate(&self, predicate: &Predicate) -> Result<(), ExpressionError> {
+        let attribute = &*predicate.attribute;
+        let rules = predicate.operator.rules();
+        let expected = rules.expects(&predicate.operands);
+        let Some(declared) = self.get(attribute) else {
+            return match self.first_field_of(attribute) {
+                None => Err(self.not_declared(attribute)),
+                Some(_) if expected.is_none() => Ok(()),
+                Some(field) => Err(ExpressionError::new(format!("attribute `{attribute}` is a record"))
+                    .with_hint(format!("compare one of its fields, such as `{field}`"))),
+            };
+        };
+        let Some(expected) = expected else { return Ok(()) };
+        if expected != declared.kind() {
+            let name = rules.name();
+            let message = format!(
+                "attribute `{attribute}` is declared as {declared}, but this `{name}` is about a {}",
+                expected.name()
+            );
+            return Err(ExpressionError::new(message).with_hint(hint_for(predicate, declared, expected)));
+        }
+        if let Type::Array(of) = declared {
+            for element in elements(&predicate.operands) {
+                if let Some(kind) = element.kind().filter(|kind| *kind != of.kind()) {
+                    let message = format!(
+                        "attribute `{attribute}` is declared as {declared}, which holds no {}",
+                        kind.name()
+                    );
+                    let hint = literal_hint(element, of).unwrap_or_else(|| format!("give a {of} instead"));
+                    return Err(ExpressionError::new(message).with_hint(hint));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn first_field_of(&self, record: &str) -> Option<&str> {
+        let fields = self.types.keys().map(|name| &**name);
+        fields.filter(|name| name.strip_prefix(record).is_some_and(|rest| rest.starts_with('.'))).min()
+    }
+
+    fn not_declared(&self, attribute: &str) -> ExpressionError {
+        let error = ExpressionError::new(format!("attribute `{attribute}` is not in the schema"));
+        match suggest(attribute, self.types.keys().map(|name| &**name)) {
+            Some(known) => error.with_hint(format!("did you mean `{known}`?")),
+            None => error.with_hint("add it to the schema, or declare no schema"),
+        }
+    }
+
+    /// Turns text into timestamps where they are declared. Everything else stays as it is: an integer is
+    /// a fine float, and a value of another type makes the predicates on it undefined.
+    pub fn coerce(&self, record: &mut Record) {
+        if self.has_timestamps {
+            for (name, value) in record.values_mut() {
+                self.coerce_value(name, value);
+            }
+        }
+    }
+
+    /// The timestamp that this text means for this attribute, if it is declared as one.
+    pub(super) fn coerce_text(&self, attribute: &str, text: &str) -> Option<i64> {
+        let is_timestamp = self.has_timestamps && self.get(attribute) == Some(&Type::Timestamp);
+        if is_timestamp { parse_timestamp(text) } else { None }
+    }
+
+    pub(super) fn coerce_value(&self, attribute: &str, value: &mut Value) {
+        if !self.has_timestamps {
+            return;
+        }
+        let coerced = match (self.get(attribute), &*value) {
+            (Some(Type::Timestamp), Value::Str(_)) => as_timestamp(value),
+            (Some(Type::Timestamp), Value::Interval(ends)) => {
+                let ends = as_timestamp(&ends.0).zip(as_timestamp(&ends.1));
+                // Text and time may sort differently; an interval that would be empty stays text.
+                ends.and_then(|(low, high)| Value::interval(low, high).ok())
+            }
+            (Some(Type::Array(of)), Value::Array(items)) if **of == Type::Timestamp => {
+                items.iter().map(as_timestamp).collect::<Option<Vec<Value>>>().map(Value::Array)
+            }
+            _ => None,
+        };
+        if let Some(coerced) = coerced {
+            *value = coerced;
+        }
+    }
+}
+
+fn as_timestamp(value: &Value) -> Option<Value> {
+    match value {
+        Value::Str(text) => parse_timestamp(text).map(Value::Timestamp),
+        Value::Timestamp(_) | Value::Null => Some(value.clone()),
+        _ => None,
+    }
+}
+
+/// The scalars among operands, whether they stand alone or in an array.
+fn elements(operands: &[Value]) -> impl Iterator<Item = &Value> {
+    operands.iter().flat_map(|operand| match operand {
+        Value::Array(items) => items.as_slice(),
+        scalar => std::slice::from_ref(scalar),
+    })
+}
+
+fn hint_for(predicate: &Predicate, declared: &Type, expected: Kind) -> String {
+    let attribute = &predicate.attribute;
+    if let Type::Array(_) = declared {
+        return format!("use array_contains({attribute}, …)");
+    }
+    if expected == Kind::Array {
+        return format!("`{attribute}` holds one value: compare it with `=` or IN");
+    }
+    let is_comparison = !matches!(predicate.operator.rules().syntax(), Syntax::Function(_) | Syntax::Bare);
+    let literal = predicate.operands.iter().find(|operand| operand.kind().is_some());
+    literal
+        .filter(|_| is_comparison)
+        .and_then(|literal| literal_hint(literal, declared))
+        .unwrap_or_else(|| format!("use a predicate about a {}", declared.kind().name()))
+}
+
+/// How the literal would be written to fit the type.
+fn literal_hint(literal: &Value, declared: &Type) -> Option<String> {
+    match (declared, literal) {
+        (Type::Timestamp, Value::Str(text)) if parse_timestamp(text).is_some() => {
+            Some(format!("write TIMESTAMP '{text}'"))
+        }
+        (Type::Timestamp, _) => Some("timestamps are written TIMESTAMP '2026-01-31 12:00:00'".into()),
+        (Type::Int | Type::Float, Value::Str(text)) if text.parse::<f64>().is_ok() => {
+            Some(format!("write {text} without quotes"))
+        }
+        (Type::Str, Value::Int(i)) => Some(format!("write '{i}' in quotes")),
+        (Type::Str, Value::Float(x)) => Some(format!("write '{x}' in quotes")),
+        (Type::Str, Value::Bool(truth)) => Some(format!("write '{truth}' in quotes")),
+        (Type::Str, Value::Timestamp(micros)) => Some(format!("write '{}' alone", format_timestamp(*micros))),
+        (Type::Bool, _) => Some("a boolean is TRUE or FALSE".into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Operator;
+
+    fn schema() -> Schema {
+        Schema::parse([
+            ("age", "INT"),
+            ("country", "varchar(2)"),
+            ("price", "decimal(10, 2)"),
+            ("opted_out", "boolean"),
+            ("seen", "date"),
+            ("tags", "array<string>"),
+            ("visits", "array< timestamp >"),
+            ("address.city", "string"),
+        ])
+        .unwrap()
+    }
+
+    fn predicate(attribute: &str, operator: &str, operand: Value) -> Predicate {
+        Predicate {
+            attribute: attribute.into(),
+            operator: Operator::named(operator).unwrap(),
+            negated: false,
+            operands: [operand].into(),
+            weight: None,
+        }
+    }
+
+    #[test]
+    fn json_round_trips() {
+        let schema = schema();
+        assert_eq!(Schema::from_json(schema.to_json().as_bytes()).unwrap(), schema);
+        let nested = br#"{"address": {"city": "string"}, "age": "bigint"}"#;
+        assert_eq!(Schema::from_json(nested).unwrap().to_json(), r#"{"address.city":"string","age":"int"}"#);
+    }
+
+    #[test]
+    fn bad_declarations_are_named() {
+        for (pairs, wrong) in [
+            (vec![("a", "strin")], "attribute `a`: there is no type `strin`\nhint: did you mean `string`?"),
+            (vec![("a", "map<string,int>")], "there is no type `map<string,int>`"),
+            (vec![("a", "array<array<int>>")], "no predicate can look deeper"),
+            (vec![("a", "int"), ("a", "int")], "`a` is declared twice"),
+            (vec![("a", "int"), ("a.b.c", "int")], "`a.b.c` is declared inside `a`"),
+        ] {
+            let error = Schema::parse(pairs).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+        for json in ["{\"a\": 3}", "[]", "{\"a\": \"int\", \"a\": \"int\"}"] {
+            assert!(Schema::from_json(json.as_bytes()).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn predicates_that_fit_pass() {
+        for (attribute, operator, operand) in [
+            ("age", "=", Value::Int(3)),
+            ("age", ">", Value::Float(3.5)),
+            ("price", "<", Value::Int(3)),
+            ("country", "=", Value::Str("CA".into())),
+            ("seen", ">=", Value::Timestamp(0)),
+            ("opted_out", "=", Value::Bool(true)),
+            ("age", "=", Value::Null),
+            ("address", "=", Value::Null),
+        ] {
+            schema().check_predicate(&predicate(attribute, operator, operand)).unwrap();
+        }
+    }
+
+    #[test]
+    fn predicates_that_cannot_fit_are_refused_with_a_hint() {
+        for (attribute, operand, message, hint) in [
+            ("agee", Value::Int(3), "`agee` is not in the schema", "did you mean `age`?"),
+            ("zip", Value::Int(3), "`zip` is not in the schema", "add it to the schema"),
+            (
+                "age",
+                Value::Str("3".into()),
+                "declared as int, but this `=` is about a string",
+                "3 without quotes",
+            ),
+            ("age", Value::Str("x".into()), "declared as int", "use a predicate about a number"),
+            ("country", Value::Int(3), "declared as string", "write '3' in quotes"),
+            (
+                "seen",
+                Value::Str("2026-01-31".into()),
+                "declared as timestamp",
+                "write TIMESTAMP '2026-01-31'",
+            ),
+            ("seen", Value::Str("now".into()), "declared as timestamp", "timestamps are written"),
+            ("opted_out", Value::Int(1), "declared as bool", "TRUE or FALSE"),
+            ("tags", Value::Str("q4".into()), "declared as array<string>", "array_contains(tags"),
+            ("address", Value::Str("x".into()), "`address` is a record", "such as `address.city`"),
+        ] {
+            let error = schema().check_predicate(&predicate(attribute, "=", operand)).unwrap_err();
+            assert!(error.message.contains(message), "{error}");
+            assert!(error.hint.as_ref().unwrap().contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn text_becomes_timestamps_where_they_are_declared() {
+        let text = |text: &str| Value::Str(text.into());
+        let interval = |low, high| Value::interval(low, high).unwrap();
+        let mut record = Record::new(
+            [
+                ("seen", text("1970-01-02")),
+                ("visits", Value::Array(vec![text("1970-01-01 00:00:01"), Value::Null])),
+                ("country", text("1970-01-02")),
+                ("age", text("old")),
+                ("undeclared", text("1970-01-02")),
+            ],
+            [],
+        )
+        .unwrap();
+        schema().coerce(&mut record);
+        assert_eq!(record.get("seen"), Some(&Value::Timestamp(86_400_000_000)));
+        assert_eq!(record.get("visits"), Some(&Value::Array(vec![Value::Timestamp(1_000_000), Value::Null])));
+        assert_eq!(record.get("country"), Some(&text("1970-01-02")));
+        assert_eq!(record.get("age"), Some(&text("old")));
+        assert_eq!(record.get("undeclared"), Some(&text("1970-01-02")));
+
+        for (given, kept) in [
+            (text("soon"), text("soon")),
+            (Value::Int(7), Value::Int(7)),
+            (
+                interval(text("1970-01-01"), text("1970-01-02")),
+                interval(Value::Timestamp(0), Value::Timestamp(86_400_000_000)),
+            ),
+            (interval(text("1970-01-01"), text("x")), interval(text("1970-01-01"), text("x"))),
+        ] {
+            let mut record = Record::new([("seen", given)], []).unwrap();
+            schema().coerce(&mut record);
+            assert_eq!(record.get("seen"), Some(&kept));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Python values as kernel values: what a literal in the builder and a field of a dict may be.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
+};
+use tamis_core::event::{EventError, Fields, Value, json};
+
+use crate::event::PyInterval;
+
+/// Why a Python object is no value of the language, for whoever knows where it came from.
+pub struct Refused {
+    pub message: String,
+    pub hint: Option<&'static str>,
+}
+
+impl Refused {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    fn with_hint(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { message: message.into(), hint: Some(hint) }
+    }
+}
+
+impl From<PyErr> for Refused {
+    fn from(error: PyErr) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// The value of a Python object: a scalar, an array of scalars, an interval or, for a dict, a record.
+pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    if object.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        return text.to_str().map(|text| Value::Str(text.into())).map_err(|_| {
+            Refused::with_hint(
+                "the string is not Unicode text",
+                "it holds a lone surrogate, which UTF-8 cannot write",
+            )
+        });
+    }
+    if let Ok(truth) = object.cast::<PyBool>() {
+        return Ok(Value::Bool(truth.is_true()));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return integer(object);
+    }
+    if let Ok(float) = object.cast::<PyFloat>() {
+        return Ok(Value::Float(float.value()));
+    }
+    if let Ok(interval) = object.cast::<PyInterval>() {
+        return Ok(interval.get().value().clone());
+    }
+    if object.is_instance_of::<PyDateTime>() || object.is_instance_of::<PyDate>() {
+        return timestamp(object);
+    }
+    if object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PySet>()
+        || object.is_instance_of::<PyFrozenSet>()
+    {
+        return array(object);
+    }
+    if object.is_instance_of::<PyDict>() {
+        return Ok(Value::Record);
+    }
+    from_numpy(object)
+}
+
+fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    object.extract().map(Value::Int).map_err(|_| {
+        Refused::with_hint(
+            format!("the integer {object} does not fit in 64 bits"),
+            "use a float, or a string",
+        )
+    })
+}
+
+fn array(items: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    let items = items.try_iter()?.map(|item| value_from_python(&item?)).collect::<Result<_, _>>()?;
+    Value::array(items).map_err(Refused::new)
+}
+
+/// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
+fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    static EPOCHS: PyOnceLock<[Py<PyAny>; 3]> = PyOnceLock::new();
+    let py = object.py();
+    let [naive, aware, date] = EPOCHS.get_or_try_init(py, || {
+        let module = py.import("datetime")?;
+        let [datetime, date] = [module.getattr("datetime")?, module.getattr("date")?];
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let naive = datetime.call1((1970, 1, 1))?;
+        let aware = datetime.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        Ok::<_, PyErr>([naive.unbind(), aware.unbind(), date.call1((1970, 1, 1))?.unbind()])
+    })?;
+    let epoch = if !object.is_instance_of::<PyDateTime>() {
+        date
+    } else if object.getattr("tzinfo")?.is_none() {
+        naive
+    } else {
+        aware
+    };
+    let elapsed = object.sub(epoch)?;
+    let part = |name: &str| elapsed.getattr(name)?.extract::<i64>();
+    let seconds = part("days")? * 86_400 + part("seconds")?;
+    Ok(Value::Timestamp(seconds * 1_000_000 + part("microseconds")?))
+}
+
+/// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
+fn from_numpy(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    let class = object.get_type();
+    let name = class.name().map_or_else(|_| "object".into(), |name| name.to_string());
+    if class.module().is_ok_and(|module| module.to_string_lossy().starts_with("numpy")) {
+        let plain = match name.as_str() {
+            // `item()` would give nanoseconds as a bare integer.
+            "datetime64" => object.call_method1("astype", ("datetime64[us]",))?.call_method0("item")?,
+            "ndarray" => object.call_method0("tolist")?,
+            _ => object.call_method0("item")?,
+        };
+        if !plain.get_type().is(&class) {
+            return value_from_python(&plain);
+        }
+    }
+    Err(Refused::with_hint(
+        format!("a {name} is no value"),
+        "values are bool, int, float, str, datetime, date, lists of these, and None",
+    ))
+}
+
+/// A kernel value as the Python object a person would have written.
+pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Null => Ok(py.None().into_bound(py)),
+        Value::Bool(truth) => truth.into_bound_py_any(py),
+        Value::Int(integer) => integer.into_bound_py_any(py),
+        Value::Float(float) => float.into_bound_py_any(py),
+        Value::Str(text) => text.into_bound_py_any(py),
+        Value::Timestamp(micros) => {
+            let module = py.import("datetime")?;
+            let epoch =
+                module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, module.getattr("UTC")?))?;
+            epoch.add(module.getattr("timedelta")?.call1((0, 0, *micros))?)
+        }
+        Value::Array(items) => {
+            let items = items.iter().map(|item| value_to_python(py, item)).collect::<PyResult<Vec<_>>>()?;
+            items.into_bound_py_any(py)
+        }
+        Value::Record => Ok(PyDict::new(py).into_any()),
+        Value::Interval(_) => PyInterval::from_value(value.clone()).into_bound_py_any(py),
+    }
+}
+
+/// Walks a dict as an event and tells its fields to whoever listens; dicts inside it are nested records.
+pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) -> Result<(), EventError> {
+    walk_nested(event, fields, 1)
+}
+
+fn walk_nested<'a>(
+    record: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    depth: usize,
+) -> Result<(), EventError> {
+    if depth > json::MAX_DEPTH {
+        return Err(EventError::new(format!("records are nested deeper than {} levels", json::MAX_DEPTH)));
+    }
+    if let Ok(dict) = record.cast::<PyDict>() {
+        for (name, object) in dict.iter() {
+            walk_field(&name, &object, fields, depth)?;
+        }
+        return Ok(());
+    }
+    let items = record.call_method0("items").and_then(|items| items.try_iter()).map_err(unreadable)?;
+    for item in items {
+        let (name, object) = item
+            .and_then(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>())
+            .map_err(unreadable)?;
+        walk_field(&name, &object, fields, depth)?;
+    }
+    Ok(())
+}
+
+fn walk_field<'a>(
+    name: &Bound<'_, PyAny>,
+    object: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    depth: usize,
+) -> Result<(), EventError> {
+    let text = name.cast::<PyString>().map_err(|_| {
+        EventError::new(format!("an attribute has a string for a name, not {name}")).at_path(fields.path())
+    })?;
+    let text = text.to_str().map_err(unreadable)?;
+    let wanted = fields.enter(text);
+    if wanted.value || wanted.fields {
+        if object.is_instance_of::<PyDict>() {
+            fields.put_owned(Value::Record);
+            if wanted.fields {
+                walk_nested(object, fields, depth + 1)?;
+            }
+        } else {
+            let value = value_from_python(object).map_err(|refused| {
+                let error = EventError::new(refused.message).at_path(fields.path());
+                match refused.hint {
+                    Some(hint) => error.with_hint(hint),
+                    None => error,
+                }
+            })?;
+            fields.put_owned(value);
+        }
+    }
+    fields.leave();
+    Ok(())
+}
+
+fn unreadable(error: PyErr) -> EventError {
+    EventError::new(error.to_string())
+}

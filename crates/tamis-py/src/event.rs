@@ -1,0 +1,207 @@
+//! Events as Python objects, where a plain dict is not enough.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use tamis_core::event::{Fields, Record, RecordBuilder, Value, json};
+
+use crate::convert::{value_from_python, value_to_python, walk_mapping};
+use crate::errors::{OrRaise, argument_error, type_error};
+
+/// A closed interval as the value of an attribute: some value between `low` and `high`, which one is not known.
+///
+/// A predicate on it can be true, false or either. A subscription matches when it can be true.
+///
+/// >>> import tamis
+/// >>> event = {"hours": tamis.Interval(20, 30)}
+/// >>> tamis.parse("hours > 10").evaluate(event), tamis.parse("hours > 25").evaluate(event)
+/// (True, 'either')
+#[pyclass(name = "Interval", module = "tamis", frozen, eq, hash)]
+#[derive(PartialEq, Hash)]
+pub struct PyInterval(Value);
+
+impl PyInterval {
+    /// Wraps a [`Value::Interval`].
+    pub fn from_value(interval: Value) -> Self {
+        Self(interval)
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
+    fn ends(&self) -> (&Value, &Value) {
+        match &self.0 {
+            Value::Interval(ends) => (&ends.0, &ends.1),
+            point => (point, point),
+        }
+    }
+}
+
+#[pymethods]
+impl PyInterval {
+    #[new]
+    fn new(low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let end =
+            |object| value_from_python(object).map_err(|refused| argument_error(low.py(), refused.message));
+        Value::interval(end(low)?, end(high)?).map(Self).map_err(|message| argument_error(low.py(), message))
+    }
+
+    #[getter]
+    fn low<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        value_to_python(py, self.ends().0)
+    }
+
+    #[getter]
+    fn high<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        value_to_python(py, self.ends().1)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Interval({}, {})", self.low(py)?.repr()?, self.high(py)?.repr()?))
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        Ok((self.low(py)?, self.high(py)?))
+    }
+}
+
+/// An event that was read once, to be matched many times, and that may carry weights per attribute.
+///
+/// Made from a dict, or from JSON text or bytes.
+///
+/// >>> import tamis
+/// >>> event = tamis.Event({"age": 27, "hours": tamis.Interval(20, 30)}, weights={"age": 0.6})
+/// >>> event["age"], event.get("country"), event.weights
+/// (27, None, {'age': 0.6})
+/// >>> tamis.Event('{"person": {"name": "Ada"}}')["person.name"]
+/// 'Ada'
+#[pyclass(name = "Event", module = "tamis", frozen, eq)]
+#[derive(PartialEq)]
+pub struct PyEvent(Record);
+
+impl PyEvent {
+    pub fn record(&self) -> &Record {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl PyEvent {
+    #[new]
+    #[pyo3(signature = (values, weights = None))]
+    fn new(values: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let py = values.py();
+        let mut builder = RecordBuilder::default();
+        match source(values)? {
+            Source::Event(event) => {
+                for (name, value) in event.get().0.values() {
+                    builder.enter(name);
+                    builder.put_owned(value.clone());
+                    builder.leave();
+                }
+                for (name, weight) in event.get().0.weights() {
+                    builder.put_weight(name, weight).or_raise(py)?;
+                }
+            }
+            Source::Json(text) => json::walk(&text, &mut builder).or_raise(py)?,
+            Source::Mapping => walk_mapping(values, &mut builder).or_raise(py)?,
+        }
+        for (name, weight) in weights.into_iter().flat_map(|weights| weights.iter()) {
+            builder.put_weight(name.extract()?, weight.extract()?).or_raise(py)?;
+        }
+        builder.finish().or_raise(py).map(Self)
+    }
+
+    /// The value of an attribute by its dotted name; `KeyError` when it is absent.
+    fn __getitem__<'py>(&self, py: Python<'py>, attribute: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.get(attribute) {
+            Some(value) => value_to_python(py, value),
+            None => Err(pyo3::exceptions::PyKeyError::new_err(attribute.to_string())),
+        }
+    }
+
+    /// The value of an attribute by its dotted name, or `default` when it is absent.
+    #[pyo3(signature = (attribute, default = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        attribute: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.get(attribute).map_or(Ok(default), |value| value_to_python(py, value).map(Some))
+    }
+
+    fn __contains__(&self, attribute: &str) -> bool {
+        self.0.get(attribute).is_some()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.values().len()
+    }
+
+    /// The weights per attribute, as a new dict.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let weights = PyDict::new(py);
+        for (name, weight) in self.0.weights() {
+            weights.set_item(name, weight)?;
+        }
+        Ok(weights)
+    }
+
+    /// The event as JSON text, from which `tamis.Event` reads it back.
+    fn to_json(&self) -> String {
+        json::write(&self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Event({})", json::write(&self.0))
+    }
+
+    fn __getnewargs__(&self) -> (String,) {
+        (json::write(&self.0),)
+    }
+}
+
+/// What a caller passed as an event.
+enum Source<'a, 'py> {
+    Event(&'a Bound<'py, PyEvent>),
+    Json(std::borrow::Cow<'a, [u8]>),
+    Mapping,
+}
+
+fn source<'a, 'py>(event: &'a Bound<'py, PyAny>) -> PyResult<Source<'a, 'py>> {
+    if event.is_instance_of::<PyDict>() {
+        return Ok(Source::Mapping);
+    }
+    if let Ok(event) = event.cast::<PyEvent>() {
+        return Ok(Source::Event(event));
+    }
+    if let Ok(text) = event.cast::<PyString>() {
+        return Ok(Source::Json(text.to_str()?.as_bytes().into()));
+    }
+    if let Ok(bytes) = event.cast::<PyBytes>() {
+        return Ok(Source::Json(bytes.as_bytes().into()));
+    }
+    if event.hasattr("items")? {
+        return Ok(Source::Mapping);
+    }
+    Err(type_error(format!(
+        "an event is a dict, a tamis.Event, or JSON text or bytes, not {}",
+        event.get_type().name()?
+    )))
+}
+
+/// Tells the fields of anything that can be an event to a listener.
+pub fn with_record<T>(event: &Bound<'_, PyAny>, use_it: impl FnOnce(&Record) -> T) -> PyResult<T> {
+    let py = event.py();
+    match source(event)? {
+        Source::Event(event) => Ok(use_it(event.get().record())),
+        Source::Json(text) => Ok(use_it(&json::read_record(&text).or_raise(py)?)),
+        Source::Mapping => {
+            let mut builder = RecordBuilder::default();
+            walk_mapping(event, &mut builder).or_raise(py)?;
+            Ok(use_it(&builder.finish().or_raise(py)?))
+        }
+    }
+}

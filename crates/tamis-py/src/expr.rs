@@ -1,0 +1,302 @@
+//! Expressions as Python objects: immutable values around the kernel's tree.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use tamis_core::expr::{Expr, Operator, Outcome, Predicate, eval, json, limits, parser, sql};
+
+use crate::convert::value_from_python;
+use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
+use crate::event::with_record;
+
+/// A Boolean expression: predicates joined by AND, OR, NOT, XOR and XNOR.
+///
+/// Made by `tamis.parse`, by `tamis.col` and its operators, or from JSON. Immutable, hashable, picklable;
+/// two expressions are equal when they are written the same way.
+///
+/// >>> import tamis
+/// >>> from tamis import col
+/// >>> expression = (col("age") > 30) & ~col("opted_out")
+/// >>> print(expression)
+/// age > 30 AND NOT opted_out
+/// >>> expression == tamis.parse("age > 30 AND NOT opted_out")
+/// True
+#[pyclass(name = "Expression", module = "tamis", frozen)]
+pub struct PyExpression(Arc<Expr>);
+
+/// How two expressions are joined.
+#[derive(Clone, Copy)]
+enum Connective {
+    And,
+    Or,
+    Xor,
+    Xnor,
+}
+
+impl PyExpression {
+    pub fn expr(&self) -> &Arc<Expr> {
+        &self.0
+    }
+
+    fn checked(py: Python<'_>, expr: Expr) -> PyResult<Self> {
+        limits::check_limits(&expr).or_raise(py)?;
+        Ok(Self(Arc::new(expr)))
+    }
+
+    fn join(&self, other: &Bound<'_, PyAny>, connective: Connective) -> PyResult<Self> {
+        let right = expression_from_python(other)?;
+        Self::checked(other.py(), connective.join(&self.0, right.get().expr()))
+    }
+}
+
+impl Connective {
+    /// `a AND b AND c` is one node, as in text: what is joined to the right of a chain extends it.
+    fn join(self, left: &Expr, right: &Expr) -> Expr {
+        let mut children = match (self, left) {
+            (Self::And, Expr::And(chain))
+            | (Self::Or, Expr::Or(chain))
+            | (Self::Xor, Expr::Xor(chain))
+            | (Self::Xnor, Expr::Xnor(chain)) => chain.clone(),
+            _ => vec![left.clone()],
+        };
+        children.push(right.clone());
+        match self {
+            Self::And => Expr::And(children),
+            Self::Or => Expr::Or(children),
+            Self::Xor => Expr::Xor(children),
+            Self::Xnor => Expr::Xnor(children),
+        }
+    }
+}
+
+/// An expression, or anything that says it is one by the method `__tamis_expression__` (a column).
+pub fn expression_from_python(object: &Bound<'_, PyAny>) -> PyResult<Py<PyExpression>> {
+    if let Ok(expression) = object.cast::<PyExpression>() {
+        return Ok(expression.clone().unbind());
+    }
+    if let Ok(convert) = object.getattr("__tamis_expression__") {
+        return Ok(convert.call0()?.cast_into::<PyExpression>()?.unbind());
+    }
+    Err(type_error(format!(
+        "expected an expression, not {}; predicates next to & and | need parentheses: (col('x') > 1) & (col('y') < 2)",
+        object.get_type().name()?
+    )))
+}
+
+#[pymethods]
+impl PyExpression {
+    /// Read an expression from text. `tamis.parse` is the same.
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let expr = py.detach(|| parser::parse(text)).or_raise(py)?;
+        Ok(Self(Arc::new(expr)))
+    }
+
+    /// Read an expression from its JSON text.
+    ///
+    /// >>> import tamis
+    /// >>> expression = tamis.parse("age > 30")
+    /// >>> tamis.Expression.from_json(expression.to_json()) == expression
+    /// True
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let expr = py.detach(|| json::from_json(text)).or_raise(py)?;
+        Ok(Self(Arc::new(expr)))
+    }
+
+    /// The JSON text of the expression.
+    fn to_json(&self) -> String {
+        json::to_json(&self.0)
+    }
+
+    /// The expression as SQL for another engine to judge: "spark" or "duckdb".
+    ///
+    /// >>> import tamis
+    /// >>> tamis.parse("age > 30 AND country IN ('CA', 'US')").to_sql("spark")
+    /// "age > 30 AND country IN ('CA', 'US')"
+    fn to_sql(&self, py: Python<'_>, dialect: &str) -> PyResult<String> {
+        let dialect = match dialect {
+            "spark" => sql::Dialect::Spark,
+            "duckdb" => sql::Dialect::DuckDb,
+            other => {
+                return Err(argument_error(
+                    py,
+                    format!("unknown dialect {other:?}: use \"spark\" or \"duckdb\""),
+                ));
+            }
+        };
+        sql::to_sql(&self.0, dialect).or_raise(py)
+    }
+
+    /// The truth for one event: True, False, None for undefined, or "either" when an interval leaves both open.
+    ///
+    /// The event is a dict, a `tamis.Event`, or JSON text or bytes. Only True and "either" are matches.
+    ///
+    /// >>> import tamis
+    /// >>> adult = tamis.parse("age >= 18")
+    /// >>> adult.evaluate({"age": 27}), adult.evaluate({"age": 7}), adult.evaluate({})
+    /// (True, False, None)
+    fn evaluate<'py>(&self, event: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        use pyo3::IntoPyObjectExt;
+        let py = event.py();
+        let outcome = with_record(event, |record| {
+            eval::evaluate(&self.0, &|attribute| record.get(attribute).map(|value| value.as_ref()))
+        })?;
+        match outcome {
+            Outcome::TRUE => true.into_bound_py_any(py),
+            Outcome::FALSE => false.into_bound_py_any(py),
+            Outcome::UNDEFINED => Ok(py.None().into_bound(py)),
+            Outcome::EITHER => "either".into_bound_py_any(py),
+        }
+    }
+
+    /// The same predicate with a weight, for relevance: `(credit_score > 650)^0.4`.
+    ///
+    /// >>> from tamis import col
+    /// >>> print((col("credit_score") > 650).boost(0.4))
+    /// (credit_score > 650)^0.4
+    fn boost(&self, py: Python<'_>, weight: f64) -> PyResult<Self> {
+        if !weight.is_finite() || weight < 0.0 {
+            return Err(bad_expression(
+                py,
+                format!("the weight {weight} is refused"),
+                "weights are finite and not negative",
+            ));
+        }
+        match &*self.0 {
+            Expr::Predicate(predicate) => {
+                let boosted = Predicate { weight: Some(weight), ..predicate.clone() };
+                Ok(Self(Arc::new(Expr::Predicate(boosted))))
+            }
+            _ => Err(bad_expression(
+                py,
+                "only a predicate can have a weight",
+                "boost each predicate before joining them",
+            )),
+        }
+    }
+
+    /// The names of the attributes that the expression tests, sorted.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.parse("b > 1 AND (a = 2 OR b < 0)").attributes
+    /// ['a', 'b']
+    #[getter]
+    fn attributes(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        visit_predicates(&self.0, &mut |predicate| names.push(predicate.attribute.to_string()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// How many predicates the expression has, repeated ones included.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.parse("b > 1 AND (a = 2 OR b > 1)").predicates
+    /// 3
+    #[getter]
+    fn predicates(&self) -> usize {
+        let mut count = 0;
+        visit_predicates(&self.0, &mut |_| count += 1);
+        count
+    }
+
+    /// XNOR: both true or both false.
+    ///
+    /// >>> from tamis import col
+    /// >>> print((col("a") > 1).xnor(col("b") > 1))
+    /// a > 1 XNOR b > 1
+    fn xnor(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(other, Connective::Xnor)
+    }
+
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(other, Connective::And)
+    }
+
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(other, Connective::Or)
+    }
+
+    fn __xor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(other, Connective::Xor)
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::checked(py, Expr::Not(Box::new((*self.0).clone())))
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(type_error(
+            "an expression is true or false only for an event; join expressions with &, | and ~, not with and, or and not",
+        ))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::BuildHasher;
+        // Equal expressions are written the same way.
+        std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().hash_one(self.0.to_string())
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("tamis.parse({})", pyo3::types::PyString::new(py, &self.0.to_string()).repr()?))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((PyType::new::<Self>(py).getattr("from_json")?, (self.to_json(),)))
+    }
+}
+
+fn visit_predicates<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Predicate)) {
+    match expr {
+        Expr::Constant(_) => {}
+        Expr::Predicate(predicate) => visit(predicate),
+        Expr::Not(child) => visit_predicates(child, visit),
+        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+            children.iter().for_each(|child| visit_predicates(child, visit));
+        }
+    }
+}
+
+/// One predicate, for the builder: the operator by its name in JSON, the operands as Python values.
+#[pyfunction]
+#[pyo3(signature = (attribute, operator, operands, negated = false))]
+pub fn predicate(
+    py: Python<'_>,
+    attribute: &str,
+    operator: &str,
+    operands: Vec<Bound<'_, PyAny>>,
+    negated: bool,
+) -> PyResult<PyExpression> {
+    let operator = Operator::named(operator)
+        .ok_or_else(|| argument_error(py, format!("there is no operator {operator:?}")))?;
+    let operands = operands
+        .iter()
+        .map(|operand| {
+            value_from_python(operand).map_err(|refused| {
+                bad_expression(
+                    py,
+                    format!("{}, in a predicate on {attribute:?}", refused.message),
+                    refused.hint.unwrap_or("use a value of the language"),
+                )
+            })
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    let operands = operator
+        .rules()
+        .check(operands)
+        .map_err(|message| bad_expression(py, message, format!("the predicate is on {attribute:?}")))?;
+    let predicate =
+        Predicate { attribute: attribute.into(), operator, negated, operands: operands.into(), weight: None };
+    PyExpression::checked(py, Expr::Predicate(predicate))
+}

@@ -1,0 +1,131 @@
+"""Everything that Tamis raises, under one base class.
+
+Each error says what is wrong, where, and, when it can, what would be right:
+
+>>> import tamis
+>>> try:
+...     tamis.parse("age > 30 AND contry = 'CA' AND")
+... except tamis.ExpressionError as error:
+...     print(error.line, error.column)
+1 31
+"""
+
+
+class TamisError(Exception):
+    """The base of every error that Tamis raises.
+
+    >>> issubclass(SnapshotError, TamisError)
+    True
+    """
+
+
+class ExpressionError(TamisError, ValueError):
+    """An expression that cannot be read, built or accepted.
+
+    `line` and `column` count from 1 and are `None` when the expression did not come from text; `hint` says
+    what would be right, where that is known. The message shows the line with a caret under the place.
+
+    >>> error = ExpressionError("unknown operator", line=1, column=5, hint="write =", snippet="x ~ 1")
+    >>> error.line, error.column, error.hint
+    (1, 5, 'write =')
+    >>> print(error)
+    unknown operator (line 1, column 5)
+    x ~ 1
+    hint: write =
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        hint: str | None = None,
+        snippet: str | None = None,
+    ) -> None:
+        """Keep the parts and compose the message from them."""
+        self.reason = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+        self.snippet = snippet
+        place = "" if line is None else f" (line {line}, column {column})"
+        lines = [message + place]
+        if snippet is not None:
+            lines.append(snippet)
+        if hint is not None:
+            lines.append(f"hint: {hint}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by parts, so that errors keep their place on the way out of a worker process."""
+        parts = {"line": self.line, "column": self.column, "hint": self.hint, "snippet": self.snippet}
+        return (_rebuild, (type(self), self.reason, parts))
+
+
+class UnsupportedExpressionError(TamisError, ValueError):
+    """An expression that the chosen algorithm cannot hold, such as an OR in a conjunction-only tree.
+
+    >>> issubclass(UnsupportedExpressionError, TamisError)
+    True
+    """
+
+
+class EventError(TamisError, ValueError):
+    """An event that cannot be read.
+
+    >>> import tamis
+    >>> try:
+    ...     tamis.parse("age > 30").evaluate({"age": object()})
+    ... except tamis.EventError as error:
+    ...     "age" in str(error)
+    True
+    """
+
+
+class IdError(TamisError, ValueError):
+    """An id of another type than the index's: one index has integers or strings, never both.
+
+    >>> issubclass(DuplicateIdError, IdError), issubclass(UnknownIdError, IdError)
+    (True, True)
+    """
+
+
+class DuplicateIdError(IdError):
+    """An id that is added but already there; `replace` or `upsert` would change it.
+
+    >>> issubclass(DuplicateIdError, ValueError)
+    True
+    """
+
+
+class UnknownIdError(IdError, KeyError):
+    """An id that is not there. Also a `KeyError`, as for a dict.
+
+    >>> issubclass(UnknownIdError, KeyError)
+    True
+    >>> str(UnknownIdError("no subscription 'ad-7'"))
+    "no subscription 'ad-7'"
+    """
+
+    __str__ = Exception.__str__
+
+
+class ArgumentError(TamisError, ValueError):
+    """An argument out of range, such as a negative weight.
+
+    >>> issubclass(ArgumentError, ValueError)
+    True
+    """
+
+
+class SnapshotError(TamisError):
+    """A snapshot file that is truncated, corrupted, foreign or from a later version.
+
+    >>> issubclass(SnapshotError, TamisError)
+    True
+    """
+
+
+def _rebuild(kind: type[ExpressionError], message: str, parts: dict[str, object]) -> ExpressionError:
+    return kind(message, **parts)  # type: ignore[arg-type]

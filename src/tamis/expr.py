@@ -1,0 +1,272 @@
+"""Expressions written in Python: `col("age").between(22, 36) & ~col("opted_out")`.
+
+The names are those of PySpark and Polars. A column is an attribute that has not been tested yet; testing it
+gives an `Expression`. A boolean column may stand for itself: `~col("opted_out")`.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from tamis._kernel import Expression, predicate
+from tamis.errors import ExpressionError
+
+
+def parse(text: str) -> Expression:
+    """Read an expression from text.
+
+    >>> parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").attributes
+    ['age', 'country']
+    """
+    return Expression.parse(text)
+
+
+def col(name: str) -> "Column":
+    """Name an attribute, to test it. A dotted name is a field of a nested record.
+
+    >>> print((col("age") > 30) & (col("address.city") == "Geneva"))
+    age > 30 AND address.city = 'Geneva'
+    """
+    return Column(name)
+
+
+class Column:
+    """An attribute, not yet tested. Made by `col`.
+
+    >>> print(col("address")["city"].startswith("G") | col("age").is_null())
+    startswith(address.city, 'G') OR age IS NULL
+    """
+
+    __slots__ = ("name",)
+    __hash__ = None  # type: ignore[assignment]  # `==` makes a predicate, so a column cannot be a key
+
+    def __init__(self, name: str) -> None:
+        """Name the attribute by its dotted path."""
+        if not isinstance(name, str) or not name:
+            raise ExpressionError(f"an attribute has a string for a name, not {name!r}")
+        self.name = name
+
+    def __getitem__(self, field: str) -> "Column":
+        """The field of a nested record: `col("a")["b"]` is `col("a.b")`."""
+        return Column(f"{self.name}.{field}")
+
+    def __repr__(self) -> str:
+        """The call that made it."""
+        return f"col({self.name!r})"
+
+    # --- comparisons -----------------------------------------------------------------------------
+
+    def __eq__(self, value: object) -> Expression:  # type: ignore[override]
+        """Equal. `None` is undefined for every event: `is_null` is meant."""
+        return self._test("=", value)
+
+    def __ne__(self, value: object) -> Expression:  # type: ignore[override]
+        """Not equal; undefined where the attribute is absent."""
+        return self._test("=", value, negated=True)
+
+    def __lt__(self, value: object) -> Expression:
+        """Less."""
+        return self._test("<", value)
+
+    def __le__(self, value: object) -> Expression:
+        """Less or equal."""
+        return self._test("<=", value)
+
+    def __gt__(self, value: object) -> Expression:
+        """Greater."""
+        return self._test(">", value)
+
+    def __ge__(self, value: object) -> Expression:
+        """Greater or equal."""
+        return self._test(">=", value)
+
+    def eq_null_safe(self, value: object) -> Expression:
+        """Equal, where absent equals `None` and nothing else.
+
+        >>> print(col("age").eq_null_safe(None))
+        age <=> NULL
+        """
+        return self._test("<=>", value)
+
+    def between(self, low: object, high: object) -> Expression:
+        """Between two values, both included.
+
+        >>> print(col("age").between(22, 36))
+        age BETWEEN 22 AND 36
+        """
+        if low is None or high is None:  # one half can still be false
+            return (self >= low) & (self <= high)
+        return self._test("BETWEEN", low, high)
+
+    def isin(self, *values: Any) -> Expression:
+        """One of a set of values, given as a list or one by one.
+
+        >>> print(col("country").isin(["US", "CA"]))
+        country IN ('CA', 'US')
+        >>> col("country").isin("US", "CA") == col("country").isin({"CA", "US"})
+        True
+        """
+        return self._test("IN", *_members(values))
+
+    def is_null(self) -> Expression:
+        """Absent, or null, which is the same.
+
+        >>> print(col("age").is_null())
+        age IS NULL
+        """
+        return self._test("IS NULL")
+
+    def is_not_null(self) -> Expression:
+        """Present.
+
+        >>> print(col("age").is_not_null())
+        age IS NOT NULL
+        """
+        return self._test("IS NULL", negated=True)
+
+    # --- strings ---------------------------------------------------------------------------------
+
+    def like(self, pattern: str) -> Expression:
+        r"""Match a pattern: `%` is any text, `_` any one character, `\` takes the next one as it is.
+
+        >>> print(col("name").like("A%"))
+        name LIKE 'A%'
+        """
+        return self._test("LIKE", pattern)
+
+    def ilike(self, pattern: str) -> Expression:
+        """Match a pattern without regard to case.
+
+        >>> print(col("name").ilike("a%"))
+        name ILIKE 'a%'
+        """
+        return self._test("ILIKE", pattern)
+
+    def rlike(self, pattern: str) -> Expression:
+        """Contain a match of a regular expression, found in linear time.
+
+        >>> print(col("name").rlike("^A[dn]"))
+        name RLIKE '^A[dn]'
+        """
+        return self._test("RLIKE", pattern)
+
+    def startswith(self, part: str) -> Expression:
+        """Start with a string.
+
+        >>> print(col("name").startswith("A"))
+        startswith(name, 'A')
+        """
+        return self._test("startswith", part)
+
+    def endswith(self, part: str) -> Expression:
+        """End with a string.
+
+        >>> print(col("name").endswith("a"))
+        endswith(name, 'a')
+        """
+        return self._test("endswith", part)
+
+    def contains(self, part: str) -> Expression:
+        """Contain a string.
+
+        >>> print(col("name").contains("d"))
+        contains(name, 'd')
+        """
+        return self._test("contains", part)
+
+    # --- arrays ----------------------------------------------------------------------------------
+
+    def array_contains(self, value: object) -> Expression:
+        """Be an array that holds a value.
+
+        >>> print(col("tags").array_contains("new"))
+        array_contains(tags, 'new')
+        """
+        return self._test("array_contains", value)
+
+    def arrays_overlap(self, *values: Any) -> Expression:
+        """Be an array that holds at least one of these values, given as a list or one by one.
+
+        >>> print(col("tags").arrays_overlap(["new", "hot"]))
+        arrays_overlap(tags, ARRAY('hot', 'new'))
+        """
+        return self._test("arrays_overlap", *_members(values))
+
+    # --- a boolean attribute on its own ----------------------------------------------------------
+
+    def __tamis_expression__(self) -> Expression:
+        """The column as an expression: true where the attribute is true."""
+        return self._test("truth")
+
+    def __invert__(self) -> Expression:
+        """False where the attribute is true."""
+        return ~self.__tamis_expression__()
+
+    def __and__(self, other: "Expression | Column") -> Expression:
+        """Both are true."""
+        return self.__tamis_expression__() & other
+
+    def __or__(self, other: "Expression | Column") -> Expression:
+        """At least one is true."""
+        return self.__tamis_expression__() | other
+
+    def __xor__(self, other: "Expression | Column") -> Expression:
+        """One is true and one is false."""
+        return self.__tamis_expression__() ^ other
+
+    def xnor(self, other: "Expression | Column") -> Expression:
+        """Both are true or both are false.
+
+        >>> print(col("a").xnor(col("b")))
+        a XNOR b
+        """
+        return self.__tamis_expression__().xnor(other)
+
+    def boost(self, weight: float) -> Expression:
+        """The boolean attribute as a predicate with a weight.
+
+        >>> print(col("premium").boost(0.4))
+        (premium)^0.4
+        """
+        return self.__tamis_expression__().boost(weight)
+
+    def __bool__(self) -> NoReturn:
+        """Refuse `and`, `or`, `not` and `if`."""
+        raise TypeError(
+            "a column is true or false only for an event; "
+            "join expressions with &, | and ~, not with and, or and not"
+        )
+
+    # --- what is refused -------------------------------------------------------------------------
+
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
+        raise ExpressionError(
+            f"arithmetic on the attribute {self.name!r} is not part of the language",
+            hint="compute the value before comparing with it, or put the result into the event",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse_arithmetic
+    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse_arithmetic
+
+    # --- the other names that users know ---------------------------------------------------------
+
+    isNull = is_null  # noqa: N815 - PySpark
+    isNotNull = is_not_null  # noqa: N815
+    eqNullSafe = eq_null_safe  # noqa: N815
+    is_in = isin  # Polars
+    is_between = between
+
+    def _test(self, operator: str, *operands: object, negated: bool = False) -> Expression:
+        for operand in operands:
+            if isinstance(operand, Column | Expression):
+                raise ExpressionError(
+                    f"{self!r} is compared with {operand!r}, but attributes are compared with values only",
+                    hint="put the result of the comparison into the event as an attribute of its own",
+                )
+        return predicate(self.name, operator, list(operands), negated)
+
+
+def _members(values: tuple[Any, ...]) -> Iterable[Any]:
+    if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes):
+        return values[0]
+    return values

@@ -1,0 +1,50 @@
+"""What all tests share: Hypothesis profiles, and one Spark and one DuckDB session for the whole run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Unless the Makefile has said otherwise: the Java that it found or installed.
+JAVA_HOME = Path(__file__).parent.parent / ".tools" / "java"
+
+# "quick" is the same on every run, so that a change is judged by what it changed; "thorough" is not.
+quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile(
+    "quick", deadline=None, derandomize=True, max_examples=200, suppress_health_check=quiet
+)
+settings.register_profile("thorough", deadline=None, max_examples=5000, suppress_health_check=quiet)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local Spark session in UTC, small and quiet."""
+    if (JAVA_HOME / "bin" / "java").exists():
+        os.environ.setdefault("JAVA_HOME", str(JAVA_HOME))
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tamis-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory DuckDB."""
+    with duckdb.connect() as connection:
+        yield connection

@@ -1,0 +1,216 @@
+"""What an expression means, in plain Python: the judge that every other part must agree with.
+
+It shares no code with the kernel and takes no short cuts. A truth is two bits, *can be true* and *can be
+false*: a point value sets one of them, an absent attribute neither (undefined), an interval maybe both. With
+those bits Kleene's three-valued logic and interval-valued events are one algebra.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+from typing import Any, NamedTuple
+
+
+class Constant(NamedTuple):
+    value: bool | None
+
+
+class Predicate(NamedTuple):
+    attribute: str
+    operator: str
+    operands: tuple[Any, ...] = ()
+    negated: bool = False
+
+
+class Not(NamedTuple):
+    child: "Node"
+
+
+class Connective(NamedTuple):
+    name: str  # AND, OR, XOR or XNOR: the left fold of two children or more
+    children: tuple["Node", ...]
+
+
+Node = Constant | Predicate | Not | Connective
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: Any
+    high: Any
+
+
+# --- logic ----------------------------------------------------------------------------------------
+
+
+class Truth(NamedTuple):
+    can_be_true: bool
+    can_be_false: bool
+
+
+TRUE, FALSE, UNDEFINED, EITHER = (
+    Truth(True, False),
+    Truth(False, True),
+    Truth(False, False),
+    Truth(True, True),
+)
+
+
+def truth(value: bool) -> Truth:
+    return TRUE if value else FALSE
+
+
+def negate(a: Truth) -> Truth:
+    return Truth(a.can_be_false, a.can_be_true)
+
+
+def both(a: Truth, b: Truth) -> Truth:
+    return Truth(a.can_be_true and b.can_be_true, a.can_be_false or b.can_be_false)
+
+
+def either(a: Truth, b: Truth) -> Truth:
+    return negate(both(negate(a), negate(b)))
+
+
+def differ(a: Truth, b: Truth) -> Truth:
+    return either(both(a, negate(b)), both(negate(a), b))
+
+
+FOLDS = {"AND": both, "OR": either, "XOR": differ, "XNOR": lambda a, b: negate(differ(a, b))}
+
+
+def evaluate(node: Node, event: Mapping[str, Any]) -> Truth:
+    """The truth of an expression for an event: attribute -> value, nested records as nested dicts."""
+    match node:
+        case Constant(value):
+            return UNDEFINED if value is None else truth(value)
+        case Predicate():
+            outcome = predicate(node.operator, value_of(event, node.attribute), node.operands)
+            return negate(outcome) if node.negated else outcome
+        case Not(child):
+            return negate(evaluate(child, event))
+        case Connective(name, children):
+            return reduce(FOLDS[name], (evaluate(child, event) for child in children))
+
+
+def value_of(event: Mapping[str, Any], attribute: str) -> Any:
+    """`a.b` is the field b of the record a, or an attribute of that name."""
+    if attribute in event:
+        return event[attribute]
+    for at, letter in enumerate(attribute):
+        if letter == "." and isinstance(record := event.get(attribute[:at]), dict):
+            return value_of(record, attribute[at + 1 :])
+    return None
+
+
+# --- predicates -----------------------------------------------------------------------------------
+
+
+def predicate(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
+    if name == "IS NULL" or (operands == (None,) and name == "<=>"):
+        return truth(value is None)
+    if value is None:
+        return FALSE if name == "<=>" else UNDEFINED
+    return (
+        test_interval(name, value, operands) if isinstance(value, Interval) else test(name, value, operands)
+    )
+
+
+def test(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
+    """The truth of an operator for one present value."""
+    match name:
+        case "=" | "<=>" | "<" | "<=" | ">" | ">=":
+            return compare(ORDER[name], value, operands[0])
+        case "BETWEEN":
+            return both(compare(operator.ge, value, operands[0]), compare(operator.le, value, operands[1]))
+        case "IN":
+            return any_of(compare(operator.eq, value, operand) for operand in operands)
+        case "array_contains" | "arrays_overlap" if kind(value) == "array":
+            return any_of(compare(operator.eq, item, operand) for item in value for operand in operands)
+        case _ if name in TEXT and isinstance(value, str) and operands[0] is not None:
+            return truth(TEXT[name](value, operands[0]))
+    return UNDEFINED
+
+
+def test_interval(name: str, value: Interval, operands: tuple[Any, ...]) -> Truth:
+    """Only the order of the ends and the operands matters, so count them off as 0, 2, 4 ...: odd numbers are
+    the values between two neighbours, and the interval is every number from its low end to its high end."""
+    if name in TEXT or any(kind(operand) not in ("null", kind(value.low)) for operand in operands):
+        return UNDEFINED
+    known = sorted({order(x) for x in (value.low, value.high, *operands) if x is not None})
+    rank = {key: 2 * at for at, key in enumerate(known)}
+    ranked = tuple(None if operand is None else rank[order(operand)] for operand in operands)
+    inside = range(rank[order(value.low)], rank[order(value.high)] + 1)
+    real = [at for at in inside if at % 2 == 0 or not are_neighbours(*known[at // 2 : at // 2 + 2])]
+    outcomes = [test(name, at, ranked) for at in real]
+    return Truth(TRUE in outcomes, FALSE in outcomes)
+
+
+def any_of(truths: Iterable[Truth]) -> Truth:
+    return reduce(either, truths, FALSE)
+
+
+def compare(holds: Any, value: Any, operand: Any) -> Truth:
+    """Undefined for null and for values of different kinds."""
+    if kind(value) != kind(operand) or value is None:
+        return UNDEFINED
+    return truth(holds(order(value), order(operand)))
+
+
+ORDER = {
+    "=": operator.eq,
+    "<=>": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+KINDS = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    datetime: "timestamp",
+    dict: "record",
+}
+
+
+def kind(value: Any) -> str:
+    return "null" if value is None else KINDS.get(type(value), "array")
+
+
+def order(value: Any) -> Any:
+    """A key that sorts as the language does: numbers by exact value, NaN above all, strings by code point."""
+    if kind(value) == "number":
+        return (1, 0) if math.isnan(value) else (0, value)
+    return value
+
+
+def are_neighbours(low: Any, high: Any) -> bool:
+    """Whether no value lies between two. Numbers are the real line."""
+    if isinstance(low, datetime):
+        return bool(high - low == timedelta(microseconds=1))
+    return isinstance(low, bool) or (isinstance(low, str) and high == low + "\0")
+
+
+def like(text: str, pattern: str) -> bool:
+    r"""`_` is any character, `%` any text, `\` takes the next character as it is."""
+    wild = {"_": ".", "%": ".*"}
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    regex = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+TEXT = {
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "contains": operator.contains,
+    "LIKE": like,
+    "ILIKE": lambda text, pattern: like(text.lower(), pattern.lower()),
+    "RLIKE": lambda text, pattern: re.search(pattern, text) is not None,
+}

@@ -1,0 +1,227 @@
+"""Random expressions and events for the tests, made to collide.
+
+Values come from small pools, so that equal values, equal predicates and values at the very edge of a range
+are the rule and not the exception. Expressions are trees of `oracle` nodes; `writer` turns them into text or
+builder calls.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from oracle import Connective, Constant, Interval, Node, Not, Predicate
+
+# Attribute -> the type of its values. `person` is a nested record; one name needs backquotes.
+ATTRIBUTES = {
+    "i": "integer",
+    "f": "float",
+    "s": "string",
+    "b": "boolean",
+    "t": "timestamp",
+    "ints": "integers",
+    "words": "strings",
+    "person.age": "integer",
+    "person.name": "string",
+    "naïve key": "string",
+}
+
+CONNECTIVES = ("AND", "OR", "XOR", "XNOR")
+SQL_CONNECTIVES = ("AND", "OR")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LETTERS = ["a", "b", "A", "é", "É", "ß", "日", "🦀"]
+
+integers = st.sampled_from(
+    [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
+) | st.integers(-(2**63), 2**63 - 1)
+floats = st.sampled_from(
+    [0.0, -0.0, 0.5, 1.0, 2.0, 3.5, 2.0**53, 2.0**63, 1e-300, math.inf, -math.inf, math.nan]
+) | st.floats(allow_nan=False)
+strings = st.sampled_from(
+    [
+        "",
+        "a",
+        "A",
+        "b",
+        "ab",
+        "aB",
+        "abc",
+        "bab",
+        "é",
+        "É",
+        "ß",
+        "日本",
+        "🦀",
+        "a%b",
+        "a_b",
+        "a\\b",
+        "it's",
+        '"',
+        "`",
+    ]
+) | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=4)
+booleans = st.booleans()
+timestamps = st.sampled_from(
+    [
+        EPOCH,
+        EPOCH + timedelta(microseconds=1),
+        datetime(2026, 1, 31, 12, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+    ]
+) | st.datetimes(datetime(1600, 1, 1), datetime(9000, 1, 1), timezones=st.just(UTC))
+
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "integer": integers,
+    "float": floats,
+    "string": strings,
+    "boolean": booleans,
+    "timestamp": timestamps,
+}
+
+
+def arrays(items: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(items | st.none(), max_size=4)
+
+
+VALUES = SCALARS | {"integers": arrays(integers), "strings": arrays(strings)}
+ELEMENTS = {"integers": "integer", "strings": "string"}
+
+like_patterns = st.lists(
+    st.sampled_from([*LETTERS, "%", "%", "_", "\\%", "\\_", "\\\\", "'"]), max_size=5
+).map("".join)
+# What all regular-expression dialects at hand agree on.
+regexes = st.lists(
+    st.sampled_from([*LETTERS, "[ab]", "[^a]", "a*", "b+", "(a|b)", "(ab)?", "a{1,2}", r"\.", r"\\"]),
+    min_size=1,
+    max_size=4,
+).flatmap(lambda parts: st.sampled_from(["", "^"]).map(lambda start: start + "".join(parts)))
+
+
+# --- predicates ---------------------------------------------------------------------------------
+
+
+@st.composite
+def predicates(draw: Callable[..., Any], *, sql: bool = False) -> Predicate:
+    """One test of one attribute. With `sql`, only what Spark and DuckDB mean the same by.
+
+    Without `sql` the operands may be of another type than the attribute, and sets may be empty or hold null.
+    """
+    attribute = draw(st.sampled_from(list(ATTRIBUTES)))
+    declared = ATTRIBUTES[attribute]
+    if not sql and draw(st.integers(0, 9)) == 0:
+        declared = draw(st.sampled_from(list(VALUES)))
+    name = draw(st.sampled_from(OPERATORS[declared]))
+    scalar = SCALARS[ELEMENTS.get(declared, declared)]
+    if not sql and name != "array_contains" and draw(st.integers(0, 19)) == 0:
+        scalar |= st.none()
+    operands: tuple[Any, ...]
+    match name:
+        case "IS NULL" | "truth":
+            operands = ()
+        case "BETWEEN":
+            operands = (draw(scalar), draw(scalar))
+        case "IN" | "arrays_overlap":
+            operands = tuple(draw(st.lists(scalar, min_size=1 if sql else 0, max_size=5)))
+        case "LIKE" | "ILIKE":
+            operands = (draw(like_patterns),)
+        case "RLIKE":
+            operands = (draw(regexes),)
+        case _:
+            operands = (draw(scalar),)
+    return Predicate(attribute, name, operands, negated=draw(st.booleans()))
+
+
+ORDERED = ("=", "<=>", "<", "<=", ">", ">=", "IN", "BETWEEN", "IS NULL")
+TEXT = ("LIKE", "ILIKE", "RLIKE", "startswith", "endswith", "contains")
+OPERATORS = {
+    "integer": ORDERED,
+    "float": ORDERED,
+    "string": (*ORDERED, *TEXT),
+    "boolean": ("truth", "truth", "=", "<=>", "IN", "IS NULL"),
+    "timestamp": ORDERED,
+    "integers": ("array_contains", "arrays_overlap", "IS NULL"),
+    "strings": ("array_contains", "arrays_overlap", "IS NULL"),
+}
+
+
+# --- expressions --------------------------------------------------------------------------------
+
+
+@st.composite
+def expressions(draw: Callable[..., Any], *, sql: bool = False, depth: int = 6) -> Node:
+    """A tree over a few predicates, so that they repeat."""
+    pool: list[Node] = draw(st.lists(predicates(sql=sql), min_size=1, max_size=6))
+    leaves = st.sampled_from(pool)
+    if draw(st.integers(0, 4)) == 0:
+        leaves |= st.sampled_from([Constant(True), Constant(False), Constant(None)])
+    return draw(_tree(leaves, SQL_CONNECTIVES if sql else CONNECTIVES, draw(st.integers(0, depth))))
+
+
+def _tree(
+    leaves: st.SearchStrategy[Node], connectives: tuple[str, ...], depth: int
+) -> st.SearchStrategy[Node]:
+    if depth == 0:
+        return leaves
+    below = _tree(leaves, connectives, depth - 1)
+    branches = st.lists(below, min_size=2, max_size=3).map(tuple)
+    joined = st.builds(Connective, st.sampled_from(connectives), branches)
+    return leaves | joined | joined | st.builds(Not, below)
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+@st.composite
+def events(draw: Callable[..., Any], *, typed: bool = False, intervals: bool = False) -> dict[str, Any]:
+    """A dict of attribute -> value, with absent attributes and nulls.
+
+    Without `typed`, a value may be of another type than its attribute usually has, and `person` may be
+    written as flat names or as something that is not a record at all.
+    """
+    event: dict[str, Any] = {}
+    for attribute, declared in ATTRIBUTES.items():
+        chance = draw(st.integers(0, 9))
+        if chance == 0:
+            continue
+        if chance == 1:
+            event[attribute] = None
+        elif chance == 2 and not typed:
+            event[attribute] = draw(st.one_of(*VALUES.values()))
+        elif chance <= 4 and intervals and declared in SCALARS:
+            ends = sorted(draw(st.lists(_ends(declared), min_size=2, max_size=2)))
+            event[attribute] = Interval(*ends)
+        else:
+            event[attribute] = draw(VALUES[declared])
+    if typed or draw(st.booleans()):
+        event["person"] = {
+            name: event.pop(f"person.{name}") for name in ["age", "name"] if f"person.{name}" in event
+        }
+    return event
+
+
+def _ends(declared: str) -> st.SearchStrategy[Any]:
+    return SCALARS[declared].filter(lambda end: not (isinstance(end, float) and math.isnan(end)))
+
+
+def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
+    """The first `count` examples of a strategy, for judges that are asked many questions at once."""
+    examples: list[Any] = []
+
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def keep(example: Any) -> None:
+        examples.append(example)
+
+    keep()
+    return examples[:count]

@@ -1,0 +1,83 @@
+"""Every example in the documentation is run: Python blocks, expression examples and docstrings.
+
+Python blocks of one page run in order and share their names. A line that ends in `# -> X` must have a value
+that Python shows as X. On the page about expressions, `tamis-example` blocks are expressions with events and
+their truth, and `tamis-error` blocks are expressions with the error they give.
+"""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tamis
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+EXPRESSIONS = ROOT / "docs" / "expressions.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run(code: str, names: dict[str, Any]) -> None:
+    """Run a block; check each expression that ends in `# -> X`."""
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        source = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
+        if isinstance(statement, ast.Expr) and "  # -> " in source:
+            shown = source.rsplit("  # -> ", 1)[1]
+            value = eval(compile(ast.Expression(statement.value), "<docs>", "eval"), names)
+            assert repr(value) == shown, source
+        else:
+            exec(compile(ast.Module([statement], []), "<docs>", "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks(page: Path) -> None:
+    names: dict[str, Any] = {}
+    for code in blocks(page, "python"):
+        run(code, names)
+
+
+def modules() -> list[ModuleType]:
+    walk = pkgutil.walk_packages(tamis.__path__, "tamis.")
+    return [tamis, *(importlib.import_module(found.name) for found in walk if found.name != "tamis._kernel")]
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_docstrings(module: ModuleType) -> None:
+    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert failed == 0
+
+
+def test_kernel_docstrings() -> None:
+    """Classes of the compiled module are invisible to `testmod`, which looks for Python source."""
+    import tamis._kernel
+
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    run_any = 0
+    for name, item in vars(tamis._kernel).items():
+        for example in finder.find(item, name, module=False, globs={}):
+            runner.run(example)
+            run_any += len(example.examples)
+    assert run_any > 0
+    assert runner.failures == 0
+
+
+def public_items() -> list[tuple[str, Any]]:
+    return [(name, getattr(tamis, name)) for name in tamis.__all__]
+
+
+@pytest.mark.parametrize(("name", "item"), public_items(), ids=[name for name, _ in public_items()])
+def test_public_names_have_an_example(name: str, item: Any) -> None:
+    assert item.__doc__, f"{name} has no docstring"
+    assert ">>> " in item.__doc__, f"the docstring of {name} has no example"
