@@ -5,14 +5,20 @@ pub mod codec;
 pub mod limits;
 pub mod parser;
 pub mod atoms;
+pub mod diagram;
 pub mod eval;
+pub mod explain;
 pub mod normal_form;
 pub mod operators;
+pub mod show;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod why_not;
 
 pub use ast::{Expr, Outcome, Predicate};
 pub use atoms::{Atom, AtomTable, Literal};
 pub use eval::evaluate;
+pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
+pub use why_not::{WhyNot, why_not};
