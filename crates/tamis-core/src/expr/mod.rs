@@ -2,6 +2,7 @@
 
 pub mod ast;
 pub mod atoms;
+pub mod build;
 pub mod codec;
 pub mod diagram;
 pub mod eval;
@@ -21,4 +22,5 @@ pub use eval::evaluate;
 pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
+pub use parser::parse;
 pub use why_not::{WhyNot, why_not};
