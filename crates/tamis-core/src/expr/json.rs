@@ -21,10 +21,10 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
+use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_SET_MEMBERS};
 use super::limits::{check_text_size, too_deep, too_many_predicates};
 use super::operators::{Operator, REGISTRY};
-use super::build;
 use crate::error::{ExpressionError, Place};
 use crate::event::Value;
 use crate::event::error::TextPlace;
@@ -159,7 +159,10 @@ type Read<T> = Result<T, Box<Wrong>>;
 
 impl From<Fault> for Box<Wrong> {
     fn from(Fault { at, message, hint }: Fault) -> Self {
-        Box::new(Wrong { at, error: ExpressionError { hint: hint.map(str::to_string), ..ExpressionError::new(message) } })
+        Box::new(Wrong {
+            at,
+            error: ExpressionError { hint: hint.map(str::to_string), ..ExpressionError::new(message) },
+        })
     }
 }
 
@@ -179,7 +182,9 @@ impl<'a> Reader<'a> {
         let expr = self.expression(1)?;
         match self.cursor.peek() {
             None => Ok(expr),
-            Some(_) => wrong(self.cursor.at(), ExpressionError::new("there is more text after the expression")),
+            Some(_) => {
+                wrong(self.cursor.at(), ExpressionError::new("there is more text after the expression"))
+            }
         }
     }
 
@@ -510,7 +515,11 @@ mod tests {
             (r#"{"attribute": "a", "operator": "!="}"#, "no operator", r#""=", "negated": true"#),
             (r#"{"attribute": "a", "operator": "=", "operands": []}"#, "= takes one operand, not 0", ""),
             (r#"{"attribute": "", "operator": "truth"}"#, "an attribute needs a name", ""),
-            (r#"{"attribute": "a", "operands": [1, [2]]}"#, "operands[1]: an operand cannot be an array", "set"),
+            (
+                r#"{"attribute": "a", "operands": [1, [2]]}"#,
+                "operands[1]: an operand cannot be an array",
+                "set",
+            ),
             (r#"{"attribute": "a", "operands": [{"$date": ""}]}"#, "operands[0]: unknown name", "$timestamp"),
             (r#"{"attribute": "a", "operands": [{"$float": "1"}]}"#, r#""1" is no float"#, "NaN"),
             (r#"{"attribute": "a", "operands": [9223372036854775808]}"#, "does not fit in 64 bits", ""),

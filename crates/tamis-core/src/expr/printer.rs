@@ -9,8 +9,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::ast::{Expr, Outcome, Predicate};
-use super::parser::lexer::is_plain_word;
 use super::operators::{Operator, Syntax};
+use super::parser::lexer::is_plain_word;
 use crate::event::Value;
 use crate::event::timestamp::format_timestamp;
 

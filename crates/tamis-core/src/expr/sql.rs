@@ -148,7 +148,9 @@ impl Writer {
                 format!("{not}{function}({name}, {})", operand(self, 0)?)
             }
             Operator::ARRAYS_OVERLAP if operands.is_empty() => format!("{not}{}", false_if_present(&name)),
-            Operator::ARRAY_CONTAINS if spark => format!("{not}array_contains({name}, {})", operand(self, 0)?),
+            Operator::ARRAY_CONTAINS if spark => {
+                format!("{not}array_contains({name}, {})", operand(self, 0)?)
+            }
             Operator::ARRAYS_OVERLAP if spark => {
                 format!("{not}arrays_overlap({name}, ARRAY({}))", self.literals(operands)?)
             }
@@ -163,7 +165,8 @@ impl Writer {
 
     /// DuckDB passes over nulls in lists; Spark says NULL where one could hide what is looked for.
     fn overlap(&self, name: &str, operands: &[Value]) -> Result<String, ExpressionError> {
-        let members: Vec<Value> = operands.iter().filter(|operand| **operand != Value::Null).cloned().collect();
+        let members: Vec<Value> =
+            operands.iter().filter(|operand| **operand != Value::Null).cloned().collect();
         let mut sql = String::from("CASE");
         if !members.is_empty() {
             let _ = write!(sql, " WHEN list_has_any({name}, [{}]) THEN TRUE", self.literals(&members)?);
@@ -194,7 +197,8 @@ impl Writer {
             (Value::Bool(truth), _) => if *truth { "TRUE" } else { "FALSE" }.into(),
             (Value::Int(i), _) => i.to_string(),
             (Value::Float(x), dialect) if !x.is_finite() => {
-                let special = if x.is_nan() { "NaN".into() } else { x.to_string().replace("inf", "Infinity") };
+                let special =
+                    if x.is_nan() { "NaN".into() } else { x.to_string().replace("inf", "Infinity") };
                 match dialect {
                     Dialect::Spark => format!("double('{special}')"),
                     Dialect::DuckDb => format!("'{special}'::DOUBLE"),
@@ -230,7 +234,8 @@ impl Writer {
         let mut name = String::new();
         for part in attribute.split('.') {
             if part.is_empty() {
-                let message = format!("{attribute:?} is no path of columns and fields: a part of it is empty");
+                let message =
+                    format!("{attribute:?} is no path of columns and fields: a part of it is empty");
                 return Err(ExpressionError::new(message).with_hint("rename the attribute"));
             }
             if !name.is_empty() {
@@ -299,7 +304,11 @@ mod tests {
                 r#"CASE WHEN list_has_any("a", [1]) THEN TRUE WHEN len("a") = 0 THEN FALSE END"#,
             ),
             ("a XNOR b XNOR c", "((`a`) = (`b`)) = (`c`)", r#"(("a") = ("b")) = ("c")"#),
-            ("a OR b AND NULL", "`a` OR (`b` AND CAST(NULL AS BOOLEAN))", r#""a" OR ("b" AND CAST(NULL AS BOOLEAN))"#),
+            (
+                "a OR b AND NULL",
+                "`a` OR (`b` AND CAST(NULL AS BOOLEAN))",
+                r#""a" OR ("b" AND CAST(NULL AS BOOLEAN))"#,
+            ),
             ("`say \"hi\"` IS NOT NULL", "`say \"hi\"` IS NOT NULL", r#""say ""hi""" IS NOT NULL"#),
         ] {
             assert_eq!(sql(text), [spark, duckdb]);
