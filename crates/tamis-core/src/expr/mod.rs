@@ -7,11 +7,14 @@ pub mod codec;
 pub mod diagram;
 pub mod eval;
 pub mod explain;
+pub mod json;
 pub mod limits;
 pub mod normal_form;
 pub mod operators;
 pub mod parser;
+pub mod printer;
 pub mod show;
+pub mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod why_not;
