@@ -100,8 +100,8 @@ impl Reader {
 
     pub fn id(&self, location: Location) -> IdRef<'_> {
         match (self, location) {
-            (Reader::View(view), Location::Row { part, row }) => view.parts[part].segment.ledger.id_ref(row),
-            (Reader::View(view), Location::Buffer(at)) => view.buffer[at].subscription.id.as_ref(),
+            (Reader::View(view), Location::Row { part, row }) => view.parts[part as usize].segment.ledger.id_ref(row),
+            (Reader::View(view), Location::Buffer(at)) => view.buffer[at as usize].subscription.id.as_ref(),
             (Reader::Classic(state), location) => state.at(location).id.as_ref(),
         }
     }

@@ -66,6 +66,15 @@ pub struct Catalog {
     pub bits: u32,
 }
 
+/// Hears of what an event satisfies.
+pub trait Fired {
+    /// One access key.
+    fn key(&mut self, key: u32);
+
+    /// A run of keys `from..to` of cuts; the run of all cuts on that side ends at `end`.
+    fn run(&mut self, from: u32, to: u32, end: u32);
+}
+
 /// What one event did to a catalog.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct FireCounts {
@@ -81,21 +90,20 @@ impl Catalog {
         }
     }
 
-    /// Sets the bits of all predicates that `event` satisfies and calls `fired` with runs of access
-    /// keys, `from..to`. For an interval value it sets the bits of all that *can* be true.
-    pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, mut fired: impl FnMut(u32, u32)) -> FireCounts {
+    /// Sets the bits of all predicates that `event` satisfies and reports the access keys that fire.
+    /// For an interval value it sets the bits of all that *can* be true.
+    pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) -> FireCounts {
         let mut counts = FireCounts::default();
-        bits.set(TRUE_BIT);
-        fired(TRUE_BIT, TRUE_BIT + 1);
+        set(bits, TRUE_BIT, fired);
         for (attribute, value) in &event.values {
             if let Some(entry) = self.entry(*attribute) {
-                counts.mismatches += !self.fire_value(entry, *value, bits, &mut fired) as u32;
+                counts.mismatches += !self.fire_value(entry, *value, bits, fired) as u32;
             }
         }
         for &at in self.asks_absence.iter() {
             let entry = &self.attributes[at as usize];
             if !bits.get(entry.present) {
-                set(bits, entry.absent, &mut fired);
+                set(bits, entry.absent, fired);
             }
         }
         counts
@@ -107,7 +115,7 @@ impl Catalog {
         entry: &AttributeEntry,
         value: ValueRef<'_>,
         bits: &mut Bits,
-        fired: &mut impl FnMut(u32, u32),
+        fired: &mut impl Fired,
     ) -> bool {
         set(bits, entry.present, fired);
         let Some(kind) = value.kind() else { return true };
@@ -130,9 +138,8 @@ impl Catalog {
                     if table.kind == kind as u32
                         && let Some(rank) = rank(&self.cuts, table, value, &self.pool)
                     {
-                        run(bits, table.above, table.above + rank, fired);
-                        run(bits, table.below + rank, table.below + table.len, fired);
-                        self.stabbing.stab(table.tree, rank, |key| fired(key, key + 1));
+                        self.fire_cuts(table, rank, rank, bits, fired);
+                        self.stabbing.stab(table.tree, rank, |key| fired.key(key));
                     }
                 }
             }
@@ -148,7 +155,7 @@ impl Catalog {
         entry: &AttributeEntry,
         items: &[Value],
         bits: &mut Bits,
-        fired: &mut impl FnMut(u32, u32),
+        fired: &mut impl Fired,
     ) {
         for (kind, &clean) in entry.clean.iter().enumerate() {
             if clean != 0 && items.iter().all(|item| item.kind().is_some_and(|k| k as usize == kind)) {
@@ -160,7 +167,7 @@ impl Catalog {
                 if item.kind().is_some_and(|kind| kind as u32 == table.kind) {
                     for &bit in self.points.lookup(table, item.as_ref(), &self.pool) {
                         if !bits.replace(bit) {
-                            fired(bit, bit + 1);
+                            fired.key(bit);
                         }
                     }
                 }
@@ -174,7 +181,7 @@ impl Catalog {
         kind: Kind,
         ends: &(Value, Value),
         bits: &mut Bits,
-        fired: &mut impl FnMut(u32, u32),
+        fired: &mut impl Fired,
     ) {
         let (low, high) = (ends.0.as_ref(), ends.1.as_ref());
         for table in self.points_of(entry) {
@@ -183,7 +190,7 @@ impl Catalog {
                 for point in table.first_entry..table.first_entry + table.entries {
                     for &bit in self.points.bits_of(point) {
                         if !bits.replace(bit) {
-                            fired(bit, bit + 1);
+                            fired.key(bit);
                         }
                     }
                 }
@@ -192,9 +199,21 @@ impl Catalog {
         for table in self.cuts_of(entry).iter().filter(|table| table.kind == kind as u32) {
             let ranks = (rank(&self.cuts, table, low, &self.pool), rank(&self.cuts, table, high, &self.pool));
             if let (Some(low), Some(high)) = ranks {
-                run(bits, table.above, table.above + high, fired);
-                run(bits, table.below + low, table.below + table.len, fired);
-                self.stabbing.overlap(table.tree, low, high, &mut |key| fired(key, key + 1));
+                self.fire_cuts(table, low, high, bits, fired);
+                self.stabbing.overlap(table.tree, low, high, &mut |key| fired.key(key));
+            }
+        }
+    }
+
+    /// Above the cuts before `high`, below those from `low` on.
+    fn fire_cuts(&self, table: &CutTable, low: u32, high: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        let (above_end, below_end) = (table.above + table.len, table.below + table.len);
+        for (from, to, end) in
+            [(table.above, table.above + high, above_end), (table.below + low, below_end, below_end)]
+        {
+            if from < to {
+                bits.set_range(from, to);
+                fired.run(from, to, end);
             }
         }
     }
@@ -228,14 +247,7 @@ impl Catalog {
     }
 }
 
-fn set(bits: &mut Bits, bit: u32, fired: &mut impl FnMut(u32, u32)) {
+fn set(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
     bits.set(bit);
-    fired(bit, bit + 1);
-}
-
-fn run(bits: &mut Bits, from: u32, to: u32, fired: &mut impl FnMut(u32, u32)) {
-    if from < to {
-        bits.set_range(from, to);
-        fired(from, to);
-    }
+    fired.key(bit);
 }

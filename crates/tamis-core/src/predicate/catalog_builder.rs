@@ -10,6 +10,7 @@ use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Value, ValueRef};
+use crate::expr::ast::Outcome;
 use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::atoms::Literal;
 use crate::expr::operators::Shape;
@@ -21,6 +22,8 @@ pub enum LiteralTest {
     Bit(u32),
     /// The first bit is set and the second is clear.
     SetAndClear(u32, u32),
+    /// The attribute is absent, or the second bit is set and the third is clear.
+    AbsentOr(u32, u32, u32),
     /// The value lies above one cut of a table and below another; at least one is given.
     Between { table: u32, above: Option<u32>, below: Option<u32> },
     /// The value lies below one cut or above another: NOT BETWEEN.
@@ -33,6 +36,8 @@ pub enum LiteralTest {
 enum Place {
     /// Its bit, and the bit that is set when it is defined.
     Bit { bit: u32, defined: u32 },
+    /// The same, but it is false, not undefined, when the attribute is absent.
+    BitOrAbsent { bit: u32, defined: u32, absent: u32 },
     /// Its bit, and the bit that is set when it is false.
     TwoBits { bit: u32, false_bit: u32 },
     /// True above one cut and below another of a table.
@@ -115,7 +120,10 @@ impl<'a> CatalogBuilder<'a> {
 
     pub fn test(&self, literal: Literal) -> LiteralTest {
         match (self.places[literal.atom() as usize], literal.is_negated()) {
-            (Place::Bit { bit, .. } | Place::TwoBits { bit, .. }, false) => LiteralTest::Bit(bit),
+            (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
+                LiteralTest::Bit(bit)
+            }
+            (Place::BitOrAbsent { bit, defined, absent }, true) => LiteralTest::AbsentOr(absent, defined, bit),
             (Place::Bit { defined: 0, .. }, true) => LiteralTest::Never,
             (Place::Bit { bit, defined }, true) => LiteralTest::SetAndClear(defined, bit),
             (Place::TwoBits { false_bit, .. }, true) => LiteralTest::Bit(false_bit),
@@ -224,8 +232,12 @@ impl Layout<'_> {
                         let kind = value.kind().expect("not null") as usize;
                         points[kind].push((value.as_ref(), bit));
                     }
-                    // A null among the operands: never false.
-                    self.places[id as usize] = Place::Bit { bit, defined: if holds_null { 0 } else { defined } };
+                    self.places[id as usize] = if rules.evaluate(None, &atom.operands) == Outcome::FALSE {
+                        Place::BitOrAbsent { bit, defined, absent: self.absent_bit(&mut entry) }
+                    } else {
+                        // With a null among the operands it is never false.
+                        Place::Bit { bit, defined: if holds_null { 0 } else { defined } }
+                    };
                 }
                 Shape::Elements(values) if !holds_null && one_scalar_kind(values).is_some() => {
                     let kind = one_scalar_kind(values).expect("just checked") as usize;
@@ -241,13 +253,10 @@ impl Layout<'_> {
                     ranges[kind as usize].push(id);
                 }
                 Shape::Absent => {
-                    if entry.absent == 0 {
-                        entry.absent = self.bit();
-                        self.asks_absence.push(self.attributes.len() as u32);
-                    }
-                    self.places[id as usize] = Place::Absence { absent: entry.absent, present: entry.present };
+                    let absent = self.absent_bit(&mut entry);
+                    self.places[id as usize] = Place::Absence { absent, present: entry.present };
                 }
-                Shape::Never => {
+                Shape::Never if kind.is_none() || rules.is_two_valued(&atom.operands) => {
                     let can_be_false = !holds_null && rules.is_two_valued(&atom.operands);
                     self.places[id as usize] = Place::Empty { defined: if can_be_false { defined } else { 0 } };
                 }
@@ -274,6 +283,14 @@ impl Layout<'_> {
         entry.cuts = self.cut_tables.len() as u32 - entry.first_cuts;
         entry.end_bit = self.next_bit;
         self.attributes.push(entry);
+    }
+
+    fn absent_bit(&mut self, entry: &mut AttributeEntry) -> u32 {
+        if entry.absent == 0 {
+            entry.absent = self.bit();
+            self.asks_absence.push(self.attributes.len() as u32);
+        }
+        entry.absent
     }
 
     fn asked_atom(&mut self, id: u32, entry: &AttributeEntry) -> Asked {

@@ -210,12 +210,12 @@ impl<'a> Draft<'a> {
     fn end(&mut self, place: Location) {
         match place {
             Location::Row { part, row } => {
-                let part = &self.next.parts[part];
+                let part = &self.next.parts[part as usize];
                 part.deaths.end(row, self.next.generation);
                 self.ended.push((part.clone(), row));
             }
             Location::Buffer(gone) => {
-                let rest = self.next.buffer.iter().enumerate().filter(|(at, _)| *at != gone);
+                let rest = self.next.buffer.iter().enumerate().filter(|(at, _)| *at != gone as usize);
                 self.next.buffer = rest.map(|(_, buffered)| buffered.clone()).collect();
             }
         }

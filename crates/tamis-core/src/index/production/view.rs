@@ -56,8 +56,8 @@ impl Default for View {
 /// Where a subscription is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    Row { part: usize, row: u32 },
-    Buffer(usize),
+    Row { part: u32, row: u32 },
+    Buffer(u32),
 }
 
 /// Which matches a caller wants.
@@ -72,19 +72,19 @@ pub struct Filter {
 impl View {
     pub fn locate(&self, id: &Id) -> Option<Location> {
         if let Some(at) = self.buffer.iter().position(|buffered| buffered.subscription.id == *id) {
-            return Some(Location::Buffer(at));
+            return Some(Location::Buffer(at as u32));
         }
         self.parts.iter().enumerate().find_map(|(part, held)| {
             let row = held.segment.ledger.find(id)?;
-            (!held.deaths.is_dead(row, self.generation)).then_some(Location::Row { part, row })
+            (!held.deaths.is_dead(row, self.generation)).then_some(Location::Row { part: part as u32, row })
         })
     }
 
     pub fn subscription_at(&self, location: Location) -> Result<Subscription> {
         match location {
-            Location::Buffer(at) => Ok(self.buffer[at].subscription.clone()),
+            Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
             Location::Row { part, row } => {
-                self.parts[part].segment.subscription(row, &self.attributes)
+                self.parts[part as usize].segment.subscription(row, &self.attributes)
             }
         }
     }
@@ -98,15 +98,15 @@ impl View {
         let rows = self.parts.iter().enumerate().flat_map(move |(part, held)| {
             (0..held.segment.len() as u32)
                 .filter(move |row| !held.deaths.is_dead(*row, self.generation))
-                .map(move |row| Location::Row { part, row })
+                .map(move |row| Location::Row { part: part as u32, row })
         });
-        rows.chain((0..self.buffer.len()).map(Location::Buffer))
+        rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
     }
 
     pub fn id_at(&self, location: Location) -> Id {
         match location {
-            Location::Buffer(at) => self.buffer[at].subscription.id.clone(),
-            Location::Row { part, row } => self.parts[part].segment.ledger.id(row),
+            Location::Buffer(at) => self.buffer[at as usize].subscription.id.clone(),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id(row),
         }
     }
 
@@ -124,7 +124,7 @@ impl View {
             work += held.segment.layout.matching_units(event, scratch, |unit| {
                 for &row in held.segment.layout.rows_of(unit) {
                     if keeps.keeps(row) {
-                        found(Location::Row { part, row });
+                        found(Location::Row { part: part as u32, row });
                     }
                 }
                 GO_ON
@@ -133,14 +133,14 @@ impl View {
                 for &row in held.segment.ledger.point_only.iter() {
                     // The normal form may have found it too: it is reported here alone.
                     if keeps.keeps_point_only(row) {
-                        found(Location::Row { part, row });
+                        found(Location::Row { part: part as u32, row });
                     }
                 }
             }
         }
         for (at, buffered) in self.buffer.iter().enumerate() {
             if filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes) {
-                found(Location::Buffer(at));
+                found(Location::Buffer(at as u32));
             }
         }
         work.candidates += self.buffer.len() as u64;
@@ -217,7 +217,7 @@ impl View {
         let mut wanted = f64::NEG_INFINITY;
         for (at, buffered) in self.buffer.iter().enumerate() {
             if filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes) {
-                wanted = found(Location::Buffer(at), buffered.subscription.priority);
+                wanted = found(Location::Buffer(at as u32), buffered.subscription.priority);
             }
         }
         for (part, held) in self.parts.iter().enumerate() {
@@ -227,7 +227,7 @@ impl View {
                 for &row in layout.rows_of(unit) {
                     let priority = ledger.priority(row);
                     if priority >= wanted && keeps.keeps(row) {
-                        wanted = found(Location::Row { part, row }, priority);
+                        wanted = found(Location::Row { part: part as u32, row }, priority);
                     }
                 }
                 wanted
@@ -238,8 +238,8 @@ impl View {
 
     pub fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part].segment.ledger.priority(row),
-            Location::Buffer(at) => self.buffer[at].subscription.priority,
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
+            Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }
 }

@@ -296,6 +296,9 @@ impl Planner<'_> {
                 };
                 Tree::And(vec![Tree::Leaf(bit(set)), Tree::Leaf(clear)])
             }
+            LiteralTest::AbsentOr(absent, set, clear) => {
+                Tree::Or(vec![Tree::Leaf(bit(absent)), self.literal(LiteralTest::SetAndClear(set, clear))])
+            }
             LiteralTest::Between { table, above: Some(above), below: Some(below) } => {
                 Tree::And(vec![side(table, above, true), side(table, below, false)])
             }

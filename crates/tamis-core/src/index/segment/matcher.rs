@@ -14,6 +14,7 @@ use super::layout::{BLOCK, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
+use crate::predicate::catalog::Fired;
 
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 12;
@@ -68,12 +69,7 @@ impl Layout {
         queue.clear();
         open.clear();
         let mut work = Work::default();
-        let counts = self.catalog.fire(event, bits, |from, to| {
-            let run = self.entries_of(from, to);
-            if !run.is_empty() {
-                runs.push((run.start as u32, run.end as u32));
-            }
-        });
+        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
         if event.has_intervals {
             self.note_open_bits(event, open);
@@ -129,12 +125,7 @@ impl Layout {
         truth.reset(self.remembered as usize);
         runs.clear();
         open.clear();
-        let counts = self.catalog.fire(event, bits, |from, to| {
-            let run = self.entries_of(from, to);
-            if !run.is_empty() {
-                runs.push((run.start as u32, run.end as u32));
-            }
-        });
+        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
         let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
         let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
@@ -199,6 +190,25 @@ impl Layout {
             if let Some(code) = self.code.get(offset as usize) {
                 prefetch(code);
             }
+        }
+    }
+}
+
+/// Turns fired keys into runs of entries.
+struct FiredEntries<'a> {
+    layout: &'a Layout,
+    runs: &'a mut Vec<(u32, u32)>,
+}
+
+impl Fired for FiredEntries<'_> {
+    fn key(&mut self, key: u32) {
+        self.run(key, key + 1, 0);
+    }
+
+    fn run(&mut self, from: u32, to: u32, _: u32) {
+        let run = self.layout.entries_of(from, to);
+        if !run.is_empty() {
+            self.runs.push((run.start as u32, run.end as u32));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::predicate::bits::Bits;
-use crate::predicate::catalog::{Catalog, TRUE_BIT};
+use crate::predicate::catalog::{Catalog, Fired, TRUE_BIT};
 
 /// Presence of an attribute of which nothing is known.
 const PRIOR_PRESENCE: f64 = 0.5;
@@ -24,12 +24,7 @@ impl Selectivity {
             let mut bits = Bits::default();
             for event in samples {
                 bits.reset(catalog.bits as usize);
-                catalog.fire(event, &mut bits, |from, to| {
-                    if to <= catalog.bits {
-                        steps[from as usize] += 1;
-                        steps[to as usize] -= 1;
-                    }
-                });
+                catalog.fire(event, &mut bits, &mut Steps(&mut steps));
             }
             let mut seen = 0;
             for (guess, step) in guesses.iter_mut().zip(&steps) {
@@ -43,6 +38,20 @@ impl Selectivity {
 
     pub fn of_bit(&self, bit: u32) -> f64 {
         self.by_bit[bit as usize] as f64
+    }
+}
+
+/// Counts runs by where they start and end.
+struct Steps<'a>(&'a mut [i32]);
+
+impl Fired for Steps<'_> {
+    fn key(&mut self, key: u32) {
+        self.run(key, key + 1, 0);
+    }
+
+    fn run(&mut self, from: u32, to: u32, _: u32) {
+        self.0[from as usize] += 1;
+        self.0[to as usize] -= 1;
     }
 }
 
