@@ -23,7 +23,8 @@ const STREAM: &CStr = c"arrow_array_stream";
 /// Whether an object offers Arrow data: a column or a table of pyarrow, pandas, Polars, DuckDB and others.
 pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
-    Ok(object.hasattr(intern!(py, "__arrow_c_stream__"))? || object.hasattr(intern!(py, "__arrow_c_array__"))?)
+    Ok(object.hasattr(intern!(py, "__arrow_c_stream__"))?
+        || object.hasattr(intern!(py, "__arrow_c_array__"))?)
 }
 
 /// The chunks of a column, or the batches of a table as arrays of structs.
@@ -34,9 +35,10 @@ pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         let raw = pointer(&capsule, STREAM)?.cast();
         // SAFETY: a capsule of this name holds a stream; taking it leaves an empty one behind.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
-        return py
-            .detach(move || ArrayStreamReader::try_new(stream)?.map(|chunk| validated(chunk?)).collect())
-            .map_err(unreadable);
+        let read = || -> Result<Vec<ArrayRef>, ArrowError> {
+            ArrayStreamReader::try_new(stream)?.map(|chunk| validated(chunk?)).collect()
+        };
+        return py.detach(read).map_err(unreadable);
     }
     let capsules = object.call_method0(intern!(py, "__arrow_c_array__"))?;
     let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.extract()?;
@@ -95,6 +97,6 @@ fn validated(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(array)
 }
 
-fn unreadable(error: ArrowError) -> PyErr {
+pub fn unreadable(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("the Arrow data cannot be read: {error}"))
 }

@@ -11,7 +11,9 @@ pub fn id_from_python(object: &Bound<'_, PyAny>) -> Result<Id, Error> {
     if let Ok(text) = object.cast::<PyString>() {
         return match text.to_str() {
             Ok(text) => Ok(Id::Str(text.into())),
-            Err(_) => Err(Error::Id(format!("the id {text:?} is not Unicode text: it holds a lone surrogate"))),
+            Err(_) => {
+                Err(Error::Id(format!("the id {text:?} is not Unicode text: it holds a lone surrogate")))
+            }
         };
     }
     if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {

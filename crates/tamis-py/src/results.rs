@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 use tamis_core::Error;
-use tamis_core::index::production::view::Location;
+use tamis_core::index::production::view::{Location, View};
 use tamis_core::index::{Id, IdKind, IdRef, Reader};
 
 use crate::ids::id_to_python;
@@ -18,7 +18,7 @@ use crate::ids::id_to_python;
 /// Matches that outlive the question, without a lock: Python code may run, and change the index, while their
 /// ids become Python objects.
 pub enum Found {
-    InView(Reader, Vec<Location>),
+    InView(Arc<View>, Vec<Location>),
     /// The published algorithms lock what their readers read, so their ids are copied.
     Copied(Vec<Id>),
 }
@@ -26,8 +26,10 @@ pub enum Found {
 impl Found {
     pub fn new(reader: &Reader, places: Vec<Location>) -> Self {
         match reader {
-            Reader::View(view) => Found::InView(Reader::View(view.clone()), places),
-            Reader::Classic(_) => Found::Copied(places.iter().map(|place| owned(reader.id(*place))).collect()),
+            Reader::View(view) => Found::InView(view.clone(), places),
+            Reader::Classic(_) => {
+                Found::Copied(places.iter().map(|place| owned(reader.id(*place))).collect())
+            }
         }
     }
 
@@ -41,7 +43,7 @@ impl Found {
     /// The id of one match.
     pub fn id<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Found::InView(reader, places) => id_to_python(py, reader.id(places[at])),
+            Found::InView(view, places) => id_to_python(py, view.id_ref(places[at])),
             Found::Copied(ids) => id_to_python(py, ids[at].as_ref()),
         }
     }
@@ -137,8 +139,8 @@ impl Codes {
         match self {
             Codes::Dense { part_starts, codes, next } => {
                 let at = match place {
-                    Location::Row { part, row } => part_starts[part] + row as usize,
-                    Location::Buffer(at) => part_starts[part_starts.len() - 1] + at,
+                    Location::Row { part, row } => part_starts[part as usize] + row as usize,
+                    Location::Buffer(at) => part_starts[part_starts.len() - 1] + at as usize,
                 };
                 if codes[at] >= 0 {
                     return (codes[at], false);
@@ -149,7 +151,7 @@ impl Codes {
             }
             Codes::Sparse(codes) => {
                 let key = match place {
-                    Location::Row { part, row } => (part, row),
+                    Location::Row { part, row } => (part as usize, row),
                     Location::Buffer(at) => (IN_BUFFER, at as u32),
                 };
                 let next = codes.len() as i32;
