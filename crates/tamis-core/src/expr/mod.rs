@@ -1,13 +1,13 @@
 //! Expressions: how they are written, what they mean, and the normal form an index stores.
 
 pub mod ast;
-pub mod codec;
-pub mod limits;
-pub mod parser;
 pub mod atoms;
+pub mod codec;
 pub mod eval;
+pub mod limits;
 pub mod normal_form;
 pub mod operators;
+pub mod parser;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -1,1 +1,3 @@
-pub fn parse(_: &str) -> Result<super::Expr, crate::error::ExpressionError> { todo!() }
+pub fn parse(_: &str) -> Result<super::Expr, crate::error::ExpressionError> {
+    todo!()
+}

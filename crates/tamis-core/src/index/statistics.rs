@@ -148,7 +148,8 @@ impl Observed {
 fn view_statistics(view: &super::production::view::View) -> Json {
     let mut parts: Vec<(&'static str, usize)> = vec![];
     let (mut nodes, mut written, mut predicates, mut units, mut accesses) = (0, 0, 0, 0, 0);
-    let mut add = |name: &'static str, count: usize| match parts.iter_mut().find(|(known, _)| *known == name) {
+    let mut add = |name: &'static str, count: usize| match parts.iter_mut().find(|(known, _)| *known == name)
+    {
         Some((_, total)) => *total += count,
         None => parts.push((name, count)),
     };

@@ -41,7 +41,10 @@ impl Index {
         let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
         let (name, make) = found.ok_or_else(|| {
             let names: Vec<&str> = Self::algorithm_names().collect();
-            Error::Argument(format!("there is no algorithm {algorithm:?}; choose one of {}", names.join(", ")))
+            Error::Argument(format!(
+                "there is no algorithm {algorithm:?}; choose one of {}",
+                names.join(", ")
+            ))
         })?;
         Ok(Self::with_engine(name, Engine::Classic(Classic::new(make())), schema))
     }
@@ -94,7 +97,10 @@ impl Index {
         }
     }
 
-    pub(super) fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    pub(super) fn add_sorted(
+        &self,
+        subscriptions: impl Iterator<Item = Result<Subscription>>,
+    ) -> Result<usize> {
         match &self.engine {
             Engine::Production(production) => production.add_sorted(subscriptions),
             Engine::Classic(classic) => classic.add_all(subscriptions),

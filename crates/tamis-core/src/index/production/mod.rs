@@ -178,7 +178,8 @@ impl<'a> Draft<'a> {
                 self.insert(subscription);
             }
             Change::Replace(subscription) => {
-                let place = self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
+                let place =
+                    self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
                 self.end(place);
                 self.insert(subscription);
             }
@@ -260,4 +261,3 @@ impl Drop for Draft<'_> {
         }
     }
 }
-

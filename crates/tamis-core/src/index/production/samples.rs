@@ -20,7 +20,9 @@ pub struct OwnedEvent {
 
 impl OwnedEvent {
     pub fn new(event: &Event<'_>) -> Self {
-        Self { values: event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect() }
+        Self {
+            values: event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect(),
+        }
     }
 
     pub fn as_event(&self) -> Event<'_> {

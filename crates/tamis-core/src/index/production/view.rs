@@ -173,7 +173,8 @@ impl View {
             });
         }
         for buffered in self.buffer.iter() {
-            count += (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
+            count +=
+                (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
         }
         (count, work)
     }
@@ -277,11 +278,19 @@ impl<'a> RowFilter<'a> {
             view,
             part,
             now: filter.now,
-            tagged: filter.tags.as_ref().map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
+            tagged: filter
+                .tags
+                .as_ref()
+                .map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
             event,
             checks_deaths: part.deaths.any(),
             checks_expiry: !ledger.expiries.is_empty(),
         }
+    }
+
+    /// Whether there is nothing to filter.
+    pub fn keeps_all(&self) -> bool {
+        !self.checks_deaths && !self.checks_expiry && self.tagged.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {
