@@ -2,21 +2,21 @@
 //! thread held would never be released in it.
 //!
 //! Python calls [`before_fork`] and [`after_fork`] around every fork (`os.register_at_fork`), in the thread
-//! that forks. Between them that thread holds the locks of all indexes.
+//! that forks. Between them that thread holds every lock of every index, and it holds the interpreter while it
+//! forks: so nobody may wait for one of these locks without having released the interpreter.
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::lock_api::ArcMutexGuard;
 use parking_lot::{Mutex, RawMutex};
 use pyo3::prelude::*;
-use std::sync::Arc;
+use tamis_core::index::Index;
 use tamis_core::index::store::Quiet;
 
-use crate::index::PyIndex;
-
-/// One fork at a time: two threads that each wait for the locks of the other would wait for ever.
-static FORKING: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
+/// Every index of this process. Who forks holds it, so that there is one fork at a time: two threads that
+/// each wait for the locks of the other would wait for ever.
+static LIVE: LazyLock<Arc<Mutex<Vec<Weak<Index>>>>> = LazyLock::new(Arc::default);
 
 thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
@@ -24,25 +24,32 @@ thread_local! {
 
 struct Held {
     _indexes: Vec<Quiet>,
-    _forking: ArcMutexGuard<RawMutex, ()>,
+    _live: ArcMutexGuard<RawMutex, Vec<Weak<Index>>>,
 }
 
-/// Waits until nobody holds a lock of these indexes, and keeps it so.
-#[pyfunction]
-pub fn before_fork(py: Python<'_>, indexes: Vec<Py<PyIndex>>) {
-    // Who holds a lock may need the interpreter to let go of it.
+/// An index that forks know of.
+pub fn register(py: Python<'_>, index: Index) -> Arc<Index> {
+    let index = Arc::new(index);
     py.detach(|| {
-        let forking = FORKING.lock_arc();
-        let held = Held {
-            _indexes: indexes.iter().map(|index| index.get().index().quiet()).collect(),
-            _forking: forking,
-        };
-        HELD.with_borrow_mut(|place| *place = Some(held));
+        let mut live = LIVE.lock();
+        live.retain(|other| other.strong_count() > 0);
+        live.push(Arc::downgrade(&index));
+    });
+    index
+}
+
+/// Waits until nobody holds a lock of an index, and keeps it so.
+#[pyfunction]
+pub fn before_fork(py: Python<'_>) {
+    py.detach(|| {
+        let live = LIVE.lock_arc();
+        let indexes = live.iter().filter_map(Weak::upgrade).map(|index| index.quiet()).collect();
+        HELD.set(Some(Held { _indexes: indexes, _live: live }));
     });
 }
 
 /// Lets everybody go on, in the parent and in the child.
 #[pyfunction]
 pub fn after_fork() {
-    HELD.with_borrow_mut(|place| *place = None);
+    HELD.set(None);
 }

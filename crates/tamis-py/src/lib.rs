@@ -11,6 +11,7 @@ mod fork;
 mod ids;
 mod index;
 mod matching;
+mod reasons;
 mod results;
 mod rows;
 mod subscription;
@@ -30,5 +31,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]
-    use crate::index::{PyIds, PyIndex};
+    use crate::index::{PyIds, PyIndex, algorithms};
+    #[pymodule_export]
+    use crate::reasons::{diagram, explain_json, why_not_json};
 }

@@ -54,7 +54,8 @@ pub fn ask<T: Send>(
     let (answer, slow) = asked?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
-        index.observed().note_slow(SlowEvent { event: described, ..slow });
+        // The list of slow events has a lock; nobody waits for it with the interpreter in hand.
+        event.py().detach(|| index.observed().note_slow(SlowEvent { event: described, ..slow }));
     }
     Ok(answer)
 }
