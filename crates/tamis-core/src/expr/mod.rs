@@ -3,16 +3,22 @@
 pub mod ast;
 pub mod atoms;
 pub mod codec;
+pub mod diagram;
 pub mod eval;
+pub mod explain;
 pub mod limits;
 pub mod normal_form;
 pub mod operators;
 pub mod parser;
+pub mod show;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod why_not;
 
 pub use ast::{Expr, Outcome, Predicate};
 pub use atoms::{Atom, AtomTable, Literal};
 pub use eval::evaluate;
+pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
+pub use why_not::{WhyNot, why_not};
