@@ -93,12 +93,15 @@ def _list(what: str, values: Iterable[Any]) -> list[Any]:
 
 
 def _detail(name: str, values: Any) -> pa.Array:
-    column = _arrow(values)
-    if name == "weights" and (column is None or pa.types.is_struct(column.type)):
-        return pa.array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
-    if column is not None:
-        return _one_chunk(_decoded(column).cast(DETAILS[name]))
-    return pa.array(_list(name, values), DETAILS[name])
+    try:
+        column = _arrow(values)
+        if name == "weights" and (column is None or pa.types.is_struct(column.type)):
+            return pa.array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
+        if column is not None:
+            return _one_chunk(_decoded(column).cast(DETAILS[name]))
+        return pa.array(_list(name, values), DETAILS[name])
+    except pa.ArrowException as error:
+        raise TypeError(f"{name}: {error}") from error
 
 
 def _entries(weights: Iterable[Any]) -> list[Any]:

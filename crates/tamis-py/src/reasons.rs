@@ -39,7 +39,9 @@ pub fn diagram(
     let write = match format {
         "mermaid" => Graph::to_mermaid,
         "dot" => Graph::to_dot,
-        other => return Err(argument_error(py, format!("the format is \"mermaid\" or \"dot\", not {other:?}"))),
+        other => {
+            return Err(argument_error(py, format!("the format is \"mermaid\" or \"dot\", not {other:?}")));
+        }
     };
     let Some(event) = event else {
         return Ok(write(&Graph::of_expression(&expression(index, id)?, None)));
@@ -61,6 +63,6 @@ fn expression(index: &PyIndex, id: &Bound<'_, PyAny>) -> PyResult<Expr> {
     held.or_raise(py)
 }
 
-fn values(record: &Record) -> impl Fn(&str) -> Option<ValueRef<'_>> {
+fn values<'r>(record: &'r Record) -> impl Fn(&str) -> Option<ValueRef<'r>> {
     |attribute| record.get(attribute).map(|value| value.as_ref())
 }
