@@ -127,13 +127,14 @@ impl Explanation {
         }
     }
 
-    /// `text` and `outcome` for every node; `attribute`, `value` and, where it is of another kind than the
-    /// predicate needs, `problem` for predicates; `children` for connectives.
+    /// `text` and `outcome` for every node; `attribute`, `value`, `seen` (the value in words) and, where it
+    /// is of another kind than the predicate needs, `problem` for predicates; `children` for connectives.
     pub fn to_json(&self) -> serde_json::Value {
         let mut node = json!({"text": self.text, "outcome": outcome_name(self.outcome)});
         if let Some(SeenAttribute { attribute, seen }) = &self.seen {
             node["attribute"] = json!(attribute);
             node["value"] = seen.value_json();
+            node["seen"] = json!(seen.text());
             if let Seen::WrongKind { is, needs, .. } = seen {
                 node["problem"] = json!({"is": is.name(), "needs": needs.name()});
             }
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(json["outcome"], "undefined");
         assert_eq!(
             json["children"][0],
-            json!({"text": "age >= 22", "outcome": "true", "attribute": "age", "value": 27})
+            json!({"text": "age >= 22", "outcome": "true", "attribute": "age", "value": 27, "seen": "is 27"})
         );
         let name = &json["children"][1]["children"][1]["children"][0];
         assert_eq!(name["problem"], json!({"is": "string", "needs": "number"}));

@@ -53,6 +53,14 @@ impl Reader {
         }
     }
 
+    /// Whether [`prepare`](Self::prepare) has nothing left to do.
+    pub fn is_prepared(&self) -> bool {
+        match self {
+            Reader::View(view) => view.parts.iter().all(|part| part.segment.is_prepared()),
+            Reader::Classic(_) => true,
+        }
+    }
+
     /// Verifies what was read from a file, once.
     pub fn prepare(&self) -> Result<()> {
         match self {

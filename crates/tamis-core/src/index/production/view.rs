@@ -7,7 +7,7 @@ use super::deaths::Deaths;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
-use crate::index::reader::{GO_ON, STOP};
+use crate::index::reader::{GO_ON, IdRef, STOP};
 use crate::index::segment::Segment;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::subscription::{Id, IdKind, Subscription};
@@ -107,6 +107,13 @@ impl View {
         match location {
             Location::Buffer(at) => self.buffer[at as usize].subscription.id.clone(),
             Location::Row { part, row } => self.parts[part as usize].segment.ledger.id(row),
+        }
+    }
+
+    pub fn id_ref(&self, location: Location) -> IdRef<'_> {
+        match location {
+            Location::Buffer(at) => self.buffer[at as usize].subscription.id.as_ref(),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id_ref(row),
         }
     }
 

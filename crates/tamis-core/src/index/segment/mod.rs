@@ -44,6 +44,11 @@ impl Segment {
         }
     }
 
+    /// Whether everything was verified and found right.
+    pub fn is_prepared(&self) -> bool {
+        self.origin.as_ref().is_none_or(|origin| origin.is_verified())
+    }
+
     /// All there is to know of a row.
     pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
         if let Some(origin) = &self.origin {

@@ -147,6 +147,10 @@ impl Origin {
         verified.clone().map_err(Error::Snapshot)
     }
 
+    pub fn is_verified(&self) -> bool {
+        matches!(self.verified.get(), Some(Ok(())))
+    }
+
     fn verify(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
         let names: Vec<String> = self.snapshot.section_names().map(Into::into).collect();
         for name in names.iter().filter(|name| !COLD.contains(&name.as_str())) {
