@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -137,7 +137,9 @@ def _affordable(index: tamis.Index, events: list[Any], effort: Effort) -> list[A
     return events[: max(64, min(len(events), int(effort.seconds / each)))]
 
 
-def _kernel_times(index: tamis.Index, events: list[Any], mode: str, effort: Effort) -> Any:
+def _kernel_times(
+    index: tamis.Index, events: list[Any], mode: Literal["count", "match"], effort: Effort
+) -> Any:
     """Nanoseconds per event, taken inside the kernel; several rounds where there is time."""
     rounds: list[Any] = []
     deadline = time.perf_counter() + effort.seconds
