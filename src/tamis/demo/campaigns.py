@@ -17,10 +17,15 @@ from tamis.workloads.sampling import Zipf, stream
 from tamis.workloads.text import concat, join_groups, texts, words
 
 COUNTRIES = words("US IN BR GB DE FR JP CA IT ES MX KR AU NL CH SE PL AT BE PT NO DK FI IE NZ")
-CATEGORIES = words("news sport music travel food fashion science gaming finance garden")
+CATEGORIES = words(
+    "news sport music travel food fashion science gaming finance garden cars homes health films books art "
+    "family pets weather jobs"
+)
 INTERESTS = words(
     "cycling hiking running sailing skiing climbing football tennis chess photography cooking baking wine "
-    "coffee jazz opera cinema theatre painting pottery gardening astronomy history poetry travel fashion"
+    "coffee jazz opera cinema theatre painting pottery gardening astronomy history poetry travel fashion "
+    "rowing fencing judo yoga dance golf rugby cricket surfing fishing birds horses dogs cats trains maps "
+    "cheese tea bread folk blues piano guitar choir ballet comics puzzles robots rockets fossils"
 )
 DEVICES = words("phone desktop tablet television")
 DAYS = words("Mon Tue Wed Thu Fri Sat Sun")
@@ -34,7 +39,7 @@ Mask = npt.NDArray[np.bool_]
 class Campaigns(Workload):
     """Readable subscriptions and events.
 
-    >>> Campaigns(count=1).subscriptions_table()["expression"][0].as_py().count(" AND ") >= 2
+    >>> Campaigns(count=1).subscriptions_table()["expression"][0].as_py().count(" AND ") >= 3
     True
     """
 
@@ -74,9 +79,9 @@ class Campaigns(Workload):
         rng = stream(self.seed, self.name, "subscriptions", block)
         conditions = [
             (0.9, _countries(rng)),
-            (0.7, _ages(rng)),
+            (0.8, _ages(rng)),
             (0.8, _interests(rng)),
-            (0.6, concat("page.category = ", _quoted(rng, CATEGORIES, 0.5))),
+            (0.7, concat("page.category = ", _quoted(rng, CATEGORIES, 0.5))),
             (0.4, concat("device = ", _quoted(rng, DEVICES, 0.8))),
             (0.25, _hours(rng)),
             (0.25, concat("visits >= ", _numbers(rng, 2, 40))),
@@ -90,8 +95,8 @@ class Campaigns(Workload):
             (0.1, concat("day IN ('Sat', 'Sun')", texts([""] * BLOCK))),
         ]
         chosen: Mask = np.column_stack([rng.random(BLOCK) < share for share, _ in conditions])
-        # A campaign has at least three conditions: the first ones fill up.
-        missing = np.maximum(0, 3 - chosen.sum(axis=1))
+        # A campaign has at least four conditions: the first ones fill up.
+        missing = np.maximum(0, 4 - chosen.sum(axis=1))
         rank_of_unchosen = np.cumsum(~chosen, axis=1)
         chosen |= ~chosen & (rank_of_unchosen <= missing[:, None])
 

@@ -129,13 +129,14 @@ def _explain(console: Console, index: tamis.Index, id_: str, event: Any) -> None
 
 
 def _why_not(console: Console, index: tamis.Index, page_views: list[Any], id_: str) -> None:
-    """Show a near miss: a page view that the campaign does not want."""
-    for event in page_views:
-        if id_ not in index.match(event):
-            _step(console, 6, f"And why not for another page view?   index.why_not({id_!r}, other)")
-            console.print(Padding(json.dumps(event, ensure_ascii=False), (0, 4)), style="cyan")
-            console.print(Padding(index.why_not(id_, event), (1, 4)))
-            return
+    """Show the nearest miss: of the first page views that the campaign does not want, the closest one."""
+    answers = [(index.why_not(id_, event), event) for event in page_views[:200]]
+    misses = [(answer, event) for answer, event in answers if answer.answer == "changes"]
+    if misses:
+        answer, event = min(misses, key=lambda miss: len(miss[0].changes))
+        _step(console, 6, f"And why not for another page view?   index.why_not({id_!r}, other)")
+        console.print(Padding(json.dumps(event, ensure_ascii=False), (0, 4)), style="cyan")
+        console.print(Padding(answer, (1, 4)))
 
 
 def _farewell(console: Console) -> None:
