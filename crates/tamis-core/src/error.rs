@@ -1,5 +1,7 @@
 //! Everything that can go wrong, phrased for the person who must fix the input.
 
+use crate::index::subscription::Id;
+
 /// A place in the text of an expression, counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -72,6 +74,35 @@ pub enum Error {
     Snapshot(String),
     #[error("{0}")]
     Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The same error, saying where it happened.
+    pub(crate) fn within(self, place: &str) -> Self {
+        let put = |message: String| format!("{place}: {message}");
+        match self {
+            Error::Expression(mut error) => {
+                error.message = put(error.message);
+                Error::Expression(error)
+            }
+            Error::Unsupported(message) => Error::Unsupported(put(message)),
+            Error::Event(message) => Error::Event(put(message)),
+            Error::Id(message) => Error::Id(put(message)),
+            Error::DuplicateId(message) => Error::DuplicateId(put(message)),
+            Error::UnknownId(message) => Error::UnknownId(put(message)),
+            Error::Argument(message) => Error::Argument(put(message)),
+            Error::Snapshot(message) => Error::Snapshot(put(message)),
+            Error::Io(error) => Error::Io(std::io::Error::new(error.kind(), put(error.to_string()))),
+        }
+    }
+
+    pub(crate) fn duplicate(id: &Id) -> Self {
+        Error::DuplicateId(format!("subscription {id} is already in the index; use replace or upsert to change it"))
+    }
+
+    pub(crate) fn missing(id: &Id) -> Self {
+        Error::UnknownId(format!("there is no subscription {id} in the index"))
+    }
 }
 
 impl From<ExpressionError> for Error {

@@ -7,5 +7,8 @@
 pub mod error;
 pub mod event;
 pub mod expr;
+pub mod index;
+pub mod predicate;
+pub mod snapshot;
 
 pub use error::{Error, Result};

@@ -32,12 +32,14 @@ pub struct EventError {
     pub path: Option<String>,
     /// `None` when the event did not come from text, or when no single place is to blame.
     pub place: Option<TextPlace>,
+    /// The row of the batch, counted from 0, where the event came from one.
+    pub row: Option<usize>,
     pub hint: Option<String>,
 }
 
 impl EventError {
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), path: None, place: None, hint: None }
+        Self { message: message.into(), path: None, place: None, row: None, hint: None }
     }
 
     /// Says which attribute is to blame; the empty path is the event itself and is not said.
@@ -56,6 +58,9 @@ impl fmt::Display for EventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
             write!(f, "attribute `{path}`: ")?;
+        }
+        if let Some(row) = self.row {
+            write!(f, "row {row}: ")?;
         }
         f.write_str(&self.message)?;
         if let Some(TextPlace { line, column, byte }) = self.place {

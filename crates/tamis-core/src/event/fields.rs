@@ -93,6 +93,8 @@ pub struct Scratch {
     path: Path,
     /// The attribute at each step of the path.
     entered: Vec<Option<AttrId>>,
+    /// How many values the last event had: a good guess for the next.
+    last_len: usize,
 }
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
@@ -110,12 +112,14 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
         scratch.places.clear();
         scratch.path.clear();
         scratch.entered.clear();
-        Self { attributes, schema, scratch, event: Event::default() }
+        let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
+        Self { attributes, schema, scratch, event }
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.
     pub fn finish(self) -> Result<Event<'a>, EventError> {
         let Self { attributes, scratch, mut event, .. } = self;
+        scratch.last_len = event.values.len();
         let scratch: &'a Scratch = scratch;
         for (place, value) in scratch.places.iter().zip(&scratch.owned) {
             event.values[*place].1 = value.as_ref();

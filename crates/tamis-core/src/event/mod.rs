@@ -1,5 +1,6 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
+pub mod arrow;
 pub mod attributes;
 pub mod error;
 pub mod fields;

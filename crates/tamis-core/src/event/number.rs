@@ -51,8 +51,8 @@ mod tests {
         assert!(Number::from_i64(two_53 + 1) > Number::from_f64(two_53 as f64));
         assert!(Number::from_i64(two_53 - 1) < Number::from_f64(two_53 as f64));
         assert_eq!(Number::from_i64(7), Number::from_f64(7.0));
-        assert!(Number::from_i64(i64::MAX) < Number::from_f64(9.223372036854775807e18));
-        assert_eq!(Number::from_i64(i64::MIN), Number::from_f64(-9.223372036854775808e18));
+        assert!(Number::from_i64(i64::MAX) < Number::from_f64(2f64.powi(63)));
+        assert_eq!(Number::from_i64(i64::MIN), Number::from_f64(-(2f64.powi(63))));
         assert!(Number::from_f64(f64::INFINITY) < Number::from_f64(f64::NAN));
         assert_eq!(Number::from_f64(f64::NAN), Number::from_f64(-f64::NAN));
         assert_eq!(Number::from_f64(-0.0), Number::from_i64(0));

@@ -151,6 +151,14 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// The text of a string, or the empty text of anything else.
+    pub fn text(self) -> &'a str {
+        match self {
+            ValueRef::Str(text) => text,
+            _ => "",
+        }
+    }
+
     /// The order of two scalars of the same kind; `None` when they cannot be compared.
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
         match (self, other) {

@@ -88,3 +88,19 @@ impl PartialEq for Predicate {
             && self.weight.map(f64::to_bits) == other.weight.map(f64::to_bits)
     }
 }
+
+impl Expr {
+    /// Calls `visit` with every predicate, from left to right.
+    pub fn for_each_predicate<'a>(&'a self, visit: &mut impl FnMut(&'a Predicate)) {
+        match self {
+            Expr::Constant(_) => {}
+            Expr::Predicate(predicate) => visit(predicate),
+            Expr::Not(child) => child.for_each_predicate(visit),
+            Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+                for child in children {
+                    child.for_each_predicate(visit);
+                }
+            }
+        }
+    }
+}

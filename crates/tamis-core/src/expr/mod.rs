@@ -1,6 +1,9 @@
 //! Expressions: how they are written, what they mean, and the normal form an index stores.
 
 pub mod ast;
+pub mod codec;
+pub mod limits;
+pub mod parser;
 pub mod atoms;
 pub mod eval;
 pub mod normal_form;

@@ -48,11 +48,13 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    #[inline]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// The first byte of the next token, which is not consumed; `None` at the end of the text.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.byte() {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -64,6 +66,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes the next token if it is this one.
+    #[inline]
     pub fn take(&mut self, token: u8) -> bool {
         let found = self.peek() == Some(token);
         self.at += found as usize;
@@ -71,11 +74,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes the next token, which must be this one.
+    #[inline]
     pub fn expect(&mut self, token: u8, expected: &str) -> Result<(), Fault> {
         if self.take(token) { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
     /// Complains about the next token.
+    #[cold]
     pub fn unexpected(&mut self, expected: &str) -> Fault {
         match self.peek() {
             None => Fault::new(self.at, format!("the text ends where {expected} should follow")),
@@ -147,9 +152,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// Everything but quotes, escapes and control characters.
+    #[inline]
     fn run_of_plain_bytes(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        let run = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        let run = rest.iter().position(|byte| !IS_PLAIN[*byte as usize]);
         self.at += run.unwrap_or(rest.len());
     }
 
@@ -322,6 +328,19 @@ impl<'a> Cursor<'a> {
         self.expect(b':', "`:` after a name")
     }
 }
+
+/// Bytes that stand for themselves in a string. A table, as it is asked for every byte.
+static IS_PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        plain[control] = false;
+        control += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain
+};
 
 fn shortened(digits: &str) -> Cow<'_, str> {
     if digits.len() <= 40 { digits.into() } else { format!("{}…", &digits[..40]).into() }

@@ -88,6 +88,7 @@ pub fn walk<'a>(json: &'a [u8], fields: &mut impl Fields<'a>) -> Result<(), Even
         message,
         path: (!reader.fields.path().is_empty()).then(|| reader.fields.path().into()),
         place: Some(TextPlace::of(text, at)),
+        row: None,
         hint: hint.map(str::to_string),
     })
 }

@@ -85,7 +85,8 @@ fn objects_with_a_dollar_are_values() {
 #[test]
 fn arrays_hold_scalars_of_one_kind() {
     let record = record(
-        r#"{"s": ["a", "\n", null], "n": [1, 2.5], "e": [], "r": [{"x": 1}, null], "d": [[1], ["deep", [2]]]}"#,
+        r#"{"s": ["a", "\n", null], "n": [1, 2.5], "e": [], "r": [{"x": 1}, null],
+            "d": [[1], ["deep", [2]]]}"#,
     );
     assert_eq!(record.get("s"), Some(&Value::Array(vec![text("a"), text("\n"), Value::Null])));
     assert_eq!(record.get("n"), Some(&Value::Array(vec![Value::Int(1), Value::Float(2.5)])));

@@ -19,7 +19,7 @@ pub fn write(record: &Record) -> String {
     write_object(&mut json, record.values(), write_value);
     if has_weights {
         json.push_str(",\"$weights\":");
-        write_object(&mut json, record.weights(), |json, weight| write_float(json, weight));
+        write_object(&mut json, record.weights(), write_float);
         json.push('}');
     }
     json

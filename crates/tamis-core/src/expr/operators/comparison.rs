@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
+use super::operands::{is_one_scalar, one_scalar};
 use super::{Bound, Operator, Rules, Shape, Syntax};
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
 
 /// Compares a present value with an operand: the ends of an interval, or one point twice.
-fn compare_ends(value: Option<ValueRef<'_>>, operand: &Value) -> Option<(Ordering, Ordering)> {
+pub(super) fn compare_ends(value: Option<ValueRef<'_>>, operand: &Value) -> Option<(Ordering, Ordering)> {
     match value? {
         ValueRef::Interval(ends) => {
             Some((ends.0.as_ref().compare(operand.as_ref())?, ends.1.as_ref().compare(operand.as_ref())?))
@@ -17,14 +18,6 @@ fn compare_ends(value: Option<ValueRef<'_>>, operand: &Value) -> Option<(Orderin
             let order = point.compare(operand.as_ref())?;
             Some((order, order))
         }
-    }
-}
-
-fn one_scalar(operands: Vec<Value>) -> Result<Vec<Value>, String> {
-    match operands.as_slice() {
-        [Value::Array(_) | Value::Record | Value::Interval(_)] => Err("a comparison takes a scalar".into()),
-        [_] => Ok(operands),
-        _ => Err(format!("a comparison takes one operand, not {}", operands.len())),
     }
 }
 
@@ -40,7 +33,11 @@ impl Rules for Equal {
     }
 
     fn check(&self, operands: Vec<Value>) -> Result<Vec<Value>, String> {
-        one_scalar(operands)
+        one_scalar(self.name(), operands)
+    }
+
+    fn is_canonical(&self, operands: &[Value]) -> bool {
+        is_one_scalar(operands)
     }
 
     fn expects(&self, operands: &[Value]) -> Option<Kind> {
@@ -63,10 +60,14 @@ impl Rules for Equal {
             _ => Shape::Points(operands),
         }
     }
+
+    fn is_two_valued(&self, operands: &[Value]) -> bool {
+        operands[0] != Value::Null
+    }
 }
 
 macro_rules! ordering {
-    ($name:ident, $symbol:literal, $complement:literal, $low:ident, $holds:ident, $end:ident, $inclusive:literal) => {
+    ($name:ident, $symbol:literal, $complement:ident, $low:ident, $holds:ident, $end:ident, $inclusive:literal) => {
         pub struct $name;
 
         impl Rules for $name {
@@ -79,7 +80,11 @@ macro_rules! ordering {
             }
 
             fn check(&self, operands: Vec<Value>) -> Result<Vec<Value>, String> {
-                one_scalar(operands)
+                one_scalar(self.name(), operands)
+            }
+
+            fn is_canonical(&self, operands: &[Value]) -> bool {
+                is_one_scalar(operands)
             }
 
             fn expects(&self, operands: &[Value]) -> Option<Kind> {
@@ -105,13 +110,60 @@ macro_rules! ordering {
             }
 
             fn complement(&self) -> Option<Operator> {
-                Operator::named($complement)
+                Some(Operator::$complement)
+            }
+
+            fn is_two_valued(&self, operands: &[Value]) -> bool {
+                operands[0] != Value::Null
             }
         }
     };
 }
 
-ordering!(Less, "<", ">=", high, is_lt, low, false);
-ordering!(LessOrEqual, "<=", ">", high, is_le, low, true);
-ordering!(Greater, ">", "<=", low, is_gt, high, false);
-ordering!(GreaterOrEqual, ">=", "<", low, is_ge, high, true);
+ordering!(Less, "<", GREATER_OR_EQUAL, high, is_lt, low, false);
+ordering!(LessOrEqual, "<=", GREATER, high, is_le, low, true);
+ordering!(Greater, ">", LESS_OR_EQUAL, low, is_gt, high, false);
+ordering!(GreaterOrEqual, ">=", LESS, low, is_ge, high, true);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(low: i64, high: i64) -> Value {
+        Value::Interval(Box::new((Value::Int(low), Value::Int(high))))
+    }
+
+    fn evaluate(operator: Operator, value: &Value, operand: Value) -> Outcome {
+        operator.rules().evaluate(Some(value.as_ref()), &[operand])
+    }
+
+    #[test]
+    fn nan_is_equal_to_itself_and_above_every_number() {
+        let nan = Value::Float(f64::NAN);
+        assert_eq!(evaluate(Operator::EQUAL, &nan, nan.clone()), Outcome::TRUE);
+        assert_eq!(evaluate(Operator::GREATER, &nan, Value::Float(f64::INFINITY)), Outcome::TRUE);
+        assert_eq!(evaluate(Operator::LESS, &Value::Int(i64::MAX), nan.clone()), Outcome::TRUE);
+    }
+
+    #[test]
+    fn other_kinds_and_null_are_undefined() {
+        for operator in [Operator::EQUAL, Operator::LESS, Operator::GREATER_OR_EQUAL] {
+            assert_eq!(evaluate(operator, &Value::Str("1".into()), Value::Int(1)), Outcome::UNDEFINED);
+            assert_eq!(evaluate(operator, &Value::Bool(true), Value::Int(1)), Outcome::UNDEFINED);
+            assert_eq!(evaluate(operator, &Value::Int(1), Value::Null), Outcome::UNDEFINED);
+            assert_eq!(operator.rules().evaluate(None, &[Value::Int(1)]), Outcome::UNDEFINED);
+            assert!(!operator.rules().is_two_valued(&[Value::Null]));
+        }
+    }
+
+    #[test]
+    fn intervals_set_the_bits_that_some_value_inside_gives() {
+        assert_eq!(evaluate(Operator::EQUAL, &interval(1, 3), Value::Int(2)), Outcome::EITHER);
+        assert_eq!(evaluate(Operator::EQUAL, &interval(2, 2), Value::Int(2)), Outcome::TRUE);
+        assert_eq!(evaluate(Operator::EQUAL, &interval(1, 3), Value::Int(4)), Outcome::FALSE);
+        assert_eq!(evaluate(Operator::LESS, &interval(1, 3), Value::Int(3)), Outcome::EITHER);
+        assert_eq!(evaluate(Operator::LESS, &interval(1, 3), Value::Int(4)), Outcome::TRUE);
+        assert_eq!(evaluate(Operator::LESS, &interval(1, 3), Value::Int(1)), Outcome::FALSE);
+        assert_eq!(evaluate(Operator::GREATER_OR_EQUAL, &interval(1, 3), Value::Int(3)), Outcome::EITHER);
+    }
+}

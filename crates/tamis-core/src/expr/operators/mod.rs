@@ -4,7 +4,20 @@
 //! its truth, from which an index chooses a structure. The negated form of an operator is undefined
 //! exactly when the operator itself is, so operators describe their positive form only.
 
+mod arrays;
+mod between;
+mod case_variants;
 mod comparison;
+mod is_null;
+mod like;
+mod membership;
+mod null_safe_equal;
+mod operands;
+mod regex_literals;
+mod rlike;
+mod string_parts;
+mod truth;
+pub(super) mod wildcard;
 
 use std::fmt;
 
@@ -33,25 +46,31 @@ pub struct Bound<'a> {
 }
 
 /// For which values an operator is true: what an index needs to know to find it again.
+///
+/// It speaks of present values only, except `Absent`: whether an operator is true or false for an
+/// absent attribute (`x <=> 5` is false, so `NOT x <=> 5` is true) is what
+/// [`Rules::evaluate`] says of `None`.
 #[derive(Clone, Debug)]
 pub enum Shape<'a> {
-    /// Exactly these scalars, all of one kind, without null.
+    /// Exactly these scalars, all of one kind, sorted, without null.
     Points(&'a [Value]),
-    /// The scalars between two ends of one kind; at least one end is given.
+    /// The scalars between two ends of one kind; at least one end is given, and if both are, then
+    /// low <= high.
     Range { low: Option<Bound<'a>>, high: Option<Bound<'a>> },
     /// Arrays that hold at least one of these scalars.
     Elements(&'a [Value]),
-    /// Strings that start so.
+    /// Strings that start so; empty for every string.
     Prefix(&'a str),
-    /// Strings that end so.
+    /// Strings that end so; never empty.
     Suffix(&'a str),
-    /// Strings that contain this.
+    /// Strings that contain this; never empty.
     Substring(&'a str),
-    /// Only strings that contain at least one of these literals, and of those only some.
+    /// Only strings that contain at least one of these literals, and of those only some; none is empty.
     Literals(Vec<String>),
     /// An absent attribute.
     Absent,
-    /// No value at all: `x = NULL`.
+    /// No value at all. The operator may be undefined for every value (`x = NULL`) or false for
+    /// some (`x IN ()`), so nothing follows for its negated form.
     Never,
     /// Nothing is known: ask [`Rules::evaluate`].
     Opaque,
@@ -70,6 +89,10 @@ pub trait Rules: Sync {
     /// Brings operands into canonical form (sets sorted, duplicates removed), or says in one
     /// sentence what is wrong with them.
     fn check(&self, operands: Vec<Value>) -> Result<Vec<Value>, String>;
+
+    /// Whether [`check`](Self::check) would return these operands as they are, as far as this can be
+    /// told cheaply and without allocating: enough to evaluate them without a panic.
+    fn is_canonical(&self, operands: &[Value]) -> bool;
 
     /// The kind of value the attribute must have; another kind makes the predicate undefined.
     /// `None`: any kind will do.
@@ -107,19 +130,54 @@ pub trait Rules: Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operator(u8);
 
-/// Every operator of the language. Adding one is adding a file and a line here.
-pub static REGISTRY: &[&dyn Rules] = &[
-    &comparison::Equal,
-    &comparison::Less,
-    &comparison::LessOrEqual,
-    &comparison::Greater,
-    &comparison::GreaterOrEqual,
-];
+macro_rules! registry {
+    ($($code:literal $constant:ident = $rules:path;)*) => {
+        /// Every operator of the language. Adding one is adding a file and a line here.
+        pub static REGISTRY: &[&dyn Rules] = &[$(&$rules),*];
+
+        impl Operator {
+            $(pub const $constant: Self = Self($code);)*
+        }
+    };
+}
+
+// The number is the place in the registry and the code in stored expressions: lines are added at the
+// end, never moved or removed.
+registry! {
+    0 EQUAL = comparison::Equal;
+    1 LESS = comparison::Less;
+    2 LESS_OR_EQUAL = comparison::LessOrEqual;
+    3 GREATER = comparison::Greater;
+    4 GREATER_OR_EQUAL = comparison::GreaterOrEqual;
+    5 NULL_SAFE_EQUAL = null_safe_equal::NullSafeEqual;
+    6 IN = membership::In;
+    7 BETWEEN = between::Between;
+    8 IS_NULL = is_null::IsNull;
+    9 LIKE = like::Like;
+    10 ILIKE = like::ILike;
+    11 STARTSWITH = string_parts::StartsWith;
+    12 ENDSWITH = string_parts::EndsWith;
+    13 CONTAINS = string_parts::Contains;
+    14 RLIKE = rlike::RLike;
+    15 ARRAY_CONTAINS = arrays::ArrayContains;
+    16 ARRAYS_OVERLAP = arrays::ArraysOverlap;
+    17 TRUTH = truth::Truth;
+}
 
 impl Operator {
     /// The operator of that name, or `None`.
     pub fn named(name: &str) -> Option<Self> {
         REGISTRY.iter().position(|rules| rules.name() == name).map(|at| Self(at as u8))
+    }
+
+    /// The operator with that code in stored expressions, or `None`.
+    pub fn from_code(code: u8) -> Option<Self> {
+        ((code as usize) < REGISTRY.len()).then_some(Self(code))
+    }
+
+    /// The number of this operator in stored expressions. Never changes.
+    pub fn code(self) -> u8 {
+        self.0
     }
 
     pub fn rules(self) -> &'static dyn Rules {
@@ -130,5 +188,53 @@ impl Operator {
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.rules().name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_constant_names_its_own_line_of_the_registry() {
+        let constants = [
+            (Operator::EQUAL, "="),
+            (Operator::LESS, "<"),
+            (Operator::LESS_OR_EQUAL, "<="),
+            (Operator::GREATER, ">"),
+            (Operator::GREATER_OR_EQUAL, ">="),
+            (Operator::NULL_SAFE_EQUAL, "<=>"),
+            (Operator::IN, "IN"),
+            (Operator::BETWEEN, "BETWEEN"),
+            (Operator::IS_NULL, "IS NULL"),
+            (Operator::LIKE, "LIKE"),
+            (Operator::ILIKE, "ILIKE"),
+            (Operator::STARTSWITH, "startswith"),
+            (Operator::ENDSWITH, "endswith"),
+            (Operator::CONTAINS, "contains"),
+            (Operator::RLIKE, "RLIKE"),
+            (Operator::ARRAY_CONTAINS, "array_contains"),
+            (Operator::ARRAYS_OVERLAP, "arrays_overlap"),
+            (Operator::TRUTH, "truth"),
+        ];
+        assert_eq!(constants.len(), REGISTRY.len());
+        for (at, (operator, name)) in constants.into_iter().enumerate() {
+            assert_eq!(operator.code() as usize, at);
+            assert_eq!(operator.rules().name(), name);
+            assert_eq!(Operator::named(name), Some(operator));
+            assert_eq!(Operator::from_code(at as u8), Some(operator));
+        }
+        assert_eq!(Operator::from_code(REGISTRY.len() as u8), None);
+    }
+
+    #[test]
+    fn complements_come_in_pairs() {
+        for code in 0..REGISTRY.len() as u8 {
+            let operator = Operator(code);
+            if let Some(complement) = operator.rules().complement() {
+                assert_ne!(complement, operator);
+                assert_eq!(complement.rules().complement(), Some(operator));
+            }
+        }
     }
 }

@@ -1,0 +1,330 @@
+//! 512 events at once against one segment: a bit per event.
+//!
+//! Every access key gets a mask of the events that fired it, and a unit is evaluated once for all of
+//! them: its code runs on masks instead of bits. Where one event follows a jump and another does
+//! not, both ways are taken, each with its events. A mask that is empty ends its way at once, so
+//! units that concern no event of the block cost next to nothing.
+//!
+//! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
+//! pass over the cuts turns toggles into masks.
+
+use crate::event::Event;
+use crate::index::segment::layout::Layout;
+use crate::index::segment::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use crate::predicate::bits::Bits;
+use crate::predicate::catalog::Fired;
+
+/// Events in a block.
+pub const WIDTH: usize = 512;
+const LANES: usize = WIDTH / 64;
+
+/// One bit per event of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Mask(pub [u64; LANES]);
+
+impl Mask {
+    pub const NONE: Mask = Mask([0; LANES]);
+
+    /// The first `events` events.
+    pub fn first(events: usize) -> Self {
+        let mut mask = Mask::NONE;
+        for (lane, word) in mask.0.iter_mut().enumerate() {
+            let bits = events.saturating_sub(lane * 64).min(64);
+            *word = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        }
+        mask
+    }
+
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().fold(0, |all, word| all | word) == 0
+    }
+
+    #[inline(always)]
+    fn and(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|lane| self.0[lane] & other.0[lane]))
+    }
+
+    #[inline(always)]
+    fn and_not(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|lane| self.0[lane] & !other.0[lane]))
+    }
+
+    #[inline(always)]
+    fn or(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|lane| self.0[lane] | other.0[lane]))
+    }
+
+    #[inline(always)]
+    fn xor(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|lane| self.0[lane] ^ other.0[lane]))
+    }
+
+    #[inline(always)]
+    fn toggle(&mut self, event: usize) {
+        self.0[event / 64] ^= 1 << (event % 64);
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, event: usize) {
+        self.0[event / 64] |= 1 << (event % 64);
+    }
+
+    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
+        for (lane, word) in self.0.iter().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                visit(lane * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+}
+
+/// Working memory for blocks.
+#[derive(Default)]
+pub struct BlockScratch {
+    bits: Bits,
+    /// Per access key, bits first, then intervals: the events that fired it.
+    keys: Vec<Mask>,
+    /// Per remembered unit: the events for which it holds, once known.
+    truth: Vec<Mask>,
+    known: Bits,
+    done: Bits,
+    /// Masks of jump targets, a frame per unit under evaluation.
+    reached: Vec<Mask>,
+    /// Remembered units that hold for some events and whose waiting units are still to be looked at.
+    waiting: Vec<u32>,
+}
+
+/// Notes in each key's mask that the current event fired it.
+struct MaskKeys<'a> {
+    keys: &'a mut [Mask],
+    event: usize,
+}
+
+impl Fired for MaskKeys<'_> {
+    fn key(&mut self, key: u32) {
+        self.keys[key as usize].insert(self.event);
+    }
+
+    fn run(&mut self, from: u32, to: u32, end: u32) {
+        self.keys[from as usize].toggle(self.event);
+        if to < end {
+            self.keys[to as usize].toggle(self.event);
+        }
+    }
+}
+
+/// Calls `holds` once with every unit that holds for some of the events, and for which. Events must
+/// be points, at most [`WIDTH`] of them.
+pub fn matching_units(
+    layout: &Layout,
+    events: &[Event<'_>],
+    scratch: &mut BlockScratch,
+    mut holds: impl FnMut(u32, &Mask),
+) {
+    if layout.units() == 0 || events.is_empty() {
+        return;
+    }
+    scratch.set_keys(layout, events);
+    let all = Mask::first(events.len());
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has the instructions, as was just checked.
+            return unsafe { evaluate_avx512(layout, all, scratch, &mut holds) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { evaluate_avx2(layout, all, scratch, &mut holds) };
+        }
+    }
+    evaluate_block(layout, all, scratch, &mut holds);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn evaluate_avx512(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+    evaluate_block(layout, all, scratch, holds);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn evaluate_avx2(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+    evaluate_block(layout, all, scratch, holds);
+}
+
+impl BlockScratch {
+    fn set_keys(&mut self, layout: &Layout, events: &[Event<'_>]) {
+        let catalog = &layout.catalog;
+        self.keys.clear();
+        self.keys.resize(layout.first_unit_key as usize, Mask::NONE);
+        for (event, values) in events.iter().enumerate() {
+            self.bits.reset(catalog.bits as usize);
+            catalog.fire(values, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, event });
+        }
+        for table in catalog.cut_tables.iter() {
+            for first in [table.above, table.below] {
+                let mut current = Mask::NONE;
+                for mask in &mut self.keys[first as usize..(first + table.len) as usize] {
+                    current = current.xor(mask);
+                    *mask = current;
+                }
+            }
+        }
+        self.known.reset(layout.remembered as usize);
+        self.done.reset(layout.remembered as usize);
+        if self.truth.len() < layout.remembered as usize {
+            self.truth.resize(layout.remembered as usize, Mask::NONE);
+        }
+    }
+}
+
+#[inline(always)]
+fn evaluate_block(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+    let BlockScratch { keys, truth, known, done, reached, waiting, .. } = scratch;
+    let mut block = Block { layout, all, keys, truth, known, reached };
+    for key in 0..layout.first_unit_key {
+        let fired = block.keys[key as usize];
+        if layout.access_off[key as usize] == layout.access_off[key as usize + 1] || fired.is_empty() {
+            continue;
+        }
+        block.offer(key, &fired, done, waiting, holds);
+        while let Some(unit) = waiting.pop() {
+            let fired = block.truth[unit as usize];
+            block.offer(layout.first_unit_key + unit, &fired, done, waiting, holds);
+        }
+    }
+}
+
+struct Block<'a> {
+    layout: &'a Layout,
+    all: Mask,
+    keys: &'a [Mask],
+    truth: &'a mut [Mask],
+    known: &'a mut Bits,
+    reached: &'a mut Vec<Mask>,
+}
+
+impl Block<'_> {
+    /// Looks at the units behind a key that fired for some events.
+    #[inline(always)]
+    fn offer(
+        &mut self,
+        key: u32,
+        fired: &Mask,
+        done: &mut Bits,
+        waiting: &mut Vec<u32>,
+        holds: &mut impl FnMut(u32, &Mask),
+    ) {
+        let layout = self.layout;
+        for [unit, test] in &layout.entries[layout.entries_of(key, key + 1)] {
+            let candidates = self.test_bit(Leaf(*test), fired);
+            if candidates.is_empty() {
+                continue;
+            }
+            if *unit < layout.remembered {
+                if done.replace(*unit) {
+                    continue;
+                }
+                let truth = self.pull(*unit);
+                if !truth.is_empty() {
+                    holds(*unit, &truth);
+                    let own = layout.first_unit_key + *unit;
+                    if !layout.entries_of(own, own + 1).is_empty() {
+                        waiting.push(*unit);
+                    }
+                }
+            } else {
+                let truth = self.evaluate(*unit, candidates);
+                if !truth.is_empty() {
+                    holds(*unit, &truth);
+                }
+            }
+        }
+    }
+
+    /// Those of `events` for which a test that is not a unit holds.
+    #[inline(always)]
+    fn test_bit(&self, leaf: Leaf, events: &Mask) -> Mask {
+        let set = &self.keys[leaf.bit() as usize];
+        if leaf.is_clear() { events.and_not(set) } else { events.and(set) }
+    }
+
+    #[inline(always)]
+    fn test(&mut self, leaf: Leaf, events: &Mask) -> Mask {
+        match leaf.as_unit() {
+            None => self.test_bit(leaf, events),
+            Some(unit) => events.and(&self.pull(unit)),
+        }
+    }
+
+    /// The events for which a remembered unit holds, computed at most once.
+    fn pull(&mut self, unit: u32) -> Mask {
+        if !self.known.get(unit) {
+            let truth = self.evaluate(unit, self.all);
+            self.truth[unit as usize] = truth;
+            self.known.set(unit);
+        }
+        self.truth[unit as usize]
+    }
+
+    #[inline(always)]
+    fn evaluate(&mut self, unit: u32, events: Mask) -> Mask {
+        let (kind, code) = self.layout.code_of(unit);
+        match kind {
+            CodeKind::Conjunction => {
+                let mut left = events;
+                for leaf in code {
+                    left = self.test(Leaf(*leaf), &left);
+                    if left.is_empty() {
+                        break;
+                    }
+                }
+                left
+            }
+            CodeKind::Jumps => self.run_jumps(code, events),
+            CodeKind::OddParity | CodeKind::EvenParity => {
+                let (mut even, mut odd) = (events, Mask::NONE);
+                for pair in code.chunks_exact(2) {
+                    let t = self.test(Leaf(pair[0]), &events);
+                    let f = self.test(Leaf(pair[1]), &events);
+                    (even, odd) = (even.and(&f).or(&odd.and(&t)), odd.and(&f).or(&even.and(&t)));
+                }
+                if kind == CodeKind::OddParity { odd } else { even }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn run_jumps(&mut self, code: &[u32], events: Mask) -> Mask {
+        let frame = self.reached.len();
+        let leaves = code.len() / 2;
+        // One place per leaf and one behind the last, which accepts.
+        self.reached.resize(frame + leaves + 1, Mask::NONE);
+        self.reached[frame] = events;
+        for (at, pair) in code.chunks_exact(2).enumerate() {
+            let here = self.reached[frame + at];
+            if here.is_empty() {
+                continue;
+            }
+            let true_here = self.test(Leaf(pair[0]), &here);
+            let false_here = here.and_not(&true_here);
+            let (goes_on, jumps) = if pair[1] & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
+            let next = &mut self.reached[frame + at + 1];
+            *next = next.or(&goes_on);
+            let target = match pair[1] >> 1 {
+                REJECT => continue,
+                ACCEPT => leaves,
+                target => target as usize,
+            };
+            let place = &mut self.reached[frame + target];
+            *place = place.or(&jumps);
+        }
+        let accepted = self.reached[frame + leaves];
+        self.reached.truncate(frame);
+        accepted
+    }
+}

@@ -1,0 +1,90 @@
+//! One column of a batch, read row by row as the values of an attribute.
+
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{BooleanArray, LargeStringArray, StringArray, StringViewArray, types::Float16Type};
+
+use super::place::Place;
+use crate::event::{Value, ValueRef};
+
+pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// The values of one attribute over the rows of a batch.
+pub struct ColumnView<'b> {
+    pub(super) place: Place,
+    pub(super) data: Data<'b>,
+}
+
+/// The elements of a column. The last three variants are built when the batch is opened, one element a
+/// row; all others read the batch's own memory.
+pub(super) enum Data<'b> {
+    Bool(&'b BooleanArray),
+    Int8(&'b [i8]),
+    Int16(&'b [i16]),
+    Int32(&'b [i32]),
+    Int64(&'b [i64]),
+    UInt8(&'b [u8]),
+    UInt16(&'b [u16]),
+    UInt32(&'b [u32]),
+    /// All present elements were checked to be below 2^63.
+    UInt64(&'b [u64]),
+    Float16(&'b [<Float16Type as ArrowPrimitiveType>::Native]),
+    Float32(&'b [f32]),
+    Float64(&'b [f64]),
+    Utf8(&'b StringArray),
+    LargeUtf8(&'b LargeStringArray),
+    Utf8View(&'b StringViewArray),
+    /// So many microseconds each; all present elements were checked to fit.
+    Timestamp(&'b [i64], i64),
+    TimestampNanos(&'b [i64]),
+    /// Days; all present elements were checked to fit.
+    Date(&'b [i32]),
+    Record,
+    Ready(Vec<ValueRef<'b>>),
+    /// Row `r` holds `values[offsets[r]..offsets[r + 1]]`.
+    Arrays {
+        values: Vec<Value>,
+        offsets: Vec<usize>,
+    },
+    Intervals(Vec<Option<Value>>),
+}
+
+impl<'b> ColumnView<'b> {
+    /// The value in a row of the batch, or `None` when it is absent. Panics when there is no such row.
+    #[inline]
+    pub fn value(&self, row: usize) -> Option<ValueRef<'_>> {
+        let at = self.place.element(row)?;
+        Some(match &self.data {
+            Data::Bool(array) => ValueRef::Bool(array.value(at)),
+            Data::Int8(values) => ValueRef::Int(values[at] as i64),
+            Data::Int16(values) => ValueRef::Int(values[at] as i64),
+            Data::Int32(values) => ValueRef::Int(values[at] as i64),
+            Data::Int64(values) => ValueRef::Int(values[at]),
+            Data::UInt8(values) => ValueRef::Int(values[at] as i64),
+            Data::UInt16(values) => ValueRef::Int(values[at] as i64),
+            Data::UInt32(values) => ValueRef::Int(values[at] as i64),
+            Data::UInt64(values) => ValueRef::Int(values[at] as i64),
+            Data::Float16(values) => ValueRef::Float(values[at].to_f64()),
+            Data::Float32(values) => ValueRef::Float(values[at] as f64),
+            Data::Float64(values) => ValueRef::Float(values[at]),
+            Data::Utf8(array) => ValueRef::Str(array.value(at)),
+            Data::LargeUtf8(array) => ValueRef::Str(array.value(at)),
+            Data::Utf8View(array) => ValueRef::Str(array.value(at)),
+            Data::Timestamp(values, micros) => ValueRef::Timestamp(values[at] * micros),
+            Data::TimestampNanos(values) => ValueRef::Timestamp(values[at].div_euclid(1000)),
+            Data::Date(days) => ValueRef::Timestamp(days[at] as i64 * MICROS_PER_DAY),
+            Data::Record => ValueRef::Record,
+            Data::Ready(values) => values[at],
+            Data::Arrays { values, offsets } => ValueRef::Array(&values[offsets[at]..offsets[at + 1]]),
+            Data::Intervals(intervals) => intervals[at].as_ref()?.as_ref(),
+        })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.place.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

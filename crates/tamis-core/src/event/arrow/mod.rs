@@ -1,0 +1,123 @@
+//! Events as rows of an Arrow batch, read where they lie.
+//!
+//! Columns are tied to attributes once per batch, and only those that some subscription uses; strings are
+//! never copied. What becomes of a column:
+//!
+//! | Arrow | value |
+//! |---|---|
+//! | boolean, integers, floats (also of 16 bits) | the same; an unsigned integer above 2^63 - 1 is an error |
+//! | utf8, large utf8, utf8 view | string |
+//! | timestamp of any unit and zone, date | timestamp in UTC microseconds, nanoseconds rounded down |
+//! | decimal | integer if its scale is 0 and it fits, else the nearest float |
+//! | lists of any layout | array; one of records or of lists is present but compares with nothing |
+//! | struct | a nested record: `column.field`; a null struct makes its fields absent |
+//! | struct of `low` and `high`, if the caller says so | interval |
+//! | map with string keys | spread into `column.key` |
+//! | dictionary, run-end encoded | as its values |
+//! | null | absent |
+//!
+//! Anything else (binary, time of day, duration, union) is an error that names the column, if a
+//! subscription uses it.
+
+mod column;
+mod place;
+mod resolve;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use arrow_array::RecordBatch;
+
+use super::error::EventError;
+use super::{AttrId, Attributes, Event, Schema, ValueRef};
+
+pub use column::ColumnView;
+
+/// The rows of a batch as events for one index.
+pub struct ArrowEvents<'b> {
+    /// Sorted by attribute, each once.
+    columns: Vec<(AttrId, ColumnView<'b>)>,
+    rows: usize,
+}
+
+impl<'b> ArrowEvents<'b> {
+    /// Ties the columns of a batch to attributes. With a schema, text becomes a timestamp where one is
+    /// declared.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    /// use tamis_core::event::{arrow::ArrowEvents, Attributes, Value};
+    ///
+    /// let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(27), None]));
+    /// let countries: ArrayRef = Arc::new(StringArray::from(vec!["CA", "US"]));
+    /// let batch = RecordBatch::try_from_iter([("age", ages), ("country", countries)]).unwrap();
+    /// let mut attributes = Attributes::default();
+    /// let (country, age) = (attributes.intern("country"), attributes.intern("age"));
+    ///
+    /// let events = ArrowEvents::new(&batch, &attributes, None).unwrap();
+    /// assert_eq!(events.event(0).get(age).unwrap().to_owned(), Value::Int(27));
+    /// assert!(events.event(1).get(age).is_none());
+    /// assert_eq!(events.event(1).get(country).unwrap().to_owned(), Value::Str("US".into()));
+    /// ```
+    pub fn new(
+        batch: &'b RecordBatch,
+        attributes: &Attributes,
+        schema: Option<&Schema>,
+    ) -> Result<Self, EventError> {
+        Self::with_intervals(batch, attributes, schema, &[])
+    }
+
+    /// The same, where the columns of these dotted names are intervals: structs of `low` and `high`.
+    pub fn with_intervals(
+        batch: &'b RecordBatch,
+        attributes: &Attributes,
+        schema: Option<&Schema>,
+        interval_columns: &[String],
+    ) -> Result<Self, EventError> {
+        let columns = resolve::columns(batch, attributes, schema, interval_columns)?;
+        Ok(Self { columns, rows: batch.num_rows() })
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// One row as an event. Panics when there is no such row.
+    pub fn event(&self, row: usize) -> Event<'_> {
+        let mut event = Event::default();
+        self.fill(row, &mut event);
+        event
+    }
+
+    /// The same into an event whose memory is used again.
+    pub fn fill<'s>(&'s self, row: usize, event: &mut Event<'s>) {
+        assert!(row < self.rows, "row {row} of a batch of {} rows", self.rows);
+        event.values.clear();
+        event.weights.clear();
+        event.has_intervals = false;
+        for (attribute, column) in &self.columns {
+            if let Some(value) = column.value(row) {
+                event.has_intervals |= matches!(value, ValueRef::Interval(_));
+                event.values.push((*attribute, value));
+            }
+        }
+    }
+
+    /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.
+    pub fn column(&self, attribute: AttrId) -> Option<&ColumnView<'b>> {
+        let at = self.columns.binary_search_by_key(&attribute, |(id, _)| *id).ok()?;
+        Some(&self.columns[at].1)
+    }
+
+    /// Every column that some subscription uses, sorted by attribute.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = (AttrId, &ColumnView<'b>)> {
+        self.columns.iter().map(|(attribute, column)| (*attribute, column))
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the value for a row of the batch lies in an array that may be far from the batch: the values
+//! of a dictionary, the fields of a struct, the entries of a map.
+
+use std::sync::Arc;
+
+use arrow_buffer::NullBuffer;
+
+use crate::event::error::EventError;
+
+/// Marks a row without a value.
+const ABSENT: u32 = u32::MAX;
+
+/// From the rows of a batch to the elements of one array.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// How many rows there are.
+    pub len: usize,
+    /// The element of each row; `None` when rows and elements are the same.
+    elements: Option<Arc<[u32]>>,
+    /// Which elements (not rows) are null.
+    nulls: Option<NullBuffer>,
+}
+
+impl Place {
+    /// Row and element are the same, and all are present.
+    pub fn same(len: usize) -> Self {
+        Self { len, elements: None, nulls: None }
+    }
+
+    /// The element of each row, one by one.
+    pub fn scattered(elements: impl Iterator<Item = Option<usize>>) -> Result<Self, EventError> {
+        let elements: Result<Arc<[u32]>, EventError> = elements
+            .map(|element| match element.map(u32::try_from) {
+                None => Ok(ABSENT),
+                Some(Ok(element)) if element != ABSENT => Ok(element),
+                Some(_) => Err(EventError::new("a column holds more than 2^32 elements")
+                    .with_hint("split the table into smaller batches")),
+            })
+            .collect();
+        let elements = elements?;
+        Ok(Self { len: elements.len(), elements: Some(elements), nulls: None })
+    }
+
+    /// Elements that are null here are absent, besides those that were.
+    pub fn without(mut self, nulls: Option<&NullBuffer>) -> Self {
+        self.nulls = NullBuffer::union(self.nulls.as_ref(), nulls);
+        self
+    }
+
+    /// The element of a row, or `None` when it has no value.
+    #[inline]
+    pub fn element(&self, row: usize) -> Option<usize> {
+        let element = match &self.elements {
+            None => row,
+            Some(elements) => match elements[row] {
+                ABSENT => return None,
+                element => element as usize,
+            },
+        };
+        match &self.nulls {
+            Some(nulls) if nulls.is_null(element) => None,
+            _ => Some(element),
+        }
+    }
+
+    /// The present rows, each with its element.
+    pub fn present(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        (0..self.len).filter_map(|row| Some((row, self.element(row)?)))
+    }
+
+    /// The same presence for an array that was built with one element a row.
+    pub fn by_row(&self) -> Self {
+        if self.elements.is_none() {
+            return self.clone();
+        }
+        let nulls: NullBuffer = (0..self.len).map(|row| self.element(row).is_some()).collect();
+        Self { len: self.len, elements: None, nulls: Some(nulls) }
+    }
+}

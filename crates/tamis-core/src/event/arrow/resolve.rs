@@ -1,0 +1,175 @@
+//! From the columns of a batch to the views that subscriptions use.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, MapArray, RecordBatch, StructArray};
+use arrow_schema::DataType;
+use rustc_hash::FxHashMap;
+
+use super::column::{ColumnView, Data};
+use super::place::Place;
+use super::view::{decoded, in_row, unsupported, view};
+use crate::event::error::EventError;
+use crate::event::fields::given_twice;
+use crate::event::{AttrId, Attributes, Schema, Type, Value, ValueRef};
+
+/// The views of all columns that some subscription uses, sorted by attribute.
+pub(super) fn columns<'b>(
+    batch: &'b RecordBatch,
+    attributes: &Attributes,
+    schema: Option<&Schema>,
+    interval_columns: &[String],
+) -> Result<Vec<(AttrId, ColumnView<'b>)>, EventError> {
+    let mut resolver = Resolver { attributes, schema, interval_columns, columns: Vec::new() };
+    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
+    }
+    let mut columns = resolver.columns;
+    columns.sort_by_key(|(attribute, _)| *attribute);
+    match columns.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(twice) => Err(given_twice("a column", attributes.name(twice[0].0))),
+        None => Ok(columns),
+    }
+}
+
+struct Resolver<'b, 'i> {
+    attributes: &'i Attributes,
+    schema: Option<&'i Schema>,
+    interval_columns: &'i [String],
+    columns: Vec<(AttrId, ColumnView<'b>)>,
+}
+
+impl<'b> Resolver<'b, '_> {
+    /// Adds the views of a column and of the fields inside it, if they are used. `place` leads from the
+    /// rows of the batch to the elements of `array`.
+    fn column(&mut self, path: &str, array: &'b dyn Array, place: Place) -> Result<(), EventError> {
+        let attribute = self.attributes.get(path);
+        let has_fields = self.attributes.has_fields(path);
+        if attribute.is_none() && !has_fields {
+            return Ok(());
+        }
+        if let Some((values, place)) = decoded(array, &place)? {
+            return self.column(path, values, place);
+        }
+        let is_interval = self.interval_columns.iter().any(|name| name == path);
+        if has_fields && !is_interval {
+            match array.data_type() {
+                DataType::Struct(_) => self.fields(path, array.as_struct(), &place)?,
+                DataType::Map(..) => self.entries(path, array.as_map(), &place)?,
+                _ => {}
+            }
+        }
+        if let Some(attribute) = attribute {
+            let view =
+                if is_interval { Some(intervals(path, array, place)?) } else { view(path, array, place)? };
+            self.columns.extend(view.map(|view| (attribute, self.coerced(path, view))));
+        }
+        Ok(())
+    }
+
+    fn fields(&mut self, path: &str, array: &'b StructArray, place: &Place) -> Result<(), EventError> {
+        for (field, child) in array.fields().iter().zip(array.columns()) {
+            let path = format!("{path}.{}", field.name());
+            self.column(&path, &**child, place.clone().without(array.nulls()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes one column of every key of a map that is used.
+    fn entries(&mut self, path: &str, array: &'b MapArray, place: &Place) -> Result<(), EventError> {
+        let place = place.clone().without(array.nulls());
+        let keys = view(path, &**array.keys(), Place::same(array.keys().len()))?;
+        let offsets = array.value_offsets();
+        let mut columns: Vec<(String, Vec<Option<usize>>)> = Vec::new();
+        let mut column_of_key: FxHashMap<&str, Option<usize>> = FxHashMap::default();
+        for (row, at) in place.present() {
+            for entry in offsets[at] as usize..offsets[at + 1] as usize {
+                let key = match keys.as_ref().and_then(|keys| keys.value(entry)) {
+                    Some(ValueRef::Str(key)) => key,
+                    _ => return Err(unsupported(path, array.data_type())),
+                };
+                let column = *column_of_key.entry(key).or_insert_with(|| {
+                    let path = format!("{path}.{key}");
+                    let is_used = self.attributes.get(&path).is_some() || self.attributes.has_fields(&path);
+                    is_used.then(|| {
+                        columns.push((path, vec![None; place.len]));
+                        columns.len() - 1
+                    })
+                });
+                if let Some(column) = column
+                    && columns[column].1[row].replace(entry).is_some()
+                {
+                    return Err(in_row(path, row, format!("the map has the key {key:?} twice")));
+                }
+            }
+        }
+        for (path, entries) in columns {
+            self.column(&path, &**array.values(), Place::scattered(entries.into_iter())?)?;
+        }
+        Ok(())
+    }
+
+    /// Turns text into timestamps where the schema declares them.
+    fn coerced(&self, path: &str, view: ColumnView<'b>) -> ColumnView<'b> {
+        let ColumnView { place, data } = view;
+        let Some((schema, declared)) = self.schema.and_then(|schema| Some((schema, schema.get(path)?)))
+        else {
+            return ColumnView { place, data };
+        };
+        let holds_timestamps = matches!(declared, Type::Array(of) if **of == Type::Timestamp);
+        match data {
+            Data::Utf8(_) | Data::LargeUtf8(_) | Data::Utf8View(_) if *declared == Type::Timestamp => {
+                let mut values = vec![ValueRef::Null; place.len];
+                for (row, at) in place.present() {
+                    let text = match data {
+                        Data::Utf8(array) => array.value(at),
+                        Data::LargeUtf8(array) => array.value(at),
+                        Data::Utf8View(array) => array.value(at),
+                        _ => unreachable!("only text comes here"),
+                    };
+                    let timestamp = schema.coerce_text(path, text).map(ValueRef::Timestamp);
+                    values[row] = timestamp.unwrap_or(ValueRef::Str(text));
+                }
+                ColumnView { place: place.by_row(), data: Data::Ready(values) }
+            }
+            Data::Arrays { mut values, offsets } if holds_timestamps => {
+                for row in offsets.windows(2) {
+                    let mut array = Value::Array(values[row[0]..row[1]].to_vec());
+                    schema.coerce_value(path, &mut array);
+                    if let Value::Array(coerced) = array {
+                        values[row[0]..row[1]].clone_from_slice(&coerced);
+                    }
+                }
+                ColumnView { place, data: Data::Arrays { values, offsets } }
+            }
+            Data::Intervals(mut intervals) => {
+                intervals.iter_mut().flatten().for_each(|interval| schema.coerce_value(path, interval));
+                ColumnView { place, data: Data::Intervals(intervals) }
+            }
+            data => ColumnView { place, data },
+        }
+    }
+}
+
+/// A struct of `low` and `high` as intervals.
+fn intervals<'b>(path: &str, array: &'b dyn Array, place: Place) -> Result<ColumnView<'b>, EventError> {
+    let not_an_interval = || {
+        let of = array.data_type();
+        EventError::new(format!("an interval column is a struct of `low` and `high`, not {of}")).at_path(path)
+    };
+    let ends = array.as_struct_opt().filter(|ends| ends.num_columns() == 2).ok_or_else(not_an_interval)?;
+    let place = place.without(ends.nulls());
+    let end = |name: &str| {
+        let array = ends.column_by_name(name).ok_or_else(not_an_interval)?;
+        view(path, &**array, place.clone())
+    };
+    let (low, high) = (end("low")?, end("high")?);
+    let value = |end: &Option<ColumnView<'_>>, row: usize| {
+        end.as_ref().and_then(|end| end.value(row)).map_or(Value::Null, ValueRef::to_owned)
+    };
+    let mut intervals = vec![None; place.len];
+    for (row, _) in place.present() {
+        let interval = Value::interval(value(&low, row), value(&high, row));
+        intervals[row] = Some(interval.map_err(|wrong| in_row(path, row, wrong))?);
+    }
+    Ok(ColumnView { place: place.by_row(), data: Data::Intervals(intervals) })
+}

@@ -1,0 +1,233 @@
+//! What a column becomes, by its Arrow type.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{
+    Array, FixedSizeListArray, GenericListArray, GenericListViewArray, OffsetSizeTrait, RunArray,
+};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, TimeUnit};
+
+use super::column::{ColumnView, Data, MICROS_PER_DAY};
+use super::place::Place;
+use crate::event::error::EventError;
+use crate::event::{Value, ValueRef};
+
+const SUPPORTED: &str = "booleans, integers, floats, decimals, strings, timestamps, dates, lists of these, \
+                         structs, maps with string keys, and dictionaries";
+
+/// The view of one column; `None` when it is null in all rows because of its type.
+pub(super) fn view<'x>(
+    path: &str,
+    array: &'x dyn Array,
+    place: Place,
+) -> Result<Option<ColumnView<'x>>, EventError> {
+    if let Some((values, place)) = decoded(array, &place)? {
+        return view(path, values, place);
+    }
+    let place = place.without(array.nulls());
+    let data = match array.data_type() {
+        DataType::Null => return Ok(None),
+        DataType::Boolean => Data::Bool(array.as_boolean()),
+        DataType::Int8 => Data::Int8(array.as_primitive::<Int8Type>().values()),
+        DataType::Int16 => Data::Int16(array.as_primitive::<Int16Type>().values()),
+        DataType::Int32 => Data::Int32(array.as_primitive::<Int32Type>().values()),
+        DataType::Int64 => Data::Int64(array.as_primitive::<Int64Type>().values()),
+        DataType::UInt8 => Data::UInt8(array.as_primitive::<UInt8Type>().values()),
+        DataType::UInt16 => Data::UInt16(array.as_primitive::<UInt16Type>().values()),
+        DataType::UInt32 => Data::UInt32(array.as_primitive::<UInt32Type>().values()),
+        DataType::UInt64 => {
+            let values = array.as_primitive::<UInt64Type>().values();
+            refuse(path, &place, "a signed 64-bit integer", |at| {
+                (values[at] > i64::MAX as u64).then(|| values[at].to_string())
+            })?;
+            Data::UInt64(values)
+        }
+        DataType::Float16 => Data::Float16(array.as_primitive::<Float16Type>().values()),
+        DataType::Float32 => Data::Float32(array.as_primitive::<Float32Type>().values()),
+        DataType::Float64 => Data::Float64(array.as_primitive::<Float64Type>().values()),
+        DataType::Utf8 => Data::Utf8(array.as_string()),
+        DataType::LargeUtf8 => Data::LargeUtf8(array.as_string()),
+        DataType::Utf8View => Data::Utf8View(array.as_string_view()),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            timestamps(path, &place, array.as_primitive::<TimestampSecondType>().values(), 1_000_000)?
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            timestamps(path, &place, array.as_primitive::<TimestampMillisecondType>().values(), 1000)?
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Data::Timestamp(array.as_primitive::<TimestampMicrosecondType>().values(), 1)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            Data::TimestampNanos(array.as_primitive::<TimestampNanosecondType>().values())
+        }
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>().values();
+            refuse(path, &place, "a timestamp", |at| {
+                let micros = (days[at] as i64).checked_mul(MICROS_PER_DAY);
+                micros.is_none().then(|| format!("day {}", days[at]))
+            })?;
+            Data::Date(days)
+        }
+        DataType::Date64 => timestamps(path, &place, array.as_primitive::<Date64Type>().values(), 1000)?,
+        DataType::Decimal32(_, scale) => decimals::<Decimal32Type>(array, &place, *scale),
+        DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(array, &place, *scale),
+        DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(array, &place, *scale),
+        DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(array, &place, *scale),
+        DataType::Struct(_) | DataType::Map(..) => Data::Record,
+        _ => match list(array) {
+            Some(list) => arrays(path, list, &place)?,
+            None => return Err(unsupported(path, array.data_type())),
+        },
+    };
+    let is_by_row = matches!(data, Data::Ready(_) | Data::Arrays { .. });
+    Ok(Some(ColumnView { place: if is_by_row { place.by_row() } else { place }, data }))
+}
+
+/// The elements of a list column, as values.
+fn arrays<'x>(path: &str, list: List<'_>, place: &Place) -> Result<Data<'x>, EventError> {
+    let mut offsets = vec![0];
+    let mut elements: Vec<Option<usize>> = Vec::new();
+    for row in 0..place.len {
+        if let Some(at) = place.element(row) {
+            let (start, length) = (list.range)(at);
+            elements.extend((start..start + length).map(Some));
+        }
+        offsets.push(elements.len());
+    }
+    let elements = Place::scattered(elements.into_iter())?;
+    let count = elements.len;
+    // An error about an element is about the row of its list.
+    let in_its_row = |mut error: EventError| {
+        error.row = error.row.map(|element| offsets.partition_point(|offset| *offset <= element) - 1);
+        error
+    };
+    let values = match view(path, list.values, elements).map_err(in_its_row)? {
+        Some(ColumnView { data: Data::Record | Data::Arrays { .. }, .. }) => return Ok(Data::Record),
+        Some(view) => (0..count).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect(),
+        None => vec![Value::Null; count],
+    };
+    Ok(Data::Arrays { values, offsets })
+}
+
+/// The values of a dictionary or of a run-end encoded array, and the way to them.
+pub(super) fn decoded<'x>(
+    array: &'x dyn Array,
+    place: &Place,
+) -> Result<Option<(&'x dyn Array, Place)>, EventError> {
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let place = place.clone().without(dictionary.keys().nulls());
+            let keys = if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+            let elements = (0..place.len).map(|row| keys.get(place.element(row)?).copied());
+            Ok(Some((&**dictionary.values(), Place::scattered(elements)?)))
+        }
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => runs::<Int16Type>(array.as_run(), place).map(Some),
+            DataType::Int32 => runs::<Int32Type>(array.as_run(), place).map(Some),
+            _ => runs::<Int64Type>(array.as_run(), place).map(Some),
+        },
+        _ => Ok(None),
+    }
+}
+
+fn runs<'x, R: RunEndIndexType>(
+    array: &'x RunArray<R>,
+    place: &Place,
+) -> Result<(&'x dyn Array, Place), EventError> {
+    let elements = (0..place.len).map(|row| place.element(row).map(|at| array.get_physical_index(at)));
+    Ok((&**array.values(), Place::scattered(elements)?))
+}
+
+/// A list of any layout: where the elements of each list start, and how many they are.
+struct List<'x> {
+    values: &'x dyn Array,
+    range: Box<dyn Fn(usize) -> (usize, usize) + 'x>,
+}
+
+fn list(array: &dyn Array) -> Option<List<'_>> {
+    fn of_offsets<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> List<'_> {
+        let offsets = array.value_offsets();
+        let range = move |at: usize| (offsets[at].as_usize(), (offsets[at + 1] - offsets[at]).as_usize());
+        List { values: &**array.values(), range: Box::new(range) }
+    }
+    fn of_views<O: OffsetSizeTrait>(array: &GenericListViewArray<O>) -> List<'_> {
+        let range = |at: usize| (array.value_offset(at).as_usize(), array.value_size(at).as_usize());
+        List { values: &**array.values(), range: Box::new(range) }
+    }
+    fn of_size(array: &FixedSizeListArray) -> List<'_> {
+        let length = array.value_length() as usize;
+        List { values: &**array.values(), range: Box::new(move |at| (at * length, length)) }
+    }
+    match array.data_type() {
+        DataType::List(_) => Some(of_offsets::<i32>(array.as_list())),
+        DataType::LargeList(_) => Some(of_offsets::<i64>(array.as_list())),
+        DataType::ListView(_) => Some(of_views::<i32>(array.as_list_view())),
+        DataType::LargeListView(_) => Some(of_views::<i64>(array.as_list_view())),
+        DataType::FixedSizeList(..) => Some(of_size(array.as_fixed_size_list())),
+        _ => None,
+    }
+}
+
+fn timestamps<'x>(path: &str, place: &Place, values: &'x [i64], micros: i64) -> Result<Data<'x>, EventError> {
+    refuse(path, place, "a timestamp in microseconds", |at| {
+        values[at].checked_mul(micros).is_none().then(|| values[at].to_string())
+    })?;
+    Ok(Data::Timestamp(values, micros))
+}
+
+fn decimals<'x, T: DecimalType>(array: &dyn Array, place: &Place, scale: i8) -> Data<'x> {
+    let decimals = array.as_primitive::<T>().values();
+    let mut values = vec![ValueRef::Null; place.len];
+    for (row, at) in place.present() {
+        values[row] = decimal::<T>(decimals[at], scale);
+    }
+    Data::Ready(values)
+}
+
+/// Those that are exact.
+const POWERS_OF_TEN: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+    1e19, 1e20, 1e21, 1e22,
+];
+
+/// The nearest float, or the integer itself where there is no fraction and it fits.
+fn decimal<'x, T: DecimalType>(unscaled: T::Native, scale: i8) -> ValueRef<'x> {
+    match unscaled.to_i64() {
+        Some(i) if scale == 0 => return ValueRef::Int(i),
+        // Both are exact floats, so the division rounds once and to the nearest.
+        Some(i) if i.unsigned_abs() <= 1 << 53 && (1..=22).contains(&scale) => {
+            return ValueRef::Float(i as f64 / POWERS_OF_TEN[scale as usize]);
+        }
+        _ => {}
+    }
+    let text = T::format_decimal(unscaled, T::MAX_PRECISION, scale);
+    match text.parse() {
+        Ok(i) if scale <= 0 => ValueRef::Int(i),
+        _ => ValueRef::Float(text.parse().expect("a decimal is written as a number")),
+    }
+}
+
+/// Complains about the first present element for which `wrong` gives a text.
+fn refuse(
+    path: &str,
+    place: &Place,
+    target: &str,
+    wrong: impl Fn(usize) -> Option<String>,
+) -> Result<(), EventError> {
+    match place.present().find_map(|(row, at)| Some((row, wrong(at)?))) {
+        Some((row, text)) => Err(in_row(path, row, format!("{text} does not fit in {target}"))),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn in_row(path: &str, row: usize, message: String) -> EventError {
+    EventError { row: Some(row), ..EventError::new(message).at_path(path) }
+}
+
+pub(super) fn unsupported(path: &str, of: &DataType) -> EventError {
+    EventError::new(format!("a column of Arrow type {of} cannot be matched"))
+        .at_path(path)
+        .with_hint(format!("supported are {SUPPORTED}"))
+}

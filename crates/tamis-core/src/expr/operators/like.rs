@@ -1,0 +1,208 @@
+//! `LIKE` and `ILIKE`: patterns with `%` and `_`.
+//!
+//! The operand is the pattern with `\` as its escape character; a pattern written with another one
+//! (`LIKE '50!%' ESCAPE '!'`) is rewritten when it is read. ILIKE compares in lower case.
+
+use super::case_variants::spellings;
+use super::operands::{is_one_string, one_string};
+use super::wildcard::Wildcard;
+use super::{Rules, Shape, Syntax, Test};
+use crate::event::value::Kind;
+use crate::event::{Value, ValueRef};
+use crate::expr::ast::Outcome;
+
+pub struct Like;
+
+impl Rules for Like {
+    fn name(&self) -> &'static str {
+        "LIKE"
+    }
+
+    fn syntax(&self) -> Syntax {
+        Syntax::Keyword("LIKE")
+    }
+
+    fn check(&self, operands: Vec<Value>) -> Result<Vec<Value>, String> {
+        checked_pattern(self.name(), operands)
+    }
+
+    fn is_canonical(&self, operands: &[Value]) -> bool {
+        is_one_string(operands)
+    }
+
+    fn expects(&self, _operands: &[Value]) -> Option<Kind> {
+        Some(Kind::Str)
+    }
+
+    fn evaluate(&self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome {
+        match (value, pattern(operands)) {
+            (Some(ValueRef::Str(text)), Some(pattern)) => pattern.matches(text).into(),
+            _ => Outcome::UNDEFINED,
+        }
+    }
+
+    fn shape<'a>(&self, operands: &'a [Value]) -> Shape<'a> {
+        match &operands[0] {
+            Value::Str(pattern) if pattern.contains(['\\', '_']) => longest_literal(pattern),
+            Value::Str(pattern) => {
+                let body = pattern.trim_matches('%');
+                match (pattern.starts_with('%'), pattern.ends_with('%')) {
+                    _ if body.contains('%') => longest_literal(pattern),
+                    (false, false) => Shape::Points(operands),
+                    (false, true) => Shape::Prefix(body),
+                    _ if body.is_empty() => Shape::Prefix(""),
+                    (true, false) => Shape::Suffix(body),
+                    (true, true) => Shape::Substring(body),
+                }
+            }
+            _ => Shape::Never,
+        }
+    }
+
+    fn is_two_valued(&self, operands: &[Value]) -> bool {
+        operands[0] != Value::Null
+    }
+
+    fn compile(&self, operands: &[Value]) -> Option<Test> {
+        let pattern = pattern(operands)?;
+        Some(Box::new(move |value| match value {
+            ValueRef::Str(text) => pattern.matches(text).into(),
+            _ => Outcome::UNDEFINED,
+        }))
+    }
+}
+
+pub struct ILike;
+
+impl Rules for ILike {
+    fn name(&self) -> &'static str {
+        "ILIKE"
+    }
+
+    fn syntax(&self) -> Syntax {
+        Syntax::Keyword("ILIKE")
+    }
+
+    fn check(&self, operands: Vec<Value>) -> Result<Vec<Value>, String> {
+        checked_pattern(self.name(), operands)
+    }
+
+    fn is_canonical(&self, operands: &[Value]) -> bool {
+        is_one_string(operands)
+    }
+
+    fn expects(&self, _operands: &[Value]) -> Option<Kind> {
+        Some(Kind::Str)
+    }
+
+    fn evaluate(&self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome {
+        match (value, lower_case_pattern(operands)) {
+            (Some(ValueRef::Str(text)), Some(pattern)) => pattern.matches(&text.to_lowercase()).into(),
+            _ => Outcome::UNDEFINED,
+        }
+    }
+
+    fn shape<'a>(&self, operands: &'a [Value]) -> Shape<'a> {
+        if operands[0] == Value::Null {
+            return Shape::Never;
+        }
+        let Some(pattern) = lower_case_pattern(operands) else {
+            return Shape::Opaque;
+        };
+        let shortest_first = |literals: &Vec<String>| literals.iter().map(String::len).min();
+        match pattern.literals().filter_map(spellings).max_by_key(shortest_first) {
+            Some(literals) => Shape::Literals(literals),
+            None => Shape::Opaque,
+        }
+    }
+
+    fn is_two_valued(&self, operands: &[Value]) -> bool {
+        operands[0] != Value::Null
+    }
+
+    fn compile(&self, operands: &[Value]) -> Option<Test> {
+        let pattern = lower_case_pattern(operands)?;
+        Some(Box::new(move |value| match value {
+            ValueRef::Str(text) => pattern.matches(&text.to_lowercase()).into(),
+            _ => Outcome::UNDEFINED,
+        }))
+    }
+}
+
+fn checked_pattern(operator: &str, operands: Vec<Value>) -> Result<Vec<Value>, String> {
+    let operands = one_string(operator, operands)?;
+    if let Value::Str(pattern) = &operands[0] {
+        Wildcard::parse(pattern)?;
+    }
+    Ok(operands)
+}
+
+fn pattern(operands: &[Value]) -> Option<Wildcard> {
+    match &operands[0] {
+        Value::Str(pattern) => Wildcard::parse(pattern).ok(),
+        _ => None,
+    }
+}
+
+fn lower_case_pattern(operands: &[Value]) -> Option<Wildcard> {
+    match &operands[0] {
+        Value::Str(pattern) => Wildcard::parse(&pattern.to_lowercase()).ok(),
+        _ => None,
+    }
+}
+
+fn longest_literal(pattern: &str) -> Shape<'static> {
+    let longest = Wildcard::parse(pattern)
+        .ok()
+        .and_then(|pattern| pattern.literals().max_by_key(|literal| literal.len()).map(str::to_owned));
+    longest.map_or(Shape::Opaque, |literal| Shape::Literals(vec![literal]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of(rules: &dyn Rules, pattern: &str) -> String {
+        format!("{:?}", rules.shape(&[Value::Str(pattern.into())]))
+    }
+
+    #[test]
+    fn shapes_of_like() {
+        assert_eq!(shape_of(&Like, "abc"), r#"Points([Str("abc")])"#);
+        assert_eq!(shape_of(&Like, ""), r#"Points([Str("")])"#);
+        assert_eq!(shape_of(&Like, "abc%%"), r#"Prefix("abc")"#);
+        assert_eq!(shape_of(&Like, "%abc"), r#"Suffix("abc")"#);
+        assert_eq!(shape_of(&Like, "%abc%"), r#"Substring("abc")"#);
+        assert_eq!(shape_of(&Like, "%"), r#"Prefix("")"#);
+        assert_eq!(shape_of(&Like, "a%bcd_e"), r#"Literals(["bcd"])"#);
+        assert_eq!(shape_of(&Like, r"50\%%"), r#"Literals(["50%"])"#);
+        assert_eq!(shape_of(&Like, "_%_"), "Opaque");
+        assert!(matches!(Like.shape(&[Value::Null]), Shape::Never));
+    }
+
+    #[test]
+    fn ilike_folds_case_and_names_only_true_literals() {
+        let ilike =
+            |text, pattern: &str| ILike.evaluate(Some(ValueRef::Str(text)), &[Value::Str(pattern.into())]);
+        assert_eq!(ilike("ÉTÉ", "é%"), Outcome::TRUE);
+        assert_eq!(ilike("été", "É_É"), Outcome::TRUE);
+        assert_eq!(ilike("\u{212a}ELVIN", "kel%"), Outcome::TRUE);
+        assert_eq!(ilike("50%", r"50\%"), Outcome::TRUE);
+        assert_eq!(shape_of(&ILike, "Disk-2026%"), r#"Literals(["-202"])"#);
+        assert_eq!(shape_of(&ILike, "%ab%"), r#"Literals(["ab", "aB", "Ab", "AB"])"#);
+        assert_eq!(shape_of(&ILike, "%_"), "Opaque");
+    }
+
+    #[test]
+    fn compiled_and_evaluated_agree() {
+        for rules in [&Like as &dyn Rules, &ILike] {
+            let operands = [Value::Str("%Ab_%".into())];
+            let test = rules.compile(&operands).unwrap();
+            for text in ["ab", "xAbc", "xabc", ""] {
+                let value = ValueRef::Str(text);
+                assert_eq!(test(value), rules.evaluate(Some(value), &operands));
+            }
+            assert_eq!(test(ValueRef::Int(1)), Outcome::UNDEFINED);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+pub fn parse(_: &str) -> Result<super::Expr, crate::error::ExpressionError> { todo!() }

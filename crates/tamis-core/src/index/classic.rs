@@ -1,0 +1,147 @@
+//! Holds the subscriptions of an index that runs on one of the published algorithms.
+//!
+//! Those are mutable structures: readers share a lock that a writer takes alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::lock_api::ArcRwLockReadGuard;
+use parking_lot::{RawRwLock, RwLock};
+
+use super::algorithm::Algorithm;
+use super::production::Change;
+use super::subscription::{Id, IdKind, Subscription};
+use crate::error::{Error, Result};
+use crate::event::Attributes;
+
+pub type ClassicReader = ArcRwLockReadGuard<RawRwLock, ClassicState>;
+
+pub struct Classic {
+    state: Arc<RwLock<ClassicState>>,
+}
+
+pub struct ClassicState {
+    pub generation: u64,
+    pub attributes: Attributes,
+    pub id_kind: Option<IdKind>,
+    pub algorithm: Box<dyn Algorithm>,
+    pub rows: Vec<Option<Subscription>>,
+    pub by_id: BTreeMap<Id, u32>,
+    free: Vec<u32>,
+}
+
+impl Classic {
+    pub fn new(algorithm: Box<dyn Algorithm>) -> Self {
+        let state = ClassicState {
+            generation: 0,
+            attributes: Attributes::default(),
+            id_kind: None,
+            algorithm,
+            rows: vec![],
+            by_id: BTreeMap::new(),
+            free: vec![],
+        };
+        Self { state: Arc::new(RwLock::new(state)) }
+    }
+
+    pub fn reader(&self) -> ClassicReader {
+        self.state.read_arc()
+    }
+
+    pub fn apply(&self, change: Change) -> Result<()> {
+        let mut state = self.state.write();
+        state.change(change)?;
+        state.generation += 1;
+        Ok(())
+    }
+
+    /// All or none.
+    pub fn add_all(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+        let mut state = self.state.write();
+        let mut added = vec![];
+        for subscription in subscriptions {
+            let outcome = subscription.and_then(|subscription| {
+                added.push(subscription.id.clone());
+                state.change(Change::Add(subscription))
+            });
+            if let Err(error) = outcome {
+                added.pop();
+                for id in added {
+                    state.change(Change::Remove(id))?;
+                }
+                return Err(error);
+            }
+        }
+        state.generation += 1;
+        Ok(added.len())
+    }
+}
+
+impl ClassicState {
+    fn change(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Add(subscription) => {
+                self.id_kind.unwrap_or(subscription.id.kind()).check(&subscription.id)?;
+                if self.by_id.contains_key(&subscription.id) {
+                    return Err(Error::duplicate(&subscription.id));
+                }
+                self.insert(subscription)
+            }
+            Change::Replace(subscription) => {
+                let row = self.row(&subscription.id)?;
+                self.exchange(row, subscription)
+            }
+            Change::Upsert(subscription) => {
+                self.id_kind.unwrap_or(subscription.id.kind()).check(&subscription.id)?;
+                match self.by_id.get(&subscription.id) {
+                    Some(&row) => self.exchange(row, subscription),
+                    None => self.insert(subscription),
+                }
+            }
+            Change::Remove(id) => {
+                let row = self.row(&id)?;
+                self.take(row);
+                Ok(())
+            }
+        }
+    }
+
+    fn row(&self, id: &Id) -> Result<u32> {
+        self.by_id.get(id).copied().ok_or_else(|| Error::missing(id))
+    }
+
+    fn insert(&mut self, subscription: Subscription) -> Result<()> {
+        let row = self.free.pop().unwrap_or(self.rows.len() as u32);
+        if let Err(error) = self.algorithm.insert(row, &subscription, &mut self.attributes) {
+            self.free.push(row);
+            if row as usize == self.rows.len() {
+                self.rows.push(None);
+            }
+            return Err(error);
+        }
+        if row as usize == self.rows.len() {
+            self.rows.push(None);
+        }
+        self.id_kind = Some(subscription.id.kind());
+        self.by_id.insert(subscription.id.clone(), row);
+        self.rows[row as usize] = Some(subscription);
+        Ok(())
+    }
+
+    /// Replaces, or leaves the old one in place if the new one is refused.
+    fn exchange(&mut self, row: u32, subscription: Subscription) -> Result<()> {
+        let old = self.take(row);
+        self.insert(subscription).or_else(|error| {
+            self.insert(old)?;
+            Err(error)
+        })
+    }
+
+    fn take(&mut self, row: u32) -> Subscription {
+        let old = self.rows[row as usize].take().expect("rows named by an id are filled");
+        self.by_id.remove(&old.id);
+        self.algorithm.remove(row, &old, &self.attributes);
+        self.free.push(row);
+        old
+    }
+}

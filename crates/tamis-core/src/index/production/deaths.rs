@@ -1,0 +1,60 @@
+//! Which rows of an immutable segment have been removed, and when.
+//!
+//! A row dies at a generation. A reader whose view is older still sees it; so a removal is one store
+//! and no reader waits or copies.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+pub struct Deaths {
+    rows: usize,
+    /// The generation of death per row, 0 for the living. Not allocated until somebody dies.
+    at: OnceLock<Box<[AtomicU64]>>,
+    count: AtomicUsize,
+}
+
+impl Deaths {
+    pub fn new(rows: usize) -> Self {
+        Self { rows, at: OnceLock::new(), count: AtomicUsize::new(0) }
+    }
+
+    /// Whether any row has died, in any generation.
+    pub fn any(&self) -> bool {
+        self.at.get().is_some()
+    }
+
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub fn is_dead(&self, row: u32, generation: u64) -> bool {
+        let died = self.generation_of(row);
+        died != 0 && died <= generation
+    }
+
+    /// 0 for the living.
+    pub fn generation_of(&self, row: u32) -> u64 {
+        self.at.get().map_or(0, |at| at[row as usize].load(Ordering::Acquire))
+    }
+
+    /// Ends a row as of `generation`, which is not published yet.
+    pub fn end(&self, row: u32, generation: u64) {
+        let at = self.at.get_or_init(|| (0..self.rows).map(|_| AtomicU64::new(0)).collect());
+        if at[row as usize].swap(generation, Ordering::AcqRel) == 0 {
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes back an unpublished end.
+    pub fn revive(&self, row: u32) {
+        if let Some(at) = self.at.get()
+            && at[row as usize].swap(0, Ordering::AcqRel) != 0
+        {
+            self.count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.at.get().map_or(0, |at| at.len() * 8)
+    }
+}

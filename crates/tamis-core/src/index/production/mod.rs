@@ -1,0 +1,257 @@
+//! The production index: arbitrary expressions, changed at any time, matched without waiting.
+//!
+//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar
+//! size are merged in the background into larger ones, so that an index holds few segments, the
+//! largest of which was laid out with all that is known of its subscriptions and of the events seen.
+//! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
+
+pub mod buffered;
+pub mod deaths;
+pub mod merge;
+pub mod samples;
+pub mod view;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::index::segment::{Segment, SegmentBuilder};
+use crate::index::subscription::{Id, Subscription};
+use buffered::Buffered;
+use samples::{OwnedEvent, Samples};
+use view::{Location, Part, View};
+
+/// Buffered subscriptions before they become a segment.
+const BUFFER_CAPACITY: usize = 32;
+
+pub struct Production {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    current: ArcSwap<View>,
+    /// Held while the next view is made.
+    writer: Mutex<()>,
+    samples: Samples,
+    /// The process whose background thread is merging, or 0. A forked child has no such thread.
+    merging_in: AtomicU32,
+}
+
+/// What to do with one subscription.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Add(Subscription),
+    Replace(Subscription),
+    Upsert(Subscription),
+    Remove(Id),
+}
+
+impl Default for Production {
+    fn default() -> Self {
+        Self::from_view(View::default())
+    }
+}
+
+impl Production {
+    pub fn from_view(view: View) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                current: ArcSwap::from_pointee(view),
+                writer: Mutex::new(()),
+                samples: Samples::default(),
+                merging_in: AtomicU32::new(0),
+            }),
+        }
+    }
+
+    /// The current version.
+    pub fn view(&self) -> Arc<View> {
+        self.inner.current.load_full()
+    }
+
+    pub fn samples(&self) -> &Samples {
+        &self.inner.samples
+    }
+
+    /// Makes one change; the next view has it.
+    pub fn apply(&self, change: Change) -> Result<()> {
+        let lock = self.inner.writer.lock();
+        let mut draft = Draft::new(&self.inner);
+        draft.change(change)?;
+        draft.seal_if_full()?;
+        draft.publish();
+        drop(lock);
+        merge::merge_in_background(&self.inner);
+        Ok(())
+    }
+
+    /// Adds many at once: all become visible together, or none if the builder fails.
+    ///
+    /// `next` yields subscriptions in rising order of id; the caller has checked each of them.
+    pub fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+        let lock = self.inner.writer.lock();
+        let mut draft = Draft::new(&self.inner);
+        let mut attributes = draft.next.attributes.clone();
+        let mut builder = SegmentBuilder::new(&mut attributes);
+        let mut previous: Option<Id> = None;
+        let mut added = 0;
+        for subscription in subscriptions {
+            let subscription = subscription?;
+            draft.accept_id(&subscription.id)?;
+            if previous.as_ref() == Some(&subscription.id) || draft.next.locate(&subscription.id).is_some() {
+                return Err(Error::duplicate(&subscription.id));
+            }
+            builder.push(&subscription)?;
+            previous = Some(subscription.id);
+            added += 1;
+        }
+        if added > 0 {
+            let segment = builder.finish(&as_events(&self.inner.samples.snapshot()))?;
+            draft.next.attributes = attributes;
+            draft.next.parts.push(Part::new(segment));
+            draft.next.len += added;
+            draft.publish();
+        }
+        drop(lock);
+        merge::merge_in_background(&self.inner);
+        Ok(added)
+    }
+
+    /// Rewrites the whole index into one segment, laid out for the events seen so far.
+    pub fn optimize(&self) -> Result<()> {
+        merge::merge_all(&self.inner)
+    }
+
+    /// As [`optimize`](Self::optimize), on a thread of its own; does nothing if one is at work.
+    pub fn optimize_in_background(&self) {
+        merge::spawn(&self.inner, |inner| merge::merge_all(inner).map(|()| false));
+    }
+
+    /// Whether a background thread of this process is merging.
+    pub fn is_merging(&self) -> bool {
+        self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
+    }
+
+    /// Runs `action` while no writer is at work, so that a fork leaves no lock behind.
+    pub fn while_quiet<T>(&self, action: impl FnOnce() -> T) -> T {
+        let _lock = self.inner.writer.lock();
+        action()
+    }
+}
+
+pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> {
+    samples.iter().map(OwnedEvent::as_event).collect()
+}
+
+/// The next view while it is made, under the writer's lock. Dropped without publishing, it leaves
+/// no trace.
+struct Draft<'a> {
+    inner: &'a Inner,
+    next: View,
+    ended: Vec<(Part, u32)>,
+    published: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn new(inner: &'a Inner) -> Self {
+        let mut next = View::clone(&inner.current.load());
+        next.generation += 1;
+        Self { inner, next, ended: vec![], published: false }
+    }
+
+    fn change(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Add(subscription) => {
+                self.accept_id(&subscription.id)?;
+                if self.next.locate(&subscription.id).is_some() {
+                    return Err(Error::duplicate(&subscription.id));
+                }
+                self.insert(subscription);
+            }
+            Change::Replace(subscription) => {
+                let place = self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
+                self.end(place);
+                self.insert(subscription);
+            }
+            Change::Upsert(subscription) => {
+                self.accept_id(&subscription.id)?;
+                if let Some(place) = self.next.locate(&subscription.id) {
+                    self.end(place);
+                }
+                self.insert(subscription);
+            }
+            Change::Remove(id) => {
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
+                self.end(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn accept_id(&mut self, id: &Id) -> Result<()> {
+        self.next.id_kind.get_or_insert(id.kind()).check(id)
+    }
+
+    fn insert(&mut self, subscription: Subscription) {
+        let buffered = Arc::new(Buffered::new(subscription, &mut self.next.attributes));
+        self.next.buffer = self.next.buffer.iter().cloned().chain([buffered]).collect();
+        self.next.len += 1;
+    }
+
+    fn end(&mut self, place: Location) {
+        match place {
+            Location::Row { part, row } => {
+                let part = &self.next.parts[part as usize];
+                part.deaths.end(row, self.next.generation);
+                self.ended.push((part.clone(), row));
+            }
+            Location::Buffer(gone) => {
+                let rest = self.next.buffer.iter().enumerate().filter(|(at, _)| *at != gone as usize);
+                self.next.buffer = rest.map(|(_, buffered)| buffered.clone()).collect();
+            }
+        }
+        self.next.len -= 1;
+    }
+
+    fn seal_if_full(&mut self) -> Result<()> {
+        if self.next.buffer.len() >= BUFFER_CAPACITY {
+            let segment = self.seal()?;
+            self.next.parts.push(Part::new(segment));
+            self.next.buffer = Arc::new([]);
+        }
+        self.next.parts.retain(|part| part.living() > 0);
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<Segment> {
+        let mut buffered: Vec<_> = self.next.buffer.iter().collect();
+        buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
+        let mut attributes = self.next.attributes.clone();
+        let mut builder = SegmentBuilder::new(&mut attributes);
+        for held in buffered {
+            builder.push(&held.subscription)?;
+        }
+        // Small segments are short-lived: guesses are good enough and cheaper than samples.
+        builder.finish(&[])
+    }
+
+    fn publish(mut self) {
+        self.published = true;
+        let next = std::mem::take(&mut self.next);
+        self.inner.current.store(Arc::new(next));
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.published {
+            for (part, row) in &self.ended {
+                part.deaths.revive(*row);
+            }
+        }
+    }
+}
+

@@ -1,0 +1,60 @@
+//! A few of the events seen, from which selectivities are learnt.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::event::{AttrId, Event, Value};
+
+const CAPACITY: usize = 512;
+/// After the first ones, one event in this many is considered.
+const EVERY: u64 = 32;
+
+/// An event that outlives its source.
+#[derive(Clone, Debug)]
+pub struct OwnedEvent {
+    values: Vec<(AttrId, Value)>,
+}
+
+impl OwnedEvent {
+    pub fn new(event: &Event<'_>) -> Self {
+        Self { values: event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect() }
+    }
+
+    pub fn as_event(&self) -> Event<'_> {
+        Event {
+            values: self.values.iter().map(|(attribute, value)| (*attribute, value.as_ref())).collect(),
+            weights: vec![],
+            has_intervals: self.values.iter().any(|(_, value)| matches!(value, Value::Interval(_))),
+        }
+    }
+}
+
+/// A window over the stream: the newest sample replaces the oldest, so that it follows the load.
+#[derive(Default)]
+pub struct Samples {
+    seen: AtomicU64,
+    kept: Mutex<(Vec<OwnedEvent>, usize)>,
+}
+
+impl Samples {
+    /// Considers an event. Never waits.
+    pub fn offer(&self, event: &Event<'_>) {
+        let seen = self.seen.fetch_add(1, Ordering::Relaxed);
+        if seen >= CAPACITY as u64 && seen % EVERY != 0 {
+            return;
+        }
+        if let Some(mut kept) = self.kept.try_lock() {
+            let (events, next) = &mut *kept;
+            if events.len() < CAPACITY {
+                events.push(OwnedEvent::new(event));
+            } else {
+                events[*next] = OwnedEvent::new(event);
+                *next = (*next + 1) % CAPACITY;
+            }
+        }
+    }
+
+    pub fn snapshot(&self) -> Vec<OwnedEvent> {
+        self.kept.lock().0.clone()
+    }
+}

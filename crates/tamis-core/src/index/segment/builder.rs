@@ -1,0 +1,459 @@
+//! Builds the matching half of a segment from normal forms.
+//!
+//! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
+//! whole expressions, and subexpressions that several nodes share) → accesses → flat arrays.
+
+use super::access::{Access, Key, plan};
+use super::dag::{Dag, Gate, Ref, Target};
+use super::layout::{BLOCK, Layout, MAX_CODE};
+use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
+use super::selectivity::Selectivity;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::expr::atoms::AtomTable;
+use crate::expr::normal_form::Form;
+use crate::predicate::catalog::TRUE_BIT;
+use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
+
+const NOT_A_UNIT: u32 = u32::MAX;
+
+#[derive(Default)]
+pub struct LayoutBuilder {
+    dag: Dag,
+    /// The node of each row.
+    roots: Vec<u32>,
+    /// How many nodes the expressions would have without sharing.
+    written_nodes: usize,
+}
+
+/// What sharing achieved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sharing {
+    pub predicates: usize,
+    pub nodes: usize,
+    pub written_nodes: usize,
+}
+
+impl LayoutBuilder {
+    /// Adds the next row.
+    pub fn push(&mut self, form: &Form) {
+        self.written_nodes += form.node_count();
+        let root = self.dag.root(form);
+        self.roots.push(root);
+    }
+
+    /// Lays everything out. `priorities` is empty or has one value per row; it orders candidates.
+    pub fn finish(
+        self,
+        atoms: &AtomTable,
+        samples: &[Event<'_>],
+        priorities: &[f64],
+    ) -> Result<(Layout, Sharing)> {
+        let sharing = Sharing {
+            predicates: atoms.len(),
+            nodes: self.dag.len() + atoms.len(),
+            written_nodes: self.written_nodes };
+        let rows = Rows::group(&self.roots, self.dag.len());
+        let catalog = CatalogBuilder::new(atoms);
+        let selectivity = Selectivity::estimate(&catalog.draft(), samples);
+        let mut planner = Planner {
+            dag: &self.dag,
+            rows: &rows,
+            unit_of: vec![NOT_A_UNIT; self.dag.len()],
+            units: vec![],
+            node_selectivity: vec![-1.0; self.dag.len()],
+            selectivity,
+            catalog,
+            code: vec![],
+            accesses: vec![],
+        };
+        planner.choose_units();
+        planner.compile_units()?;
+        Ok((planner.lay_out(priorities), sharing))
+    }
+}
+
+/// Rows by node.
+struct Rows {
+    first: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Rows {
+    fn group(roots: &[u32], nodes: usize) -> Self {
+        let mut first = vec![0u32; nodes + 1];
+        for root in roots {
+            first[*root as usize + 1] += 1;
+        }
+        for at in 0..nodes {
+            first[at + 1] += first[at];
+        }
+        let mut next = first.clone();
+        let mut rows = vec![0; roots.len()];
+        for (row, root) in roots.iter().enumerate() {
+            rows[next[*root as usize] as usize] = row as u32;
+            next[*root as usize] += 1;
+        }
+        Self { first, rows }
+    }
+
+    fn of(&self, node: u32) -> &[u32] {
+        &self.rows[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
+    }
+}
+
+struct Unit {
+    node: u32,
+    code: std::ops::Range<usize>,
+    kind: CodeKind,
+    accesses: std::ops::Range<usize>,
+    /// Reached in several ways, so what is known of it is remembered during an event.
+    remembered: bool,
+    /// Some unit below it, or a subscription, waits for it to fire.
+    active: bool,
+}
+
+struct Planner<'a> {
+    dag: &'a Dag,
+    rows: &'a Rows,
+    unit_of: Vec<u32>,
+    units: Vec<Unit>,
+    node_selectivity: Vec<f64>,
+    selectivity: Selectivity,
+    catalog: CatalogBuilder<'a>,
+    code: Vec<u32>,
+    accesses: Vec<Access>,
+}
+
+impl Planner<'_> {
+    fn choose_units(&mut self) {
+        for node in 0..self.dag.len() as u32 {
+            let parity = matches!(self.dag.gate(node), Gate::OddParity | Gate::EvenParity);
+            let has_rows = !self.rows.of(node).is_empty();
+            if has_rows || parity || self.dag.parents(node) >= 2 {
+                self.make_unit(node);
+            }
+            if parity {
+                for child in self.dag.children(node) {
+                    if let Target::Node(child) = child.target() {
+                        self.make_unit(child);
+                    }
+                }
+            }
+        }
+    }
+
+    fn make_unit(&mut self, node: u32) {
+        if self.unit_of[node as usize] == NOT_A_UNIT {
+            self.unit_of[node as usize] = self.units.len() as u32;
+            self.units.push(Unit {
+                node,
+                code: 0..0,
+                kind: CodeKind::Conjunction,
+                accesses: 0..0,
+                remembered: self.dag.parents(node) > 0,
+                active: !self.rows.of(node).is_empty(),
+            });
+        }
+    }
+
+    /// Children have lower numbers than their parents, so going down visits parents first: when a
+    /// unit's turn comes, it is known whether anybody waits for it.
+    fn compile_units(&mut self) -> Result<()> {
+        for node in 0..self.dag.len() as u32 {
+            self.node_selectivity[node as usize] = self.estimate(node);
+        }
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
+        for unit in order {
+            self.compile_unit(unit);
+            if self.code.len() >= MAX_CODE {
+                return Err(Error::Argument("too many subscriptions for one segment".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn compile_unit(&mut self, unit: u32) {
+        let node = self.units[unit as usize].node;
+        let first_code = self.code.len();
+        let first_access = self.accesses.len();
+        let kind = match self.dag.gate(node) {
+            Gate::And | Gate::Or => {
+                let mut tree = self.tree(node).arrange();
+                if self.units[unit as usize].active {
+                    let accesses = self.plan_accesses(&tree);
+                    if accesses.len() > 1 {
+                        self.units[unit as usize].remembered = true;
+                    } else if !self.units[unit as usize].remembered {
+                        tree = without_implied(tree, &accesses[0]);
+                    }
+                    self.accesses.extend(accesses);
+                }
+                tree.compile(&mut self.code)
+            }
+            gate @ (Gate::OddParity | Gate::EvenParity) => {
+                self.compile_parity(unit, node);
+                if gate == Gate::OddParity { CodeKind::OddParity } else { CodeKind::EvenParity }
+            }
+        };
+        for at in first_access..self.accesses.len() {
+            if let Key::Unit(awaited) = self.accesses[at].key {
+                self.units[awaited as usize].active = true;
+            }
+        }
+        let unit = &mut self.units[unit as usize];
+        unit.code = first_code..self.code.len();
+        unit.kind = kind;
+        unit.accesses = first_access..self.accesses.len();
+    }
+
+    /// A parity is undefined unless each child is true or false, so both forms of the child that is
+    /// defined least often are its accesses.
+    fn compile_parity(&mut self, unit: u32, node: u32) {
+        let pairs: Vec<(u32, u32)> = self
+            .dag
+            .children(node)
+            .chunks_exact(2)
+            .map(|pair| (self.unit_of_ref(pair[0]), self.unit_of_ref(pair[1])))
+            .collect();
+        for (t, f) in &pairs {
+            self.code.extend([Leaf::unit(*t).0, Leaf::unit(*f).0]);
+        }
+        self.units[unit as usize].remembered = true;
+        if self.units[unit as usize].active {
+            let rarest = pairs.iter().min_by(|a, b| self.pair_cost(a).total_cmp(&self.pair_cost(b)));
+            let mut waits = vec![];
+            if let Some((t, f)) = rarest {
+                for child in [*t, *f] {
+                    let leaf = PlannedLeaf {
+                        leaf: Leaf::unit(child),
+                        selectivity: self.node_selectivity[self.units[child as usize].node as usize],
+                        cut: None,
+                    };
+                    waits.extend(plan(&Tree::Leaf(leaf), &|_| 1.0).1);
+                }
+            }
+            self.accesses.extend(waits);
+        }
+    }
+
+    fn pair_cost(&self, (t, f): &(u32, u32)) -> f64 {
+        [t, f].iter().map(|unit| self.node_selectivity[self.units[**unit as usize].node as usize]).sum()
+    }
+
+    fn unit_of_ref(&self, child: Ref) -> u32 {
+        match child.target() {
+            Target::Node(node) => self.unit_of[node as usize],
+            Target::Literal(_) => unreachable!("parity children are nodes"),
+        }
+    }
+
+    fn plan_accesses(&self, tree: &Tree) -> Vec<Access> {
+        plan(tree, &|table| {
+            let table = self.catalog.cut_table(table);
+            // Present means above the first cut or below it.
+            self.selectivity.of_bit(table.above) + self.selectivity.of_bit(table.below)
+        })
+        .1
+    }
+
+    /// The tree of a node down to literals and other units.
+    fn tree(&self, node: u32) -> Tree {
+        let children = self.dag.children(node).iter().map(|child| match child.target() {
+            Target::Literal(literal) => self.literal(self.catalog.test(literal)),
+            Target::Node(child) => match self.unit_of[child as usize] {
+                NOT_A_UNIT => self.tree(child),
+                unit => Tree::Leaf(PlannedLeaf {
+                    leaf: Leaf::unit(unit),
+                    selectivity: self.node_selectivity[child as usize],
+                    cut: None,
+                }),
+            },
+        });
+        match self.dag.gate(node) {
+            Gate::And => Tree::And(children.collect()),
+            Gate::Or if self.dag.children(node).is_empty() => self.never(),
+            Gate::Or => Tree::Or(children.collect()),
+            _ => unreachable!("parities are units"),
+        }
+    }
+
+    fn literal(&self, test: LiteralTest) -> Tree {
+        let bit = |bit: u32| PlannedLeaf { leaf: Leaf::set(bit), selectivity: self.selectivity.of_bit(bit), cut: None };
+        let side = |table: u32, cut: u32, above: bool| {
+            let first = if above { self.catalog.cut_table(table).above } else { self.catalog.cut_table(table).below };
+            Tree::Leaf(PlannedLeaf { cut: Some((table, cut, above)), ..bit(first + cut) })
+        };
+        match test {
+            LiteralTest::Bit(set) => Tree::Leaf(bit(set)),
+            LiteralTest::SetAndClear(set, clear) => {
+                let defined = self.selectivity.of_bit(set).max(1e-9);
+                let clear = PlannedLeaf {
+                    leaf: Leaf::clear(clear),
+                    selectivity: (1.0 - self.selectivity.of_bit(clear) / defined).clamp(0.0, 1.0),
+                    cut: None,
+                };
+                Tree::And(vec![Tree::Leaf(bit(set)), Tree::Leaf(clear)])
+            }
+            LiteralTest::AbsentOr(absent, set, clear) => {
+                Tree::Or(vec![Tree::Leaf(bit(absent)), self.literal(LiteralTest::SetAndClear(set, clear))])
+            }
+            LiteralTest::Between { table, above: Some(above), below: Some(below) } => {
+                Tree::And(vec![side(table, above, true), side(table, below, false)])
+            }
+            LiteralTest::Between { table, above: Some(above), below: None } => side(table, above, true),
+            LiteralTest::Between { table, above: None, below: Some(below) } => side(table, below, false),
+            LiteralTest::Between { above: None, below: None, .. } | LiteralTest::Never => self.never(),
+            LiteralTest::Outside { table, below, above } => {
+                Tree::Or(vec![side(table, below, false), side(table, above, true)])
+            }
+        }
+    }
+
+    fn never(&self) -> Tree {
+        Tree::Leaf(PlannedLeaf { leaf: Leaf::clear(TRUE_BIT), selectivity: 0.0, cut: None })
+    }
+
+    /// Assumes that predicates are independent.
+    fn estimate(&self, node: u32) -> f64 {
+        let of = |child: &Ref| match child.target() {
+            Target::Literal(literal) => self.literal(self.catalog.test(literal)).selectivity(),
+            Target::Node(node) => self.node_selectivity[node as usize],
+        };
+        let children = self.dag.children(node);
+        match self.dag.gate(node) {
+            Gate::And => children.iter().map(of).product(),
+            Gate::Or => 1.0 - children.iter().map(|child| 1.0 - of(child)).product::<f64>(),
+            Gate::OddParity | Gate::EvenParity => {
+                0.5 * children.chunks_exact(2).map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0)).product::<f64>()
+            }
+        }
+    }
+
+    /// For each unit, the highest priority of a row that it can lead to.
+    fn bounds(&self, priorities: &[f64]) -> Vec<f64> {
+        let of_rows = |unit: &Unit| {
+            let rows = self.rows.of(unit.node).iter();
+            rows.filter_map(|row| priorities.get(*row as usize)).copied().fold(f64::MIN, f64::max)
+        };
+        let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
+        // Accesses are in the order in which units were compiled: those that wait come first.
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
+        for unit in order {
+            for access in &self.accesses[self.units[unit as usize].accesses.clone()] {
+                if let Key::Unit(awaited) = access.key {
+                    bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
+                }
+            }
+        }
+        bounds
+    }
+
+    /// Numbers the units and writes the arrays.
+    fn lay_out(mut self, priorities: &[f64]) -> Layout {
+        let first_interval_key = self.catalog.keys();
+        debug_assert_eq!(first_interval_key, self.catalog.bits());
+        let keys: Vec<Key> = self.accesses.iter().map(|access| access.key).collect();
+        let resolved: Vec<u32> = keys
+            .into_iter()
+            .map(|key| match key {
+                Key::Bit(bit) => bit,
+                Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
+                Key::Unit(unit) => unit,
+            })
+            .collect();
+        let first_unit_key = self.catalog.keys();
+        let bounds = self.bounds(priorities);
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_by_cached_key(|unit| {
+            let bound = bounds[*unit as usize];
+            let unit = &self.units[*unit as usize];
+            let (key, test) = match unit.accesses.clone().next() {
+                Some(at) => (resolved[at], self.accesses[at].test.leaf.0),
+                None => (u32::MAX, 0),
+            };
+            (!unit.remembered, key, std::cmp::Reverse(ordered(bound)), test)
+        });
+        let mut number = vec![0u32; order.len()];
+        for (at, unit) in order.iter().enumerate() {
+            number[*unit as usize] = at as u32;
+        }
+        let remembered = self.units.iter().filter(|unit| unit.remembered).count() as u32;
+
+        let key_count = first_unit_key as usize + remembered as usize;
+        let mut access_off = vec![0u32; key_count + 1];
+        let key_at = |at: usize| match self.accesses[at].key {
+            Key::Unit(unit) => first_unit_key + number[unit as usize],
+            _ => resolved[at],
+        };
+        for at in 0..self.accesses.len() {
+            access_off[key_at(at) as usize + 1] += 1;
+        }
+        for key in 0..key_count {
+            access_off[key + 1] += access_off[key];
+        }
+        let mut next = access_off.clone();
+        let mut entries = vec![[0u32; 2]; self.accesses.len()];
+        let blocks = if priorities.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
+        let mut block_bounds = vec![f64::MIN; blocks];
+        let mut code_off = Vec::with_capacity(order.len() + 1);
+        let mut code = Vec::with_capacity(self.code.len());
+        let mut rows_off = Vec::with_capacity(order.len() + 1);
+        let mut rows = Vec::with_capacity(self.rows.rows.len());
+        for (at, unit) in order.iter().enumerate() {
+            let bound = bounds[*unit as usize];
+            let unit = &self.units[*unit as usize];
+            for access in unit.accesses.clone() {
+                let place = &mut next[key_at(access) as usize];
+                entries[*place as usize] = [at as u32, self.accesses[access].test.leaf.0];
+                if let Some(block) = block_bounds.get_mut(*place as usize / BLOCK) {
+                    *block = block.max(bound);
+                }
+                *place += 1;
+            }
+            code_off.push(Layout::pack_code(code.len(), unit.kind));
+            let words = &self.code[unit.code.clone()];
+            let step = if unit.kind == CodeKind::Jumps { 2 } else { 1 };
+            code.extend(words.iter().enumerate().map(|(i, word)| match Leaf(*word).as_unit() {
+                Some(other) if i % step == 0 => Leaf::unit(number[other as usize]).0,
+                _ => *word,
+            }));
+            rows_off.push(rows.len() as u32);
+            rows.extend_from_slice(self.rows.of(unit.node));
+        }
+        code_off.push(Layout::pack_code(code.len(), CodeKind::Conjunction));
+        rows_off.push(rows.len() as u32);
+        Layout {
+            catalog: self.catalog.finish(),
+            access_off: access_off.into(),
+            entries: entries.into(),
+            block_bounds: block_bounds.into(),
+            code_off: code_off.into(),
+            code: code.into(),
+            rows_off: rows_off.into(),
+            rows: rows.into(),
+            remembered,
+            first_unit_key,
+        }
+    }
+}
+
+/// Floats in an order that sorts.
+fn ordered(x: f64) -> i64 {
+    let bits = x.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// Drops from the top AND of a tree what its only access has already established.
+fn without_implied(tree: Tree, access: &Access) -> Tree {
+    let known = |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
+    match tree {
+        Tree::Leaf(leaf) if known(&leaf) => Tree::And(vec![]),
+        Tree::And(children) => {
+            Tree::And(children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect())
+        }
+        other => other,
+    }
+}

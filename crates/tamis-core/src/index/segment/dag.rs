@@ -1,0 +1,168 @@
+//! Normal forms with every distinct subexpression held once.
+//!
+//! Identity is checked on the structure (gate and children), never on a hash alone: children are
+//! already numbered when their parent is looked up, so comparing two nodes compares small integers.
+
+use hashbrown::HashTable;
+
+use crate::expr::atoms::Literal;
+use crate::expr::normal_form::{Form, Node};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gate {
+    And,
+    Or,
+    /// Children come in pairs: true form, false form.
+    OddParity,
+    EvenParity,
+}
+
+/// A child: a literal, or another node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ref(u32);
+
+pub enum Target {
+    Literal(Literal),
+    Node(u32),
+}
+
+impl Ref {
+    fn literal(literal: Literal) -> Self {
+        Ref(literal.0 << 1)
+    }
+
+    fn node(node: u32) -> Self {
+        Ref(node << 1 | 1)
+    }
+
+    pub fn target(self) -> Target {
+        if self.0 & 1 == 1 { Target::Node(self.0 >> 1) } else { Target::Literal(Literal(self.0 >> 1)) }
+    }
+}
+
+#[derive(Default)]
+pub struct Dag {
+    gates: Vec<Gate>,
+    first_child: Vec<u32>,
+    children: Vec<Ref>,
+    /// How many distinct nodes have this one as a child.
+    parents: Vec<u32>,
+    table: HashTable<u32>,
+}
+
+impl Dag {
+    /// The node of a whole expression. A lone literal becomes an AND of one.
+    pub fn root(&mut self, form: &Form) -> u32 {
+        let reference = match form {
+            Form::And(children) if children.iter().all(|child| matches!(child, Form::Literal(_))) => {
+                self.flat(Gate::And, children)
+            }
+            _ => form.fold(&mut |node: Node<'_, Ref>| match node {
+                Node::True => self.intern(Gate::And, &[]),
+                Node::False => self.intern(Gate::Or, &[]),
+                Node::Literal(literal) => Ref::literal(literal),
+                Node::And(children) => self.intern_sorted(Gate::And, children),
+                Node::Or(children) => self.intern_sorted(Gate::Or, children),
+                Node::Parity { odd, children } => {
+                    let pairs: Vec<Ref> = children
+                        .iter()
+                        .flat_map(|(t, f)| [self.single_test(*t), self.single_test(*f)])
+                        .collect();
+                    self.intern(if odd { Gate::OddParity } else { Gate::EvenParity }, &pairs)
+                }
+            }),
+        };
+        match reference.target() {
+            Target::Node(node) => node,
+            Target::Literal(_) => match self.intern(Gate::And, &[reference]).target() {
+                Target::Node(node) => node,
+                Target::Literal(_) => unreachable!("intern returns nodes"),
+            },
+        }
+    }
+
+    fn flat(&mut self, gate: Gate, literals: &[Form]) -> Ref {
+        let mut children: Vec<Ref> = literals
+            .iter()
+            .map(|form| match form {
+                Form::Literal(literal) => Ref::literal(*literal),
+                _ => unreachable!("the caller checked that all are literals"),
+            })
+            .collect();
+        children.sort_unstable();
+        self.intern(gate, &children)
+    }
+
+    /// Parity children are tested one by one, so a literal there gets a node of its own.
+    fn single_test(&mut self, child: Ref) -> Ref {
+        match child.target() {
+            Target::Node(_) => child,
+            Target::Literal(_) => self.intern(Gate::And, &[child]),
+        }
+    }
+
+    fn intern_sorted(&mut self, gate: Gate, children: &[Ref]) -> Ref {
+        let mut sorted = children.to_vec();
+        sorted.sort_unstable();
+        self.intern(gate, &sorted)
+    }
+
+    fn intern(&mut self, gate: Gate, children: &[Ref]) -> Ref {
+        let hash = hash_node(gate, children);
+        let Self { gates, first_child, children: all, table, .. } = self;
+        let stored = |node: u32| {
+            let from = first_child[node as usize] as usize;
+            let to = first_child.get(node as usize + 1).map_or(all.len(), |to| *to as usize);
+            (gates[node as usize], &all[from..to])
+        };
+        if let Some(&node) = table.find(hash, |&node| stored(node) == (gate, children)) {
+            return Ref::node(node);
+        }
+        let node = gates.len() as u32;
+        table.insert_unique(hash, node, |&node| {
+            let (gate, children) = stored(node);
+            hash_node(gate, children)
+        });
+        self.gates.push(gate);
+        self.first_child.push(self.children.len() as u32);
+        self.children.extend_from_slice(children);
+        self.parents.push(0);
+        for child in children {
+            if let Target::Node(child) = child.target() {
+                self.parents[child as usize] += 1;
+            }
+        }
+        Ref::node(node)
+    }
+
+    pub fn len(&self) -> usize {
+        self.gates.len()
+    }
+
+    pub fn gate(&self, node: u32) -> Gate {
+        self.gates[node as usize]
+    }
+
+    pub fn children(&self, node: u32) -> &[Ref] {
+        let from = self.first_child[node as usize] as usize;
+        let to = self.first_child.get(node as usize + 1).map_or(self.children.len(), |to| *to as usize);
+        &self.children[from..to]
+    }
+
+    pub fn parents(&self, node: u32) -> u32 {
+        self.parents[node as usize]
+    }
+
+    /// Children over all nodes: what a tree without sharing would hold is counted by the caller.
+    pub fn edges(&self) -> usize {
+        self.children.len()
+    }
+}
+
+fn hash_node(gate: Gate, children: &[Ref]) -> u64 {
+    let mut hash = gate as u64 ^ 0x9E37_79B9_7F4A_7C15;
+    for child in children {
+        hash = (hash.rotate_left(5) ^ child.0 as u64).wrapping_mul(0x517C_C1B7_2722_0A95);
+    }
+    hash ^ hash >> 32
+}

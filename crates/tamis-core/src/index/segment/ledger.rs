@@ -1,0 +1,242 @@
+//! The other half of a segment: what belongs to each subscription, row by row, sorted by id.
+//!
+//! ```text
+//! ids         integers, or offsets into the bytes of strings; rising, so that a row is found by search
+//! priorities  one per row; no array at all when every priority is 0
+//! expiries    one per row; no array at all when nothing expires
+//! records     the expression as written, weights, tags and payload, encoded; read when asked for
+//! tags        names, and for each the rows that have it
+//! point_only  rows whose normal form is exact for point events only
+//! ```
+
+use super::record;
+use crate::error::{Error, Result};
+use crate::event::Attributes;
+use crate::index::reader::IdRef;
+use crate::index::subscription::{Id, IdKind, Subscription};
+use crate::snapshot::Buffer;
+
+pub const NEVER_EXPIRES: i64 = i64::MAX;
+
+#[derive(Clone, Default)]
+pub struct Ledger {
+    pub int_ids: Buffer<i64>,
+    pub text_id_off: Buffer<u64>,
+    pub text_ids: Buffer<u8>,
+    pub priorities: Buffer<f64>,
+    pub expiries: Buffer<i64>,
+    pub record_off: Buffer<u64>,
+    pub records: Buffer<u8>,
+    pub tag_off: Buffer<u64>,
+    pub tags: Buffer<u8>,
+    pub tag_rows_off: Buffer<u32>,
+    pub tag_rows: Buffer<u32>,
+    pub point_only: Buffer<u32>,
+}
+
+impl Ledger {
+    pub fn len(&self) -> usize {
+        self.record_off.len().saturating_sub(1)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn id_kind(&self) -> IdKind {
+        if self.text_id_off.is_empty() { IdKind::Int } else { IdKind::Str }
+    }
+
+    pub fn int_id(&self, row: u32) -> i64 {
+        self.int_ids[row as usize]
+    }
+
+    /// The id of a row of a segment that holds strings. Bytes are checked when a snapshot is opened.
+    pub fn text_id(&self, row: u32) -> &str {
+        std::str::from_utf8(slice(&self.text_id_off, &self.text_ids, row as usize)).unwrap_or_default()
+    }
+
+    pub fn id_ref(&self, row: u32) -> IdRef<'_> {
+        match self.id_kind() {
+            IdKind::Int => IdRef::Int(self.int_id(row)),
+            IdKind::Str => IdRef::Str(self.text_id(row)),
+        }
+    }
+
+    pub fn id(&self, row: u32) -> Id {
+        match self.id_kind() {
+            IdKind::Int => Id::Int(self.int_id(row)),
+            IdKind::Str => Id::Str(self.text_id(row).into()),
+        }
+    }
+
+    /// The order of two ids of one kind.
+    pub fn compare_ids(&self, row: u32, other: &Ledger, other_row: u32) -> std::cmp::Ordering {
+        match self.id_kind() {
+            IdKind::Int => self.int_id(row).cmp(&other.int_id(other_row)),
+            IdKind::Str => self.text_id(row).as_bytes().cmp(other.text_id(other_row).as_bytes()),
+        }
+    }
+
+    pub fn find(&self, id: &Id) -> Option<u32> {
+        let (mut from, mut to) = (0, self.len() as u32);
+        if let (Id::Int(id), IdKind::Int) = (id, self.id_kind()) {
+            return self.int_ids.binary_search(id).ok().map(|row| row as u32);
+        }
+        let (Id::Str(id), IdKind::Str) = (id, self.id_kind()) else { return None };
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match self.text_id(middle).as_bytes().cmp(id.as_bytes()) {
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => to = middle,
+            }
+        }
+        None
+    }
+
+    pub fn priority(&self, row: u32) -> f64 {
+        self.priorities.get(row as usize).copied().unwrap_or(0.0)
+    }
+
+    pub fn expires(&self, row: u32) -> i64 {
+        self.expiries.get(row as usize).copied().unwrap_or(NEVER_EXPIRES)
+    }
+
+    pub fn record(&self, row: u32) -> &[u8] {
+        slice(&self.record_off, &self.records, row as usize)
+    }
+
+    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+        let mut subscription = record::decode(self.id(row), self.record(row), attributes)?;
+        subscription.priority = self.priority(row);
+        let expires = self.expires(row);
+        subscription.expires = (expires != NEVER_EXPIRES).then_some(expires);
+        Ok(subscription)
+    }
+
+    pub fn tag_count(&self) -> usize {
+        self.tag_off.len().saturating_sub(1)
+    }
+
+    pub fn tag_name(&self, tag: usize) -> &str {
+        std::str::from_utf8(slice(&self.tag_off, &self.tags, tag)).unwrap_or_default()
+    }
+
+    /// The rows that have a tag, rising.
+    pub fn rows_with_tag(&self, name: &str) -> &[u32] {
+        let mut tags = 0..self.tag_count();
+        match tags.find(|tag| self.tag_name(*tag) == name) {
+            Some(tag) => &self.tag_rows[self.tag_rows_off[tag] as usize..self.tag_rows_off[tag + 1] as usize],
+            None => &[],
+        }
+    }
+
+    pub fn bytes(&self) -> [(&'static str, usize); 3] {
+        [
+            ("ids", self.int_ids.byte_len() + self.text_id_off.byte_len() + self.text_ids.byte_len()),
+            ("expressions and payloads", self.record_off.byte_len() + self.records.byte_len()),
+            (
+                "priorities, expiries and tags",
+                self.priorities.byte_len()
+                    + self.expiries.byte_len()
+                    + self.tag_off.byte_len()
+                    + self.tags.byte_len()
+                    + self.tag_rows_off.byte_len()
+                    + self.tag_rows.byte_len()
+                    + self.point_only.byte_len(),
+            ),
+        ]
+    }
+}
+
+fn slice<'a>(offsets: &[u64], bytes: &'a [u8], at: usize) -> &'a [u8] {
+    bytes.get(offsets[at] as usize..offsets[at + 1] as usize).unwrap_or_default()
+}
+
+/// Collects rows in rising order of id.
+#[derive(Default)]
+pub struct LedgerBuilder {
+    int_ids: Vec<i64>,
+    text_id_off: Vec<u64>,
+    text_ids: Vec<u8>,
+    priorities: Vec<f64>,
+    expiries: Vec<i64>,
+    record_off: Vec<u64>,
+    records: Vec<u8>,
+    tags: std::collections::BTreeMap<Box<str>, Vec<u32>>,
+    point_only: Vec<u32>,
+}
+
+impl LedgerBuilder {
+    pub fn push(&mut self, subscription: &Subscription, point_only: bool, attributes: &mut Attributes) -> Result<()> {
+        let row = self.priorities.len() as u32;
+        match &subscription.id {
+            Id::Int(id) => self.int_ids.push(*id),
+            Id::Str(id) => {
+                self.text_id_off.push(self.text_ids.len() as u64);
+                self.text_ids.extend_from_slice(id.as_bytes());
+            }
+        }
+        self.priorities.push(subscription.priority);
+        self.expiries.push(subscription.expires.unwrap_or(NEVER_EXPIRES));
+        self.record_off.push(self.records.len() as u64);
+        record::encode(subscription, &mut self.records, attributes);
+        for tag in &subscription.tags {
+            let rows = self.tags.entry(tag.clone()).or_default();
+            if rows.last() != Some(&row) {
+                rows.push(row);
+            }
+        }
+        if point_only {
+            self.point_only.push(row);
+        }
+        if row == u32::MAX - 1 {
+            return Err(Error::Argument("a segment holds at most 4 billion subscriptions".into()));
+        }
+        Ok(())
+    }
+
+    pub fn priorities(&self) -> &[f64] {
+        if self.priorities.iter().all(|priority| *priority == 0.0) { &[] } else { &self.priorities }
+    }
+
+    pub fn finish(mut self) -> Ledger {
+        self.record_off.push(self.records.len() as u64);
+        if !self.text_id_off.is_empty() {
+            self.text_id_off.push(self.text_ids.len() as u64);
+        }
+        if self.priorities.iter().all(|priority| *priority == 0.0) {
+            self.priorities.clear();
+        }
+        if self.expiries.iter().all(|expiry| *expiry == NEVER_EXPIRES) {
+            self.expiries.clear();
+        }
+        let (mut tag_off, mut tags, mut tag_rows_off, mut tag_rows) = (vec![0u64], vec![], vec![0u32], vec![]);
+        for (name, rows) in &self.tags {
+            tags.extend_from_slice(name.as_bytes());
+            tag_off.push(tags.len() as u64);
+            tag_rows.extend_from_slice(rows);
+            tag_rows_off.push(tag_rows.len() as u32);
+        }
+        Ledger {
+            int_ids: shrunk(self.int_ids),
+            text_id_off: shrunk(self.text_id_off),
+            text_ids: shrunk(self.text_ids),
+            priorities: shrunk(self.priorities),
+            expiries: shrunk(self.expiries),
+            record_off: shrunk(self.record_off),
+            records: shrunk(self.records),
+            tag_off: tag_off.into(),
+            tags: tags.into(),
+            tag_rows_off: tag_rows_off.into(),
+            tag_rows: tag_rows.into(),
+            point_only: self.point_only.into(),
+        }
+    }
+}
+
+fn shrunk<T: bytemuck::Pod>(mut values: Vec<T>) -> Buffer<T> {
+    values.shrink_to_fit();
+    values.into()
+}

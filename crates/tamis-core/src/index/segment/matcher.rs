@@ -1,0 +1,352 @@
+//! One event against one segment.
+//!
+//! 1. Set the bits of the satisfied predicates; note which access keys fired.
+//! 2. Walk the fired runs of entries. An entry whose test fails is dropped on that one bit, which
+//!    is in the cache; the units of the others are queued, without a branch.
+//! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
+//!    queues the units that waited for it.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+
+use super::layout::{BLOCK, Layout};
+use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use crate::event::Event;
+use crate::predicate::bits::Bits;
+use crate::predicate::catalog::Fired;
+
+/// How far ahead of the evaluation memory is fetched, in units.
+const FETCH_AHEAD: usize = 12;
+
+/// Working memory for matching, reused from event to event.
+#[derive(Default)]
+pub struct Scratch {
+    bits: Bits,
+    runs: Vec<(u32, u32)>,
+    queue: Vec<u32>,
+    /// Units that were delivered already.
+    done: Bits,
+    /// Units whose truth is known, and the truth.
+    known: Bits,
+    truth: Bits,
+    /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
+    open: Vec<(u32, u32)>,
+}
+
+/// What one event cost.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Work {
+    /// Entries of fired access keys.
+    pub candidates: u64,
+    /// Units whose code ran because an access fired.
+    pub evaluations: u64,
+    pub mismatches: u64,
+}
+
+impl std::ops::AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        self.candidates += other.candidates;
+        self.evaluations += other.evaluations;
+        self.mismatches += other.mismatches;
+    }
+}
+
+impl Layout {
+    /// Calls `holds` once with every unit that is true for the event, until it says to stop.
+    ///
+    /// With interval values, units that only *might* be true are reported too, never one too few.
+    pub fn matching_units(&self, event: &Event<'_>, scratch: &mut Scratch, mut holds: impl FnMut(u32) -> ControlFlow<()>) -> Work {
+        if self.units() == 0 {
+            return Work::default();
+        }
+        let Scratch { bits, runs, queue, done, known, truth, open } = scratch;
+        bits.reset(self.catalog.bits as usize);
+        done.reset(self.remembered as usize);
+        known.reset(self.remembered as usize);
+        truth.reset(self.remembered as usize);
+        runs.clear();
+        queue.clear();
+        open.clear();
+        let mut work = Work::default();
+        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        work.mismatches = counts.mismatches as u64;
+        if event.has_intervals {
+            self.note_open_bits(event, open);
+        }
+        let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
+        for &(from, to) in runs.iter() {
+            work.candidates += (to - from) as u64;
+            run.queue_entries(from as usize..to as usize, queue);
+        }
+        let mut at = 0;
+        while at < queue.len() {
+            let unit = queue[at];
+            self.fetch(queue, at);
+            at += 1;
+            let remembered = unit < self.remembered;
+            if remembered && done.replace(unit) {
+                continue;
+            }
+            work.evaluations += 1;
+            let is_true = if remembered { run.pull(unit) } else { run.evaluate(unit) };
+            if is_true {
+                if holds(unit).is_break() {
+                    return work;
+                }
+                if remembered {
+                    let key = self.first_unit_key + unit;
+                    let waiting = self.entries_of(key, key + 1);
+                    work.candidates += waiting.len() as u64;
+                    run.queue_entries(waiting, queue);
+                }
+            }
+        }
+        work
+    }
+
+    /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
+    /// that can only lead to priorities below what `holds` last returned.
+    pub fn best_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        mut wanted: f64,
+        mut holds: impl FnMut(u32) -> f64,
+    ) -> Work {
+        let mut work = Work::default();
+        if self.units() == 0 {
+            return work;
+        }
+        let Scratch { bits, runs, queue, done, known, truth, open } = scratch;
+        bits.reset(self.catalog.bits as usize);
+        done.reset(self.remembered as usize);
+        known.reset(self.remembered as usize);
+        truth.reset(self.remembered as usize);
+        runs.clear();
+        open.clear();
+        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        work.mismatches = counts.mismatches as u64;
+        let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
+        let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
+        let add = |pending: &mut BinaryHeap<PendingBlock>, from: u32, to: u32, wanted: f64| {
+            let mut at = from as usize;
+            while at < to as usize {
+                let end = ((at / BLOCK + 1) * BLOCK).min(to as usize);
+                let bound = self.block_bounds.get(at / BLOCK).copied().unwrap_or(0.0);
+                if bound >= wanted {
+                    pending.push(PendingBlock { bound, from: at as u32, to: end as u32 });
+                }
+                at = end;
+            }
+        };
+        for &(from, to) in runs.iter() {
+            add(&mut pending, from, to, wanted);
+        }
+        while let Some(block) = pending.pop() {
+            if block.bound < wanted {
+                break;
+            }
+            work.candidates += (block.to - block.from) as u64;
+            queue.clear();
+            run.queue_entries(block.from as usize..block.to as usize, queue);
+            for at in 0..queue.len() {
+                let unit = queue[at];
+                self.fetch(queue, at);
+                let remembered = unit < self.remembered;
+                if remembered && done.replace(unit) {
+                    continue;
+                }
+                work.evaluations += 1;
+                if if remembered { run.pull(unit) } else { run.evaluate(unit) } {
+                    wanted = holds(unit);
+                    if remembered {
+                        let key = self.first_unit_key + unit;
+                        let waiting = self.entries_of(key, key + 1);
+                        add(&mut pending, waiting.start as u32, waiting.end as u32, wanted);
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
+        for (attribute, value) in &event.values {
+            if let (crate::event::ValueRef::Interval(_), Some(entry)) = (value, self.catalog.entry(*attribute)) {
+                open.push((entry.first_bit, entry.end_bit));
+            }
+        }
+    }
+
+    #[inline]
+    fn fetch(&self, queue: &[u32], at: usize) {
+        if let Some(&later) = queue.get(at + FETCH_AHEAD) {
+            prefetch(&self.code_off[later as usize]);
+            prefetch(&self.rows_off[later as usize]);
+        }
+        if let Some(&soon) = queue.get(at + FETCH_AHEAD / 2) {
+            let offset = self.code_off[soon as usize] & 0x3FFF_FFFF;
+            if let Some(code) = self.code.get(offset as usize) {
+                prefetch(code);
+            }
+        }
+    }
+}
+
+/// Turns fired keys into runs of entries.
+struct FiredEntries<'a> {
+    layout: &'a Layout,
+    runs: &'a mut Vec<(u32, u32)>,
+}
+
+impl Fired for FiredEntries<'_> {
+    fn key(&mut self, key: u32) {
+        self.run(key, key + 1, 0);
+    }
+
+    fn run(&mut self, from: u32, to: u32, _: u32) {
+        let run = self.layout.entries_of(from, to);
+        if !run.is_empty() {
+            self.runs.push((run.start as u32, run.end as u32));
+        }
+    }
+}
+
+/// A block of entries that waits for its turn: the highest bound first.
+struct PendingBlock {
+    bound: f64,
+    from: u32,
+    to: u32,
+}
+
+impl Ord for PendingBlock {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then(other.from.cmp(&self.from))
+    }
+}
+
+impl PartialOrd for PendingBlock {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PendingBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for PendingBlock {}
+
+#[inline]
+fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault, and the place is a reference.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// The evaluation of one event, after its bits are set.
+struct Run<'a> {
+    layout: &'a Layout,
+    bits: &'a [u64],
+    open: &'a [(u32, u32)],
+    known: &'a mut Bits,
+    truth: &'a mut Bits,
+}
+
+impl Run<'_> {
+    /// Queues the units of the entries whose test holds.
+    fn queue_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>) {
+        let entries = &self.layout.entries[run];
+        let start = queue.len();
+        queue.resize(start + entries.len(), 0);
+        let mut end = start;
+        if self.open.is_empty() {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.bit(Leaf(*test)) as usize;
+            }
+        } else {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.test_bit(Leaf(*test)) as usize;
+            }
+        }
+        queue.truncate(end);
+    }
+
+    /// A test that is not a unit, for point values.
+    #[inline]
+    fn bit(&self, leaf: Leaf) -> bool {
+        let bit = leaf.bit();
+        (self.bits[(bit >> 6) as usize] >> (bit & 63) ^ leaf.0 as u64) & 1 == 1
+    }
+
+    /// A test that is not a unit. What can't be known to be true may also be false.
+    #[inline]
+    fn test_bit(&self, leaf: Leaf) -> bool {
+        self.bit(leaf)
+            || !self.open.is_empty()
+                && leaf.is_clear()
+                && self.open.iter().any(|(from, to)| (*from..*to).contains(&leaf.bit()))
+    }
+
+    #[inline]
+    fn test(&mut self, leaf: Leaf) -> bool {
+        match leaf.as_unit() {
+            None => self.test_bit(leaf),
+            Some(unit) => self.pull(unit),
+        }
+    }
+
+    /// The truth of a remembered unit, computed at most once.
+    fn pull(&mut self, unit: u32) -> bool {
+        if self.known.get(unit) {
+            return self.truth.get(unit);
+        }
+        let is_true = self.evaluate(unit);
+        self.known.set(unit);
+        if is_true {
+            self.truth.set(unit);
+        }
+        is_true
+    }
+
+    fn evaluate(&mut self, unit: u32) -> bool {
+        let layout = self.layout;
+        let (kind, code) = layout.code_of(unit);
+        match kind {
+            CodeKind::Conjunction => code.iter().all(|leaf| self.test(Leaf(*leaf))),
+            CodeKind::Jumps => {
+                let mut at = 0;
+                while let Some(&[leaf, jump]) = code.get(at..at + 2).and_then(|pair| pair.first_chunk()) {
+                    if self.test(Leaf(leaf)) == (jump & 1 == 1) {
+                        at += 2;
+                    } else {
+                        match jump >> 1 {
+                            ACCEPT => return true,
+                            REJECT => return false,
+                            target => at = 2 * target as usize,
+                        }
+                    }
+                }
+                true
+            }
+            CodeKind::OddParity | CodeKind::EvenParity => {
+                let (mut even, mut odd) = (true, false);
+                for pair in code.chunks_exact(2) {
+                    let (t, f) = (self.test(Leaf(pair[0])), self.test(Leaf(pair[1])));
+                    (even, odd) = (even && f || odd && t, odd && f || even && t);
+                }
+                if kind == CodeKind::OddParity { odd } else { even }
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! An expression as straight-line code: tests in a row, each with one jump.
+//!
+//! An AND/OR tree becomes its leaves in order. After a leaf, one truth value goes on to the next
+//! leaf and the other jumps forward, or ends: that is all that short-circuit evaluation needs, so
+//! there is no stack and the code is read from front to back.
+//!
+//! ```text
+//! (a AND b) OR c      0: a  true → 1, false jumps to 2
+//!                     1: b  false → 2, true jumps to ACCEPT
+//!                     2: c  true → end, which accepts; false jumps to REJECT
+//! ```
+//!
+//! A pure conjunction needs no jumps and stores its leaves alone.
+
+/// A test: a predicate's bit, set or clear, or another unit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct Leaf(pub u32);
+
+const UNIT: u32 = 1 << 31;
+
+impl Leaf {
+    pub fn set(bit: u32) -> Self {
+        Leaf(bit << 1)
+    }
+
+    pub fn clear(bit: u32) -> Self {
+        Leaf(bit << 1 | 1)
+    }
+
+    pub fn unit(unit: u32) -> Self {
+        Leaf(UNIT | unit)
+    }
+
+    pub fn as_unit(self) -> Option<u32> {
+        (self.0 & UNIT != 0).then_some(self.0 & !UNIT)
+    }
+
+    pub fn bit(self) -> u32 {
+        self.0 >> 1
+    }
+
+    pub fn is_clear(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// Jump targets beyond every program.
+pub const ACCEPT: u32 = (1 << 31) - 2;
+pub const REJECT: u32 = (1 << 31) - 1;
+
+/// The kind of a unit's code, stored beside its offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum CodeKind {
+    /// Leaves that must all hold.
+    Conjunction = 0,
+    /// Pairs of a leaf and a jump: `target << 1 | value that goes on`.
+    Jumps = 1,
+    /// Pairs of leaves, true form and false form; an odd number of children must be true.
+    OddParity = 2,
+    EvenParity = 3,
+}
+
+/// A part of an expression as it is compiled.
+#[derive(Clone, Debug)]
+pub enum Tree {
+    Leaf(PlannedLeaf),
+    And(Vec<Tree>),
+    Or(Vec<Tree>),
+}
+
+/// A leaf with what the planner needs to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedLeaf {
+    pub leaf: Leaf,
+    /// How often it is true.
+    pub selectivity: f64,
+    /// For a comparison: its cut table, the cut, and whether it asks for "above".
+    pub cut: Option<(u32, u32, bool)>,
+}
+
+impl Tree {
+    pub fn selectivity(&self) -> f64 {
+        match self {
+            Tree::Leaf(leaf) => leaf.selectivity,
+            Tree::And(children) => children.iter().map(Tree::selectivity).product(),
+            Tree::Or(children) => 1.0 - children.iter().map(|child| 1.0 - child.selectivity()).product::<f64>(),
+        }
+    }
+
+    /// Tests on average, roughly: pulling another unit costs more than a bit.
+    fn cost(&self) -> f64 {
+        match self {
+            Tree::Leaf(leaf) => if leaf.leaf.as_unit().is_some() { 6.0 } else { 1.0 },
+            Tree::And(children) | Tree::Or(children) => children.iter().map(Tree::cost).sum(),
+        }
+    }
+
+    /// Merges ANDs into ANDs and ORs into ORs, and puts the tests first that decide soonest.
+    pub fn arrange(self) -> Self {
+        match self {
+            Tree::Leaf(_) => self,
+            Tree::And(children) => {
+                let mut flat = vec![];
+                for child in children {
+                    match child.arrange() {
+                        Tree::And(inner) => flat.extend(inner),
+                        other => flat.push(other),
+                    }
+                }
+                flat.sort_by(|a, b| (b.kills() / b.cost()).total_cmp(&(a.kills() / a.cost())));
+                if flat.len() == 1 { flat.remove(0) } else { Tree::And(flat) }
+            }
+            Tree::Or(children) => {
+                let mut flat = vec![];
+                for child in children {
+                    match child.arrange() {
+                        Tree::Or(inner) => flat.extend(inner),
+                        other => flat.push(other),
+                    }
+                }
+                flat.sort_by(|a, b| (b.selectivity() / b.cost()).total_cmp(&(a.selectivity() / a.cost())));
+                if flat.len() == 1 { flat.remove(0) } else { Tree::Or(flat) }
+            }
+        }
+    }
+
+    fn kills(&self) -> f64 {
+        1.0 - self.selectivity()
+    }
+
+    fn leaves(&self) -> u32 {
+        match self {
+            Tree::Leaf(_) => 1,
+            Tree::And(children) | Tree::Or(children) => children.iter().map(Tree::leaves).sum(),
+        }
+    }
+
+    /// Appends the code of this tree and says what kind it is.
+    pub fn compile(&self, code: &mut Vec<u32>) -> CodeKind {
+        match self {
+            Tree::Leaf(leaf) => {
+                code.push(leaf.leaf.0);
+                CodeKind::Conjunction
+            }
+            Tree::And(children) if children.iter().all(|child| matches!(child, Tree::Leaf(_))) => {
+                for child in children {
+                    child.compile(code);
+                }
+                CodeKind::Conjunction
+            }
+            _ => {
+                self.emit(0, ACCEPT, REJECT, code);
+                CodeKind::Jumps
+            }
+        }
+    }
+
+    /// Emits the leaves from number `at` on; where to go when the tree is true, and when false.
+    fn emit(&self, at: u32, on_true: u32, on_false: u32, code: &mut Vec<u32>) {
+        match self {
+            Tree::Leaf(leaf) => {
+                let goes_on_if_true = on_true == at + 1 || on_false != at + 1;
+                let jump = if goes_on_if_true { on_false } else { on_true };
+                code.push(leaf.leaf.0);
+                code.push(jump << 1 | goes_on_if_true as u32);
+            }
+            Tree::And(children) => {
+                let mut next = at;
+                for (i, child) in children.iter().enumerate() {
+                    let after = next + child.leaves();
+                    let last = i + 1 == children.len();
+                    child.emit(next, if last { on_true } else { after }, on_false, code);
+                    next = after;
+                }
+            }
+            Tree::Or(children) => {
+                let mut next = at;
+                for (i, child) in children.iter().enumerate() {
+                    let after = next + child.leaves();
+                    let last = i + 1 == children.len();
+                    child.emit(next, on_true, if last { on_false } else { after }, code);
+                    next = after;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The index that users hold: one of the algorithms, a schema if there is one, and what was observed.
+
+use super::algorithm::ALGORITHMS;
+use super::classic::Classic;
+use super::production::{Change, Production};
+use super::reader::Reader;
+use super::segment::matcher::Work;
+use super::statistics::Observed;
+use super::subscription::{Id, Subscription};
+use crate::error::{Error, Result};
+use crate::event::{Event, Schema};
+use crate::expr::limits::check_limits;
+
+/// The name under which the production index is asked for.
+pub const AUTO: &str = "auto";
+
+pub struct Index {
+    engine: Engine,
+    algorithm: &'static str,
+    schema: Option<Schema>,
+    pub(super) observed: Observed,
+}
+
+pub(super) enum Engine {
+    Production(Production),
+    Classic(Classic),
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::with_engine(AUTO, Engine::Production(Production::default()), None)
+    }
+}
+
+impl Index {
+    /// An empty index. `algorithm` is `auto` or a name from [`algorithm_names`](Self::algorithm_names).
+    pub fn new(algorithm: &str, schema: Option<Schema>) -> Result<Self> {
+        if algorithm == AUTO {
+            return Ok(Self::with_engine(AUTO, Engine::Production(Production::default()), schema));
+        }
+        let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
+        let (name, make) = found.ok_or_else(|| {
+            let names: Vec<&str> = Self::algorithm_names().collect();
+            Error::Argument(format!("there is no algorithm {algorithm:?}; choose one of {}", names.join(", ")))
+        })?;
+        Ok(Self::with_engine(name, Engine::Classic(Classic::new(make())), schema))
+    }
+
+    pub(super) fn with_engine(algorithm: &'static str, engine: Engine, schema: Option<Schema>) -> Self {
+        Self { engine, algorithm, schema, observed: Observed::default() }
+    }
+
+    pub fn algorithm_names() -> impl Iterator<Item = &'static str> {
+        std::iter::once(AUTO).chain(ALGORITHMS.iter().map(|(name, _)| *name))
+    }
+
+    pub fn algorithm(&self) -> &'static str {
+        self.algorithm
+    }
+
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub fn add(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.apply(Change::Add(subscription))
+    }
+
+    /// Puts another subscription in the place of one with the same id.
+    pub fn replace(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.apply(Change::Replace(subscription))
+    }
+
+    /// Adds or replaces.
+    pub fn upsert(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.apply(Change::Upsert(subscription))
+    }
+
+    pub fn remove(&self, id: Id) -> Result<()> {
+        self.apply(Change::Remove(id))
+    }
+
+    fn apply(&self, change: Change) -> Result<()> {
+        match &self.engine {
+            Engine::Production(production) => production.apply(change),
+            Engine::Classic(classic) => classic.apply(change),
+        }
+    }
+
+    pub(super) fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+        match &self.engine {
+            Engine::Production(production) => production.add_sorted(subscriptions),
+            Engine::Classic(classic) => classic.add_all(subscriptions),
+        }
+    }
+
+    /// Whether this index accepts the subscription: limits, weights, priority and schema.
+    pub fn check(&self, subscription: &Subscription) -> Result<()> {
+        subscription.check()?;
+        check_limits(&subscription.expression)?;
+        if let Some(schema) = &self.schema {
+            let mut outcome = Ok(());
+            subscription.expression.for_each_predicate(&mut |predicate| {
+                if outcome.is_ok() {
+                    outcome = schema.check_predicate(predicate);
+                }
+            });
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The current version, its stored bytes verified if they came from a file.
+    pub fn reader(&self) -> Result<Reader> {
+        let reader = self.unchecked_reader();
+        reader.prepare()?;
+        Ok(reader)
+    }
+
+    /// The current version, for questions that read no matching structure.
+    pub fn unchecked_reader(&self) -> Reader {
+        match &self.engine {
+            Engine::Production(production) => Reader::View(production.view()),
+            Engine::Classic(classic) => Reader::Classic(classic.reader()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.unchecked_reader().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Lays the index out anew for the events seen so far. Matching goes on meanwhile.
+    pub fn optimize(&self) -> Result<()> {
+        match &self.engine {
+            Engine::Production(production) => production.optimize(),
+            Engine::Classic(_) => Ok(()),
+        }
+    }
+
+    /// As [`optimize`](Self::optimize), on a thread of its own.
+    pub fn optimize_in_background(&self) {
+        if let Engine::Production(production) = &self.engine {
+            production.optimize_in_background();
+        }
+    }
+
+    /// Whether a background thread is rewriting segments.
+    pub fn is_optimizing(&self) -> bool {
+        matches!(&self.engine, Engine::Production(production) if production.is_merging())
+    }
+
+    /// Notes what an event cost, and keeps some events to learn from.
+    pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
+        if let Engine::Production(production) = &self.engine {
+            production.samples().offer(event);
+        }
+        self.observed.note(matches, work, nanoseconds);
+    }
+
+    /// Runs `action` while no writer is at work, so that a fork leaves no lock behind.
+    pub fn while_quiet<T>(&self, action: impl FnOnce() -> T) -> T {
+        match &self.engine {
+            Engine::Production(production) => production.while_quiet(action),
+            Engine::Classic(_) => action(),
+        }
+    }
+}

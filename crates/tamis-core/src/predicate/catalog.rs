@@ -1,0 +1,253 @@
+//! The predicates of one segment: from an event to the bits it sets and the access keys it fires.
+//!
+//! ```text
+//! bit 0                       always set
+//! per attribute, in order:
+//!   present                   the attribute has a value
+//!   absent                    it has none (only if some predicate asks)
+//!   defined × kind            it has a value of that kind: NOT p is "defined, and p's bit is clear"
+//!   clean × kind              it is an array of that kind without nulls: the same for arrays
+//!   points, elements          one bit per distinct `=`, IN, array_contains, arrays_overlap
+//!   texts, others             one bit per pattern or operator that has to be asked
+//!   above × cut, below × cut  see `cuts`
+//! ```
+//!
+//! An *access key* is a bit, or one of the keys after them that stand for two-sided intervals.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::asked::AskedPredicates;
+use super::bits::Bits;
+use super::cuts::{CutTable, rank};
+use super::points::{PointTable, Points};
+use super::stabbing::Stabbing;
+use crate::event::value::Kind;
+use crate::event::{AttrId, Event, Value, ValueRef};
+use crate::snapshot::Buffer;
+
+pub const TRUE_BIT: u32 = 0;
+pub const NO_ATTRIBUTE: u32 = u32::MAX;
+
+/// Everything a segment knows of one attribute. A bit number of 0 means "nobody asks".
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct AttributeEntry {
+    pub attribute: u32,
+    /// The kinds that some predicate expects, one bit each; 0 when none expects any.
+    pub expected_kinds: u32,
+    pub present: u32,
+    pub absent: u32,
+    pub defined: [u32; 6],
+    pub clean: [u32; 4],
+    pub first_points: u32,
+    pub points: u32,
+    pub first_cuts: u32,
+    pub cuts: u32,
+    /// The run of `asked` predicates.
+    pub first_asked: u32,
+    pub asked: u32,
+    pub first_bit: u32,
+    pub end_bit: u32,
+}
+
+#[derive(Clone, Default)]
+pub struct Catalog {
+    pub attributes: Buffer<AttributeEntry>,
+    /// Attribute id of the index → entry, or `NO_ATTRIBUTE`.
+    pub entry_of: Buffer<u32>,
+    /// Entries that have an `absent` bit.
+    pub asks_absence: Buffer<u32>,
+    pub points: Points,
+    pub cut_tables: Buffer<CutTable>,
+    pub cuts: Buffer<[u64; 2]>,
+    pub stabbing: Stabbing,
+    pub pool: Buffer<u8>,
+    pub asked: std::sync::Arc<AskedPredicates>,
+    pub bits: u32,
+}
+
+/// Hears of what an event satisfies.
+pub trait Fired {
+    /// One access key.
+    fn key(&mut self, key: u32);
+
+    /// A run of keys `from..to` of cuts; the run of all cuts on that side ends at `end`.
+    fn run(&mut self, from: u32, to: u32, end: u32);
+}
+
+/// What one event did to a catalog.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct FireCounts {
+    /// Values of another kind than every predicate on their attribute expects.
+    pub mismatches: u32,
+}
+
+impl Catalog {
+    pub fn entry(&self, attribute: AttrId) -> Option<&AttributeEntry> {
+        match self.entry_of.get(attribute.0 as usize) {
+            Some(&at) if at != NO_ATTRIBUTE => Some(&self.attributes[at as usize]),
+            _ => None,
+        }
+    }
+
+    /// Sets the bits of all predicates that `event` satisfies and reports the access keys that fire.
+    /// For an interval value it sets the bits of all that *can* be true.
+    pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) -> FireCounts {
+        let mut counts = FireCounts::default();
+        set(bits, TRUE_BIT, fired);
+        for (attribute, value) in &event.values {
+            if let Some(entry) = self.entry(*attribute) {
+                counts.mismatches += !self.fire_value(entry, *value, bits, fired) as u32;
+            }
+        }
+        for &at in self.asks_absence.iter() {
+            let entry = &self.attributes[at as usize];
+            if !bits.get(entry.present) {
+                set(bits, entry.absent, fired);
+            }
+        }
+        counts
+    }
+
+    /// Returns whether some predicate expects a value of this kind, or none expects any.
+    fn fire_value(
+        &self,
+        entry: &AttributeEntry,
+        value: ValueRef<'_>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) -> bool {
+        set(bits, entry.present, fired);
+        let Some(kind) = value.kind() else { return true };
+        let defined = entry.defined[kind as usize];
+        if defined != 0 {
+            set(bits, defined, fired);
+        }
+        match value {
+            ValueRef::Array(items) => self.fire_elements(entry, items, bits, fired),
+            ValueRef::Interval(ends) => self.fire_interval(entry, kind, ends, bits, fired),
+            _ => {
+                for table in self.points_of(entry) {
+                    if table.kind == kind as u32 && table.of_elements == 0 {
+                        for &bit in self.points.lookup(table, value, &self.pool) {
+                            set(bits, bit, fired);
+                        }
+                    }
+                }
+                for table in self.cuts_of(entry) {
+                    if table.kind == kind as u32
+                        && let Some(rank) = rank(&self.cuts, table, value, &self.pool)
+                    {
+                        self.fire_cuts(table, rank, rank, bits, fired);
+                        self.stabbing.stab(table.tree, rank, |key| fired.key(key));
+                    }
+                }
+            }
+        }
+        if entry.asked > 0 {
+            self.asked.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
+        }
+        entry.expected_kinds == 0 || entry.expected_kinds >> kind as u32 & 1 == 1
+    }
+
+    fn fire_elements(
+        &self,
+        entry: &AttributeEntry,
+        items: &[Value],
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) {
+        for (kind, &clean) in entry.clean.iter().enumerate() {
+            if clean != 0 && items.iter().all(|item| item.kind().is_some_and(|k| k as usize == kind)) {
+                set(bits, clean, fired);
+            }
+        }
+        for table in self.points_of(entry).iter().filter(|table| table.of_elements == 1) {
+            for item in items {
+                if item.kind().is_some_and(|kind| kind as u32 == table.kind) {
+                    for &bit in self.points.lookup(table, item.as_ref(), &self.pool) {
+                        if !bits.replace(bit) {
+                            fired.key(bit);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn fire_interval(
+        &self,
+        entry: &AttributeEntry,
+        kind: Kind,
+        ends: &(Value, Value),
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) {
+        let (low, high) = (ends.0.as_ref(), ends.1.as_ref());
+        for table in self.points_of(entry) {
+            if table.kind == kind as u32 && table.of_elements == 0 {
+                // Any of them can be true for a value inside; the matches are verified afterwards.
+                for point in table.first_entry..table.first_entry + table.entries {
+                    for &bit in self.points.bits_of(point) {
+                        if !bits.replace(bit) {
+                            fired.key(bit);
+                        }
+                    }
+                }
+            }
+        }
+        for table in self.cuts_of(entry).iter().filter(|table| table.kind == kind as u32) {
+            let ranks = (rank(&self.cuts, table, low, &self.pool), rank(&self.cuts, table, high, &self.pool));
+            if let (Some(low), Some(high)) = ranks {
+                self.fire_cuts(table, low, high, bits, fired);
+                self.stabbing.overlap(table.tree, low, high, &mut |key| fired.key(key));
+            }
+        }
+    }
+
+    /// Above the cuts before `high`, below those from `low` on.
+    fn fire_cuts(&self, table: &CutTable, low: u32, high: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        let (above_end, below_end) = (table.above + table.len, table.below + table.len);
+        for (from, to, end) in
+            [(table.above, table.above + high, above_end), (table.below + low, below_end, below_end)]
+        {
+            if from < to {
+                bits.set_range(from, to);
+                fired.run(from, to, end);
+            }
+        }
+    }
+
+    pub fn points_of(&self, entry: &AttributeEntry) -> &[PointTable] {
+        &self.points.tables[entry.first_points as usize..(entry.first_points + entry.points) as usize]
+    }
+
+    pub fn cuts_of(&self, entry: &AttributeEntry) -> &[CutTable] {
+        &self.cut_tables[entry.first_cuts as usize..(entry.first_cuts + entry.cuts) as usize]
+    }
+
+    pub fn attribute_index(&self, entry: &AttributeEntry) -> usize {
+        self.entry_of[entry.attribute as usize] as usize
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.attributes.byte_len()
+            + self.entry_of.byte_len()
+            + self.points.tables.byte_len()
+            + self.points.slots.byte_len()
+            + self.points.keys.byte_len()
+            + self.points.bit_off.byte_len()
+            + self.points.bits.byte_len()
+            + self.cut_tables.byte_len()
+            + self.cuts.byte_len()
+            + self.stabbing.nodes.byte_len()
+            + self.stabbing.by_low.byte_len()
+            + self.stabbing.by_high.byte_len()
+            + self.pool.byte_len()
+    }
+}
+
+fn set(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
+    bits.set(bit);
+    fired.key(bit);
+}

@@ -1,0 +1,359 @@
+//! Gives every predicate of a segment its bits.
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use super::asked::{Asked, AskedPredicates};
+use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
+use super::cuts::{Cut, CutTable};
+use super::points::PointsBuilder;
+use super::stabbing::{NONE, StabbingBuilder};
+use crate::event::value::Kind;
+use crate::event::{AttrId, Value, ValueRef};
+use crate::expr::ast::Outcome;
+use crate::expr::atoms::{Atom, AtomTable};
+use crate::expr::atoms::Literal;
+use crate::expr::operators::Shape;
+
+/// What it takes for a literal to be true, in bits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiteralTest {
+    /// This bit is set.
+    Bit(u32),
+    /// The first bit is set and the second is clear.
+    SetAndClear(u32, u32),
+    /// The attribute is absent, or the second bit is set and the third is clear.
+    AbsentOr(u32, u32, u32),
+    /// The value lies above one cut of a table and below another; at least one is given.
+    Between { table: u32, above: Option<u32>, below: Option<u32> },
+    /// The value lies below one cut or above another: NOT BETWEEN.
+    Outside { table: u32, below: u32, above: u32 },
+    Never,
+}
+
+/// Where an atom was put.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Its bit, and the bit that is set when it is defined.
+    Bit { bit: u32, defined: u32 },
+    /// The same, but it is false, not undefined, when the attribute is absent.
+    BitOrAbsent { bit: u32, defined: u32, absent: u32 },
+    /// Its bit, and the bit that is set when it is false.
+    TwoBits { bit: u32, false_bit: u32 },
+    /// True above one cut and below another of a table.
+    Range { table: u32, above: Option<u32>, below: Option<u32> },
+    Absence { absent: u32, present: u32 },
+    /// Never true, and false for every value of its kind unless it is never defined.
+    Empty { defined: u32 },
+}
+
+pub struct CatalogBuilder<'a> {
+    atoms: &'a AtomTable,
+    places: Vec<Place>,
+    catalog: Catalog,
+    cut_tables: Vec<CutTable>,
+    stabbing: StabbingBuilder,
+    /// Interval keys asked for so far, per cut table: (above cut, below cut) → key.
+    intervals: Vec<HashMap<(u32, u32), u32, FxBuildHasher>>,
+    next_key: u32,
+}
+
+impl<'a> CatalogBuilder<'a> {
+    /// Lays out the bits of all atoms of the table.
+    pub fn new(atoms: &'a AtomTable) -> Self {
+        let mut by_attribute: Vec<u32> = (0..atoms.len() as u32).collect();
+        by_attribute.sort_by_key(|atom| atoms.atom(*atom).attribute);
+        let mut layout = Layout {
+            atoms,
+            next_bit: TRUE_BIT + 1,
+            places: vec![Place::Empty { defined: 0 }; atoms.len()],
+            attributes: vec![],
+            asks_absence: vec![],
+            points: PointsBuilder::default(),
+            cut_tables: vec![],
+            cuts: vec![],
+            pool: vec![],
+            asked: vec![],
+        };
+        for group in by_attribute.chunk_by(|a, b| atoms.atom(*a).attribute == atoms.atom(*b).attribute) {
+            layout.attribute(atoms.atom(group[0]).attribute, group);
+        }
+        let mut entry_of = vec![];
+        for (at, entry) in layout.attributes.iter().enumerate() {
+            entry_of.resize(entry.attribute as usize + 1, NO_ATTRIBUTE);
+            entry_of[entry.attribute as usize] = at as u32;
+        }
+        let catalog = Catalog {
+            attributes: layout.attributes.into(),
+            entry_of: entry_of.into(),
+            asks_absence: layout.asks_absence.into(),
+            points: layout.points.finish(),
+            cuts: layout.cuts.into(),
+            pool: layout.pool.into(),
+            asked: std::sync::Arc::new(AskedPredicates::new(layout.asked)),
+            bits: layout.next_bit,
+            ..Catalog::default()
+        };
+        Self {
+            atoms,
+            places: layout.places,
+            intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
+            cut_tables: layout.cut_tables,
+            stabbing: StabbingBuilder::default(),
+            next_key: catalog.bits,
+            catalog,
+        }
+    }
+
+    pub fn atom(&self, id: u32) -> &Atom {
+        self.atoms.atom(id)
+    }
+
+    pub fn bits(&self) -> u32 {
+        self.catalog.bits
+    }
+
+    /// The catalog as it is before access intervals are known: enough to fire events for counting.
+    pub fn draft(&self) -> Catalog {
+        Catalog { cut_tables: self.cut_tables.clone().into(), ..self.catalog.clone() }
+    }
+
+    pub fn test(&self, literal: Literal) -> LiteralTest {
+        match (self.places[literal.atom() as usize], literal.is_negated()) {
+            (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
+                LiteralTest::Bit(bit)
+            }
+            (Place::BitOrAbsent { bit, defined, absent }, true) => LiteralTest::AbsentOr(absent, defined, bit),
+            (Place::Bit { defined: 0, .. }, true) => LiteralTest::Never,
+            (Place::Bit { bit, defined }, true) => LiteralTest::SetAndClear(defined, bit),
+            (Place::TwoBits { false_bit, .. }, true) => LiteralTest::Bit(false_bit),
+            (Place::Range { table, above, below }, false) => LiteralTest::Between { table, above, below },
+            // "Not above c" is "below c", and the other way round.
+            (Place::Range { table, above: Some(above), below: None }, true) => {
+                LiteralTest::Between { table, above: None, below: Some(above) }
+            }
+            (Place::Range { table, above: None, below: Some(below) }, true) => {
+                LiteralTest::Between { table, above: Some(below), below: None }
+            }
+            (Place::Range { table, above: Some(above), below: Some(below) }, true) => {
+                LiteralTest::Outside { table, below: above, above: below }
+            }
+            (Place::Range { above: None, below: None, .. }, true) => LiteralTest::Never,
+            (Place::Absence { absent, .. }, false) => LiteralTest::Bit(absent),
+            (Place::Absence { present, .. }, true) => LiteralTest::Bit(present),
+            (Place::Empty { .. }, false) | (Place::Empty { defined: 0 }, true) => LiteralTest::Never,
+            (Place::Empty { defined }, true) => LiteralTest::Bit(defined),
+        }
+    }
+
+    pub fn cut_table(&self, table: u32) -> &CutTable {
+        &self.cut_tables[table as usize]
+    }
+
+    /// The access key of "above one cut and below another". Asking twice gives the same key.
+    pub fn interval_key(&mut self, table: u32, above: u32, below: u32) -> u32 {
+        let next = &mut self.next_key;
+        *self.intervals[table as usize].entry((above, below)).or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        })
+    }
+
+    /// The number of access keys: bits first, then intervals.
+    pub fn keys(&self) -> u32 {
+        self.next_key
+    }
+
+    pub fn finish(mut self) -> Catalog {
+        for (table, intervals) in self.cut_tables.iter_mut().zip(&self.intervals) {
+            // Above cut i and below cut j: the rank is in i + 1 ..= j.
+            let mut list: Vec<_> = intervals
+                .iter()
+                .filter(|((above, below), _)| above < below)
+                .map(|((above, below), key)| (above + 1, *below, *key))
+                .collect();
+            list.sort_unstable();
+            table.tree = self.stabbing.tree(list);
+        }
+        self.catalog.cut_tables = self.cut_tables.into();
+        self.catalog.stabbing = self.stabbing.finish();
+        self.catalog
+    }
+}
+
+struct Layout<'a> {
+    atoms: &'a AtomTable,
+    next_bit: u32,
+    places: Vec<Place>,
+    attributes: Vec<AttributeEntry>,
+    asks_absence: Vec<u32>,
+    points: PointsBuilder,
+    cut_tables: Vec<CutTable>,
+    cuts: Vec<[u64; 2]>,
+    pool: Vec<u8>,
+    asked: Vec<Vec<Asked>>,
+}
+
+const SCALAR_KINDS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
+
+impl Layout<'_> {
+    fn bit(&mut self) -> u32 {
+        self.next_bit += 1;
+        self.next_bit - 1
+    }
+
+    fn attribute(&mut self, attribute: AttrId, group: &[u32]) {
+        let first_bit = self.next_bit;
+        let mut entry: AttributeEntry = bytemuck::Zeroable::zeroed();
+        entry.attribute = attribute.0;
+        entry.first_bit = first_bit;
+        entry.present = self.bit();
+        let atoms = self.atoms;
+        let mut asked_atoms = vec![];
+        let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
+        let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
+        for &id in group {
+            let atom = atoms.atom(id);
+            let rules = atom.operator.rules();
+            let kind = rules.expects(&atom.operands);
+            if let Some(kind) = kind {
+                entry.expected_kinds |= 1 << kind as u32;
+                if entry.defined[kind as usize] == 0 {
+                    entry.defined[kind as usize] = self.bit();
+                }
+            }
+            let defined = kind.map_or(entry.present, |kind| entry.defined[kind as usize]);
+            let holds_null = atom.operands.iter().any(|operand| matches!(operand, Value::Null));
+            match rules.shape(&atom.operands) {
+                Shape::Points(values) => {
+                    let bit = self.bit();
+                    let scalars = values.iter().filter(|value| !matches!(value, Value::Null));
+                    for value in scalars {
+                        let kind = value.kind().expect("not null") as usize;
+                        points[kind].push((value.as_ref(), bit));
+                    }
+                    self.places[id as usize] = if rules.evaluate(None, &atom.operands) == Outcome::FALSE {
+                        Place::BitOrAbsent { bit, defined, absent: self.absent_bit(&mut entry) }
+                    } else {
+                        // With a null among the operands it is never false.
+                        Place::Bit { bit, defined: if holds_null { 0 } else { defined } }
+                    };
+                }
+                Shape::Elements(values) if !holds_null && one_scalar_kind(values).is_some() => {
+                    let kind = one_scalar_kind(values).expect("just checked") as usize;
+                    if entry.clean[kind] == 0 {
+                        entry.clean[kind] = self.bit();
+                    }
+                    let bit = self.bit();
+                    points[4 + kind].extend(values.iter().map(|value| (value.as_ref(), bit)));
+                    self.places[id as usize] = Place::Bit { bit, defined: entry.clean[kind] };
+                }
+                Shape::Range { low, high } => {
+                    let kind = low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
+                    ranges[kind as usize].push(id);
+                }
+                Shape::Absent => {
+                    let absent = self.absent_bit(&mut entry);
+                    self.places[id as usize] = Place::Absence { absent, present: entry.present };
+                }
+                Shape::Never if kind.is_none() || rules.is_two_valued(&atom.operands) => {
+                    let can_be_false = !holds_null && rules.is_two_valued(&atom.operands);
+                    self.places[id as usize] = Place::Empty { defined: if can_be_false { defined } else { 0 } };
+                }
+                _ => asked_atoms.push(id),
+            }
+        }
+        entry.first_points = self.points.tables_so_far();
+        for (at, pairs) in points.iter().enumerate() {
+            if !pairs.is_empty() {
+                self.points.table(SCALAR_KINDS[at % 4], at >= 4, pairs, &mut self.pool);
+            }
+        }
+        entry.points = self.points.tables_so_far() - entry.first_points;
+        entry.first_asked = 0;
+        entry.asked = asked_atoms.len() as u32;
+        let asked = asked_atoms.into_iter().map(|id| self.asked_atom(id, &entry)).collect();
+        self.asked.push(asked);
+        entry.first_cuts = self.cut_tables.len() as u32;
+        for (kind, ids) in ranges.iter().enumerate() {
+            if !ids.is_empty() {
+                self.cut_table(SCALAR_KINDS[kind], ids);
+            }
+        }
+        entry.cuts = self.cut_tables.len() as u32 - entry.first_cuts;
+        entry.end_bit = self.next_bit;
+        self.attributes.push(entry);
+    }
+
+    fn absent_bit(&mut self, entry: &mut AttributeEntry) -> u32 {
+        if entry.absent == 0 {
+            entry.absent = self.bit();
+            self.asks_absence.push(self.attributes.len() as u32);
+        }
+        entry.absent
+    }
+
+    fn asked_atom(&mut self, id: u32, entry: &AttributeEntry) -> Asked {
+        let atom = self.atoms.atom(id);
+        let rules = atom.operator.rules();
+        let bit = self.bit();
+        let mut false_bit = 0;
+        self.places[id as usize] = if rules.is_two_valued(&atom.operands) {
+            let defined =
+                rules.expects(&atom.operands).map_or(entry.present, |kind| entry.defined[kind as usize]);
+            Place::Bit { bit, defined }
+        } else {
+            false_bit = self.bit();
+            Place::TwoBits { bit, false_bit }
+        };
+        Asked { bit, false_bit, operator: atom.operator, operands: atom.operands.clone() }
+    }
+
+    fn cut_table(&mut self, kind: Kind, ids: &[u32]) {
+        let ends = |id: u32| -> (Option<Cut>, Option<Cut>) {
+            match self.atoms.atom(id).operator.rules().shape(&self.atoms.atom(id).operands) {
+                Shape::Range { low, high } => (
+                    low.map(|bound| Cut::new(bound.value, !bound.inclusive)),
+                    high.map(|bound| Cut::new(bound.value, bound.inclusive)),
+                ),
+                _ => unreachable!("only ranges are given a cut table"),
+            }
+        };
+        let mut cuts: Vec<Cut> = ids
+            .iter()
+            .flat_map(|id| {
+                let (low, high) = ends(*id);
+                [low, high].into_iter().flatten()
+            })
+            .collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let place = |cut: Cut| cuts.binary_search(&cut).expect("every end became a cut") as u32;
+        let table = self.cut_tables.len() as u32;
+        let placed: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let (low, high) = ends(*id);
+                (*id, Place::Range { table, above: low.map(place), below: high.map(place) })
+            })
+            .collect();
+        for (id, range) in placed {
+            self.places[id as usize] = range;
+        }
+        let len = cuts.len() as u32;
+        let above = self.next_bit;
+        self.next_bit += 2 * len;
+        let first = self.cuts.len() as u32;
+        for cut in &cuts {
+            let stored = cut.store(&mut self.pool);
+            self.cuts.push(stored);
+        }
+        self.cut_tables.push(CutTable { kind: kind as u32, first, len, above, below: above + len, tree: NONE });
+    }
+}
+
+fn one_scalar_kind(values: &[Value]) -> Option<Kind> {
+    let kind = values.first()?.kind()?;
+    let scalar = SCALAR_KINDS.contains(&kind);
+    (scalar && values.iter().all(|value| value.kind() == Some(kind))).then_some(kind)
+}

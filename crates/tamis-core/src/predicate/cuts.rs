@@ -1,0 +1,78 @@
+//! Ranges: every comparison is a place relative to a *cut* between values.
+//!
+//! A cut lies just before or just after an operand. `x >= 5` means "above the cut before 5",
+//! `x > 5` "above the cut after 5", `x < 5` "below the cut before 5". With the distinct cuts of an
+//! attribute sorted, a value is above the first `rank` of them and below all others, so the
+//! satisfied comparisons are two runs of consecutive bits. BETWEEN is above one and below another.
+//!
+//! ```text
+//! cuts        c0    c1    c2    c3        value v between c1 and c2: rank 2
+//! ABOVE bits   1     1     0     0        run  [above, above + rank)
+//! BELOW bits   0     0     1     1        run  [below + rank, below + n)
+//! ```
+
+use bytemuck::{Pod, Zeroable};
+
+use super::keys::{join, ordered_key, split};
+use super::points::{text_at, text_place};
+use crate::event::ValueRef;
+use crate::snapshot::Buffer;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct CutTable {
+    pub kind: u32,
+    pub first: u32,
+    pub len: u32,
+    /// The bit of "above cut 0"; the others follow.
+    pub above: u32,
+    /// The bit of "below cut 0"; the others follow.
+    pub below: u32,
+    /// The root of the stabbing tree over access intervals, or `u32::MAX`.
+    pub tree: u32,
+}
+
+/// A cut as it is built: an operand and on which side of it the cut lies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cut {
+    Keyed(u128),
+    Text(Box<str>, bool),
+}
+
+impl Cut {
+    pub fn new(operand: ValueRef<'_>, after: bool) -> Self {
+        match operand {
+            ValueRef::Str(text) => Cut::Text(text.into(), after),
+            _ => Cut::Keyed(ordered_key(operand).expect("ranges compare scalars") << 1 | after as u128),
+        }
+    }
+
+    /// The stored form; texts go to the pool.
+    pub fn store(&self, pool: &mut Vec<u8>) -> [u64; 2] {
+        match self {
+            Cut::Keyed(key) => split(*key),
+            Cut::Text(text, after) => {
+                let place = text_place(pool.len(), text.len());
+                pool.extend_from_slice(text.as_bytes());
+                [place, *after as u64]
+            }
+        }
+    }
+}
+
+/// How many cuts of the table lie below the value; `None` if it cannot be compared.
+pub fn rank(cuts: &Buffer<[u64; 2]>, table: &CutTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
+    let cuts = &cuts[table.first as usize..(table.first + table.len) as usize];
+    let rank = match value {
+        ValueRef::Str(text) => cuts.partition_point(|cut| match text_at(cut[0], pool).cmp(text.as_bytes()) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => cut[1] == 0,
+            std::cmp::Ordering::Greater => false,
+        }),
+        _ => {
+            let key = ordered_key(value)? << 1 | 1;
+            cuts.partition_point(|cut| join(*cut) < key)
+        }
+    };
+    Some(rank as u32)
+}

@@ -1,0 +1,171 @@
+//! `Buffer`: an immutable, shared slice of plain values that lives on the heap or inside a snapshot.
+//!
+//! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of
+//! a mapped file. `Buffer` makes the two the same type, and reading it costs what reading a slice costs: the
+//! address and the length lie in the buffer itself, the owner that keeps them alive lies beside them and is
+//! never consulted.
+//!
+//! All `unsafe` of snapshots is in this file, and rests on three facts:
+//!
+//! 1. The owner (an `Arc`) lives at least as long as the buffer, and neither a `Vec` behind an `Arc` nor a
+//!    mapping ever moves or changes its bytes.
+//! 2. `T: Pod`: every pattern of bits is a valid `T`, so damaged bytes can be wrong but never undefined
+//!    behaviour.
+//! 3. A snapshot file is replaced, never modified in place. The mapping holds the old file (its inode) alive
+//!    after a rename has put a new one at its path, so the mapped bytes stay what they were.
+//!
+//! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place
+//! makes the next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the
+//! reader. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into the heap for file
+//! systems where that cannot be ruled out.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use memmap2::{Mmap, MmapOptions};
+
+/// An immutable, cheaply cloneable slice of plain values, owned or inside a snapshot.
+///
+/// ```
+/// use tamis_core::snapshot::Buffer;
+///
+/// let buffer = Buffer::from(vec![1u32, 2, 3]);
+/// let same = buffer.clone(); // shares the values
+/// assert_eq!(same[1..], [2, 3]);
+/// assert_eq!(same.byte_len(), 12);
+/// ```
+pub struct Buffer<T: Pod> {
+    start: NonNull<T>,
+    len: usize,
+    owner: Owner<T>,
+}
+
+/// What keeps the values of a buffer alive.
+#[derive(Clone)]
+enum Owner<T> {
+    /// An empty buffer points at nothing.
+    Nothing,
+    // Only dropped, never read: the buffer reads through its own pointer.
+    Vector(#[allow(dead_code)] Arc<Vec<T>>),
+    Snapshot(#[allow(dead_code)] Arc<Memory>),
+}
+
+// SAFETY: a buffer gives out shared references to `T` only, and its owner is an `Arc` of data that nobody
+// changes, so it may go where `&T` and `Arc<Vec<T>>` may go.
+unsafe impl<T: Pod + Send + Sync> Send for Buffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Pod + Send + Sync> Sync for Buffer<T> {}
+
+impl<T: Pod> Buffer<T> {
+    /// The values that lie in `bytes` of `memory`; `None` if they are out of bounds, are no whole number of
+    /// values or are not aligned for `T`.
+    pub(super) fn within(memory: &Arc<Memory>, bytes: Range<usize>) -> Option<Self> {
+        let values: &[T] = bytemuck::try_cast_slice(memory.get(bytes)?).ok()?;
+        Some(Self {
+            start: NonNull::from(values).cast(),
+            len: values.len(),
+            owner: Owner::Snapshot(Arc::clone(memory)),
+        })
+    }
+
+    /// The size of the values in bytes.
+    pub fn byte_len(&self) -> usize {
+        size_of_val::<[T]>(self)
+    }
+
+    /// Whether the values are part of a snapshot rather than a vector of this buffer's own.
+    pub fn is_in_snapshot(&self) -> bool {
+        matches!(self.owner, Owner::Snapshot(_))
+    }
+}
+
+impl<T: Pod> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `start` and `len` were taken from a slice of `owner`, which is alive, and whose values are
+        // neither moved nor changed (facts 1 and 3 above); for an empty buffer without owner, `start` is
+        // aligned and `len` is 0.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> From<Vec<T>> for Buffer<T> {
+    fn from(values: Vec<T>) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        let values = Arc::new(values);
+        Self {
+            start: NonNull::from(values.as_slice()).cast(),
+            len: values.len(),
+            owner: Owner::Vector(values),
+        }
+    }
+}
+
+impl<T: Pod> Default for Buffer<T> {
+    fn default() -> Self {
+        Self { start: NonNull::dangling(), len: 0, owner: Owner::Nothing }
+    }
+}
+
+impl<T: Pod> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self { start: self.start, len: self.len, owner: self.owner.clone() }
+    }
+}
+
+impl<T: Pod + fmt::Debug> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// All bytes of one snapshot, at an address that is a multiple of 64: a mapped file, or a copy on the heap.
+pub(super) enum Memory {
+    Mapped(Mmap),
+    Copied { lines: Vec<Line>, len: usize },
+}
+
+/// 64 bytes, aligned. A `Vec<u8>` would start anywhere; a vector of these starts where every section may.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(super) struct Line([u8; 64]);
+
+impl Memory {
+    /// Maps the first `len` bytes of `file`, read-only.
+    pub fn map(file: &File, len: usize) -> io::Result<Self> {
+        // SAFETY: the file is not modified while it is mapped (fact 3 above; what happens if another program
+        // does is said there too), and only ever read as `Pod` values (fact 2).
+        let mapping = unsafe { MmapOptions::new().len(len).map(file)? };
+        Ok(Self::Mapped(mapping))
+    }
+
+    /// Reads `len` bytes of `source` into the heap.
+    pub fn copy(source: &mut impl Read, len: usize) -> io::Result<Self> {
+        let count = len.div_ceil(size_of::<Line>());
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count)?;
+        lines.resize(count, Line::zeroed());
+        source.read_exact(&mut bytemuck::cast_slice_mut(&mut lines)[..len])?;
+        Ok(Self::Copied { lines, len })
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Memory::Mapped(mapping) => mapping,
+            Memory::Copied { lines, len } => &bytemuck::cast_slice(lines)[..*len],
+        }
+    }
+}
