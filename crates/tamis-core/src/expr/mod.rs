@@ -1,6 +1,7 @@
 //! Expressions: how they are written, what they mean, and the normal form an index stores.
 
 pub mod ast;
+pub mod build;
 pub mod codec;
 pub mod limits;
 pub mod parser;
@@ -16,3 +17,4 @@ pub use atoms::{Atom, AtomTable, Literal};
 pub use eval::evaluate;
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
+pub use parser::parse;
