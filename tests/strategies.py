@@ -31,7 +31,6 @@ ATTRIBUTES = {
 }
 
 CONNECTIVES = ("AND", "OR", "XOR", "XNOR")
-SQL_CONNECTIVES = ("AND", "OR")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = ["a", "b", "A", "é", "É", "ß", "日", "🦀"]
@@ -115,18 +114,15 @@ regexes = st.lists(
 
 
 @st.composite
-def predicates(draw: Callable[..., Any], *, sql: bool = False) -> Predicate:
-    """One test of one attribute. With `sql`, only what Spark and DuckDB mean the same by.
-
-    Without `sql` the operands may be of another type than the attribute, and sets may be empty or hold null.
-    """
+def predicates(draw: Callable[..., Any], *, typed: bool = False) -> Predicate:
+    """One test of one attribute. Unless `typed`, its operands may be of another type than the attribute has."""
     attribute = draw(st.sampled_from(list(ATTRIBUTES)))
     declared = ATTRIBUTES[attribute]
-    if not sql and draw(st.integers(0, 9)) == 0:
+    if not typed and draw(st.integers(0, 9)) == 0:
         declared = draw(st.sampled_from(list(VALUES)))
     name = draw(st.sampled_from(OPERATORS[declared]))
     scalar = SCALARS[ELEMENTS.get(declared, declared)]
-    if not sql and name != "array_contains" and draw(st.integers(0, 19)) == 0:
+    if name != "array_contains" and draw(st.integers(0, 19)) == 0:
         scalar |= st.none()
     operands: tuple[Any, ...]
     match name:
@@ -135,7 +131,7 @@ def predicates(draw: Callable[..., Any], *, sql: bool = False) -> Predicate:
         case "BETWEEN":
             operands = (draw(scalar), draw(scalar))
         case "IN" | "arrays_overlap":
-            operands = tuple(draw(st.lists(scalar, min_size=1 if sql else 0, max_size=5)))
+            operands = tuple(draw(st.lists(scalar, max_size=5)))
         case "LIKE" | "ILIKE":
             operands = (draw(like_patterns),)
         case "RLIKE":
@@ -162,24 +158,21 @@ OPERATORS = {
 
 
 @st.composite
-def expressions(draw: Callable[..., Any], *, sql: bool = False, depth: int = 6) -> Node:
+def expressions(draw: Callable[..., Any], *, typed: bool = False, depth: int = 6) -> Node:
     """A tree over a few predicates, so that they repeat."""
-    pool: list[Node] = draw(st.lists(predicates(sql=sql), min_size=1, max_size=6))
+    pool: list[Node] = draw(st.lists(predicates(typed=typed), min_size=1, max_size=6))
     leaves = st.sampled_from(pool)
     if draw(st.integers(0, 4)) == 0:
         leaves |= st.sampled_from([Constant(True), Constant(False), Constant(None)])
-    connectives = SQL_CONNECTIVES if sql else CONNECTIVES
     levels = draw(st.integers(0, depth))
-    return draw(_inner(leaves, connectives, levels) if levels else leaves)
+    return draw(_inner(leaves, levels) if levels else leaves)
 
 
-def _inner(
-    leaves: st.SearchStrategy[Node], connectives: tuple[str, ...], depth: int
-) -> st.SearchStrategy[Node]:
+def _inner(leaves: st.SearchStrategy[Node], depth: int) -> st.SearchStrategy[Node]:
     """A node that is no leaf, with at most `depth` levels under it."""
-    below = leaves | _inner(leaves, connectives, depth - 1) if depth > 1 else leaves
+    below = leaves | _inner(leaves, depth - 1) if depth > 1 else leaves
     branches = st.lists(below, min_size=2, max_size=3).map(tuple)
-    joined = st.builds(Connective, st.sampled_from(connectives), branches)
+    joined = st.builds(Connective, st.sampled_from(CONNECTIVES), branches)
     return joined | joined | st.builds(Not, below)
 
 
@@ -223,7 +216,7 @@ def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     examples: dict[str, Any] = {}
 
     @settings(
-        max_examples=5 * count,
+        max_examples=3 * count,
         database=None,
         deadline=None,
         derandomize=True,

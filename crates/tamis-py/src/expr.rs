@@ -114,7 +114,7 @@ impl PyExpression {
     ///
     /// >>> import tamis
     /// >>> tamis.parse("age > 30 AND country IN ('CA', 'US')").to_sql("spark")
-    /// "age > 30 AND country IN ('CA', 'US')"
+    /// "`age` > 30 AND `country` IN ('CA', 'US')"
     fn to_sql(&self, py: Python<'_>, dialect: &str) -> PyResult<String> {
         let dialect = match dialect {
             "spark" => sql::Dialect::Spark,
