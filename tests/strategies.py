@@ -115,7 +115,7 @@ regexes = st.lists(
 
 @st.composite
 def predicates(draw: Callable[..., Any], *, typed: bool = False) -> Predicate:
-    """One test of one attribute. Unless `typed`, its operands may be of another type than the attribute has."""
+    """One test of one attribute. Unless `typed`, operands may be of another type than the attribute."""
     attribute = draw(st.sampled_from(list(ATTRIBUTES)))
     declared = ATTRIBUTES[attribute]
     if not typed and draw(st.integers(0, 9)) == 0:

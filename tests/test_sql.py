@@ -1,8 +1,8 @@
 """Two engines that know nothing of us must select the events that we select.
 
 `to_sql` writes an expression for the engine; each engine answers all expressions for all events in a few
-queries. What no text can bridge is left out by the strategies: types that do not agree, integers compared with
-floats, and regular expressions beyond what all dialects share.
+queries. What no text can bridge is left out by the strategies: types that do not agree, integers compared
+with floats, and regular expressions beyond what all dialects share.
 """
 
 from typing import Any
