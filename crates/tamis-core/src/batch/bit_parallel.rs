@@ -146,7 +146,12 @@ pub fn matching_units(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn evaluate_avx512(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+fn evaluate_avx512(
+    layout: &Layout,
+    all: Mask,
+    scratch: &mut BlockScratch,
+    holds: &mut impl FnMut(u32, &Mask),
+) {
     evaluate_block(layout, all, scratch, holds);
 }
 
@@ -183,7 +188,12 @@ impl BlockScratch {
 }
 
 #[inline(always)]
-fn evaluate_block(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+fn evaluate_block(
+    layout: &Layout,
+    all: Mask,
+    scratch: &mut BlockScratch,
+    holds: &mut impl FnMut(u32, &Mask),
+) {
     let BlockScratch { keys, truth, known, done, reached, waiting, .. } = scratch;
     let mut block = Block { layout, all, keys, truth, known, reached };
     for key in 0..layout.first_unit_key {
@@ -312,7 +322,8 @@ impl Block<'_> {
             }
             let true_here = self.test(Leaf(pair[0]), &here);
             let false_here = here.and_not(&true_here);
-            let (goes_on, jumps) = if pair[1] & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
+            let (goes_on, jumps) =
+                if pair[1] & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
             let next = &mut self.reached[frame + at + 1];
             *next = next.or(&goes_on);
             let target = match pair[1] >> 1 {

@@ -11,8 +11,8 @@ use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::ast::Outcome;
-use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::atoms::Literal;
+use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::operators::Shape;
 
 /// What it takes for a literal to be true, in bits.
@@ -25,9 +25,17 @@ pub enum LiteralTest {
     /// The attribute is absent, or the second bit is set and the third is clear.
     AbsentOr(u32, u32, u32),
     /// The value lies above one cut of a table and below another; at least one is given.
-    Between { table: u32, above: Option<u32>, below: Option<u32> },
+    Between {
+        table: u32,
+        above: Option<u32>,
+        below: Option<u32>,
+    },
     /// The value lies below one cut or above another: NOT BETWEEN.
-    Outside { table: u32, below: u32, above: u32 },
+    Outside {
+        table: u32,
+        below: u32,
+        above: u32,
+    },
     Never,
 }
 
@@ -35,16 +43,35 @@ pub enum LiteralTest {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Its bit, and the bit that is set when it is defined.
-    Bit { bit: u32, defined: u32 },
+    Bit {
+        bit: u32,
+        defined: u32,
+    },
     /// The same, but it is false, not undefined, when the attribute is absent.
-    BitOrAbsent { bit: u32, defined: u32, absent: u32 },
+    BitOrAbsent {
+        bit: u32,
+        defined: u32,
+        absent: u32,
+    },
     /// Its bit, and the bit that is set when it is false.
-    TwoBits { bit: u32, false_bit: u32 },
+    TwoBits {
+        bit: u32,
+        false_bit: u32,
+    },
     /// True above one cut and below another of a table.
-    Range { table: u32, above: Option<u32>, below: Option<u32> },
-    Absence { absent: u32, present: u32 },
+    Range {
+        table: u32,
+        above: Option<u32>,
+        below: Option<u32>,
+    },
+    Absence {
+        absent: u32,
+        present: u32,
+    },
     /// Never true, and false for every value of its kind unless it is never defined.
-    Empty { defined: u32 },
+    Empty {
+        defined: u32,
+    },
 }
 
 pub struct CatalogBuilder<'a> {
@@ -123,7 +150,9 @@ impl<'a> CatalogBuilder<'a> {
             (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
                 LiteralTest::Bit(bit)
             }
-            (Place::BitOrAbsent { bit, defined, absent }, true) => LiteralTest::AbsentOr(absent, defined, bit),
+            (Place::BitOrAbsent { bit, defined, absent }, true) => {
+                LiteralTest::AbsentOr(absent, defined, bit)
+            }
             (Place::Bit { defined: 0, .. }, true) => LiteralTest::Never,
             (Place::Bit { bit, defined }, true) => LiteralTest::SetAndClear(defined, bit),
             (Place::TwoBits { false_bit, .. }, true) => LiteralTest::Bit(false_bit),
@@ -249,7 +278,8 @@ impl Layout<'_> {
                     self.places[id as usize] = Place::Bit { bit, defined: entry.clean[kind] };
                 }
                 Shape::Range { low, high } => {
-                    let kind = low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
+                    let kind =
+                        low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
                     ranges[kind as usize].push(id);
                 }
                 Shape::Absent => {
@@ -258,7 +288,8 @@ impl Layout<'_> {
                 }
                 Shape::Never if kind.is_none() || rules.is_two_valued(&atom.operands) => {
                     let can_be_false = !holds_null && rules.is_two_valued(&atom.operands);
-                    self.places[id as usize] = Place::Empty { defined: if can_be_false { defined } else { 0 } };
+                    self.places[id as usize] =
+                        Place::Empty { defined: if can_be_false { defined } else { 0 } };
                 }
                 _ => asked_atoms.push(id),
             }
@@ -348,7 +379,14 @@ impl Layout<'_> {
             let stored = cut.store(&mut self.pool);
             self.cuts.push(stored);
         }
-        self.cut_tables.push(CutTable { kind: kind as u32, first, len, above, below: above + len, tree: NONE });
+        self.cut_tables.push(CutTable {
+            kind: kind as u32,
+            first,
+            len,
+            above,
+            below: above + len,
+            tree: NONE,
+        });
     }
 }
 

@@ -12,7 +12,11 @@ use crate::predicate::catalog::TRUE_BIT;
 pub enum Key {
     Bit(u32),
     /// Above one cut and below another of a cut table.
-    Interval { table: u32, above: u32, below: u32 },
+    Interval {
+        table: u32,
+        above: u32,
+        below: u32,
+    },
     Unit(u32),
 }
 

@@ -52,7 +52,8 @@ impl LayoutBuilder {
         let sharing = Sharing {
             predicates: atoms.len(),
             nodes: self.dag.len() + atoms.len(),
-            written_nodes: self.written_nodes };
+            written_nodes: self.written_nodes,
+        };
         let rows = Rows::group(&self.roots, self.dag.len());
         let catalog = CatalogBuilder::new(atoms);
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
@@ -280,9 +281,14 @@ impl Planner<'_> {
     }
 
     fn literal(&self, test: LiteralTest) -> Tree {
-        let bit = |bit: u32| PlannedLeaf { leaf: Leaf::set(bit), selectivity: self.selectivity.of_bit(bit), cut: None };
+        let bit = |bit: u32| PlannedLeaf {
+            leaf: Leaf::set(bit),
+            selectivity: self.selectivity.of_bit(bit),
+            cut: None,
+        };
         let side = |table: u32, cut: u32, above: bool| {
-            let first = if above { self.catalog.cut_table(table).above } else { self.catalog.cut_table(table).below };
+            let first =
+                if above { self.catalog.cut_table(table).above } else { self.catalog.cut_table(table).below };
             Tree::Leaf(PlannedLeaf { cut: Some((table, cut, above)), ..bit(first + cut) })
         };
         match test {
@@ -326,7 +332,10 @@ impl Planner<'_> {
             Gate::And => children.iter().map(of).product(),
             Gate::Or => 1.0 - children.iter().map(|child| 1.0 - of(child)).product::<f64>(),
             Gate::OddParity | Gate::EvenParity => {
-                0.5 * children.chunks_exact(2).map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0)).product::<f64>()
+                0.5 * children
+                    .chunks_exact(2)
+                    .map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0))
+                    .product::<f64>()
             }
         }
     }
@@ -448,12 +457,13 @@ fn ordered(x: f64) -> i64 {
 
 /// Drops from the top AND of a tree what its only access has already established.
 fn without_implied(tree: Tree, access: &Access) -> Tree {
-    let known = |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
+    let known =
+        |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
     match tree {
         Tree::Leaf(leaf) if known(&leaf) => Tree::And(vec![]),
-        Tree::And(children) => {
-            Tree::And(children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect())
-        }
+        Tree::And(children) => Tree::And(
+            children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect(),
+        ),
         other => other,
     }
 }

@@ -56,7 +56,12 @@ impl Layout {
     /// Calls `holds` once with every unit that is true for the event, until it says to stop.
     ///
     /// With interval values, units that only *might* be true are reported too, never one too few.
-    pub fn matching_units(&self, event: &Event<'_>, scratch: &mut Scratch, mut holds: impl FnMut(u32) -> ControlFlow<()>) -> Work {
+    pub fn matching_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        mut holds: impl FnMut(u32) -> ControlFlow<()>,
+    ) -> Work {
         if self.units() == 0 {
             return Work::default();
         }
@@ -173,7 +178,9 @@ impl Layout {
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
-            if let (crate::event::ValueRef::Interval(_), Some(entry)) = (value, self.catalog.entry(*attribute)) {
+            if let (crate::event::ValueRef::Interval(_), Some(entry)) =
+                (value, self.catalog.entry(*attribute))
+            {
                 open.push((entry.first_bit, entry.end_bit));
             }
         }

@@ -147,8 +147,13 @@ impl Origin {
 
     /// Verifies the arrays that matching reads, the first time.
     pub fn verify_once(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
-        let verified = self.verified.get_or_init(|| self.verify(layout, ledger).map_err(|error| error.to_string()));
+        let verified =
+            self.verified.get_or_init(|| self.verify(layout, ledger).map_err(|error| error.to_string()));
         verified.clone().map_err(Error::Snapshot)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        matches!(self.verified.get(), Some(Ok(())))
     }
 
     fn verify(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {

@@ -77,7 +77,8 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
     for (at, node) in stabbing.nodes.iter().enumerate() {
         ensure(run(node.first, node.len, stabbing.by_low.len()), "stabbing_nodes")?;
         // A child comes after its parent, so no walk goes round in circles.
-        let later = |child: u32| child == NONE || child as usize > at && (child as usize) < stabbing.nodes.len();
+        let later =
+            |child: u32| child == NONE || child as usize > at && (child as usize) < stabbing.nodes.len();
         ensure(later(node.left) && later(node.right), "stabbing_nodes")?;
     }
     ensure(stabbing.by_low.len() == stabbing.by_high.len(), "stabbing_by_high")?;
