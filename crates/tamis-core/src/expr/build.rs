@@ -10,6 +10,7 @@ use crate::event::Value;
 /// A checked predicate, its operands in canonical form.
 ///
 /// `BETWEEN` with a NULL end is not one predicate and becomes `x >= low AND x <= high`, or its negation.
+/// The negation of an operator that has no negated form, such as `<`, becomes `NOT`, as it is in text.
 ///
 /// ```
 /// use tamis_core::event::Value;
@@ -34,13 +35,15 @@ pub fn predicate(
         return half_open_between(attribute, negated, operands);
     }
     let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
-    Ok(Expr::Predicate(Predicate {
+    let has_negated_form = operator.rules().syntax().has_negated_form();
+    let built = Expr::Predicate(Predicate {
         attribute: attribute.into(),
         operator,
-        negated,
+        negated: negated && has_negated_form,
         operands: operands.into_boxed_slice(),
         weight: None,
-    }))
+    });
+    Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
 }
 
 fn half_open_between(attribute: &str, negated: bool, operands: Vec<Value>) -> Result<Expr, ExpressionError> {

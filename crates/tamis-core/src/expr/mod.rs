@@ -3,12 +3,15 @@
 pub mod ast;
 pub mod build;
 pub mod codec;
+pub mod json;
 pub mod limits;
 pub mod parser;
 pub mod atoms;
 pub mod eval;
 pub mod normal_form;
 pub mod operators;
+pub mod printer;
+pub mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
 
