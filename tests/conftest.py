@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -44,7 +43,9 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+def duck() -> Iterator[Any]:
     """An in-memory DuckDB."""
+    import duckdb
+
     with duckdb.connect() as connection:
         yield connection

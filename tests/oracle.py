@@ -77,7 +77,10 @@ def either(a: Truth, b: Truth) -> Truth:
 
 
 def differ(a: Truth, b: Truth) -> Truth:
-    return either(both(a, negate(b)), both(negate(a), b))
+    return Truth(
+        (a.can_be_true and b.can_be_false) or (a.can_be_false and b.can_be_true),
+        (a.can_be_true and b.can_be_true) or (a.can_be_false and b.can_be_false),
+    )
 
 
 FOLDS = {"AND": both, "OR": either, "XOR": differ, "XNOR": lambda a, b: negate(differ(a, b))}
@@ -115,9 +118,10 @@ def predicate(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
         return truth(value is None)
     if value is None:
         return FALSE if name == "<=>" else UNDEFINED
-    return (
-        test_interval(name, value, operands) if isinstance(value, Interval) else test(name, value, operands)
-    )
+    if name == "truth":
+        name, operands = "=", (True,)
+    judge = test_interval if isinstance(value, Interval) else test
+    return judge(name, value, operands)
 
 
 def test(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
@@ -170,18 +174,10 @@ ORDER = {
     ">=": operator.ge,
 }
 
-KINDS = {
-    bool: "boolean",
-    int: "number",
-    float: "number",
-    str: "string",
-    datetime: "timestamp",
-    dict: "record",
-}
-
 
 def kind(value: Any) -> str:
-    return "null" if value is None else KINDS.get(type(value), "array")
+    kinds = {bool: "boolean", int: "number", float: "number", str: "string", datetime: "timestamp"}
+    return "null" if value is None else kinds.get(type(value), "record" if type(value) is dict else "array")
 
 
 def order(value: Any) -> Any:

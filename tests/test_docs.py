@@ -2,7 +2,7 @@
 
 Python blocks of one page run in order and share their names. A line that ends in `# -> X` must have a value
 that Python shows as X. On the page about expressions, `tamis-example` blocks are expressions with events and
-their truth, and `tamis-error` blocks are expressions with the error they give.
+their truth, and `tamis-error` blocks are expressions with a part of the error they give.
 """
 
 import ast
@@ -46,6 +46,27 @@ def test_python_blocks(page: Path) -> None:
     names: dict[str, Any] = {}
     for code in blocks(page, "python"):
         run(code, names)
+
+
+def lines(language: str) -> list[str]:
+    """The lines of the blocks on the page about expressions."""
+    return [line for block in blocks(EXPRESSIONS, language) for line in block.splitlines() if line.strip()]
+
+
+TRUTHS = {"true": True, "false": False, "undefined": None, "either": "either"}
+
+
+@pytest.mark.parametrize("line", lines("tamis-example"))
+def test_expression_examples(line: str) -> None:
+    text, event, truth = line.rsplit(" | ", 2)
+    assert tamis.parse(text).evaluate(event) == TRUTHS[truth]
+
+
+@pytest.mark.parametrize("line", lines("tamis-error"))
+def test_expression_errors(line: str) -> None:
+    text, part = line.rsplit(" | ", 1)
+    with pytest.raises(tamis.ExpressionError, match=re.escape(part)):
+        tamis.parse(text)
 
 
 def modules() -> list[ModuleType]:

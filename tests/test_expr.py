@@ -11,17 +11,23 @@ from hypothesis import given
 
 import strategies
 import tamis
-from oracle import EITHER, FALSE, TRUE, UNDEFINED, Interval, Node, evaluate
+from oracle import EITHER, FALSE, TRUE, UNDEFINED, Interval, Node, Truth, evaluate
 from tamis import Expression, ExpressionError, col, parse
 from writer import to_builder, to_text
 
 SHOWN = {TRUE: True, FALSE: False, UNDEFINED: None, EITHER: "either"}
 
 
-def with_intervals(event: dict[str, Any]) -> dict[str, Any]:
+def for_kernel(event: dict[str, Any]) -> dict[str, Any]:
     """The oracle's event as the kernel takes it."""
-    swap = {Interval: lambda interval: tamis.Interval(interval.low, interval.high), dict: with_intervals}
+    swap = {Interval: lambda interval: tamis.Interval(interval.low, interval.high), dict: for_kernel}
     return {name: swap.get(type(value), lambda same: same)(value) for name, value in event.items()}
+
+
+def check(node: Node, expression: Expression, event: dict[str, Any]) -> None:
+    """The expression has the truth that the oracle sees in the node, for the event and for the deck."""
+    for each in (event, *strategies.DECK):
+        assert expression.evaluate(for_kernel(each)) == SHOWN[evaluate(node, each)], each
 
 
 class TestMeaning:
@@ -29,21 +35,32 @@ class TestMeaning:
 
     @given(strategies.expressions(), strategies.events(intervals=True))
     def test_text_agrees_with_the_oracle(self, node: Node, event: dict[str, Any]) -> None:
-        assert parse(to_text(node)).evaluate(with_intervals(event)) is SHOWN[evaluate(node, event)]
+        check(node, parse(to_text(node)), event)
 
     @given(strategies.expressions(), strategies.events(intervals=True))
     def test_builder_agrees_with_the_oracle(self, node: Node, event: dict[str, Any]) -> None:
-        assert to_builder(node).evaluate(with_intervals(event)) is SHOWN[evaluate(node, event)]
+        check(node, to_builder(node), event)
 
     @given(strategies.predicates(), strategies.events(intervals=True))
     def test_single_predicates_agree_with_the_oracle(self, node: Node, event: dict[str, Any]) -> None:
-        assert parse(to_text(node)).evaluate(with_intervals(event)) is SHOWN[evaluate(node, event)]
+        check(node, to_builder(node), event)
 
     @given(strategies.expressions(), strategies.events(intervals=True))
     def test_json_events_mean_the_same(self, node: Node, event: dict[str, Any]) -> None:
-        text = tamis.Event(with_intervals(event)).to_json()
+        text = tamis.Event(for_kernel(event)).to_json()
         for given_as in (text, text.encode(), tamis.Event(text)):
-            assert parse(to_text(node)).evaluate(given_as) is SHOWN[evaluate(node, event)]
+            assert to_builder(node).evaluate(given_as) == SHOWN[evaluate(node, event)]
+
+    def test_the_deck_reaches_every_truth_of_every_operator(self) -> None:
+        seen: dict[str, set[Truth]] = {}
+        for node in strategies.collect(strategies.predicates(), 500):
+            outcomes = seen.setdefault(node.operator, set())
+            outcomes.update(evaluate(node, event) for event in strategies.DECK)
+        for operator, outcomes in seen.items():
+            assert {TRUE, FALSE} <= outcomes, operator
+            assert UNDEFINED in outcomes or operator == "IS NULL", operator
+        names = {name for names in strategies.OPERATORS.values() for name in names}
+        assert set(seen) == names
 
 
 class TestRoundTrips:

@@ -1,13 +1,12 @@
 """Two engines that know nothing of us must select the events that we select.
 
 `to_sql` writes an expression for the engine; each engine answers all expressions for all events in a few
-queries. What the engines mean differently by design (XOR, XNOR, weights, empty sets, comparing integers with
-floats, types that do not agree) is left out by the strategies.
+queries. What no text can bridge is left out by the strategies: types that do not agree, integers compared
+with floats, and regular expressions beyond what all dialects share.
 """
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -16,9 +15,9 @@ from oracle import FALSE, TRUE, UNDEFINED, Node, evaluate
 from tamis import parse
 from writer import to_text
 
-EXPRESSIONS = 300
+EXPRESSIONS = 240
 EVENTS = 40
-COLUMNS_PER_QUERY = 50
+COLUMNS_PER_QUERY = 60
 SHOWN = {TRUE: True, FALSE: False, UNDEFINED: None}
 
 PERSON = pa.struct([("age", pa.int64()), ("name", pa.string())])
@@ -41,8 +40,8 @@ def events() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def nodes() -> list[Node]:
-    single = strategies.collect(strategies.predicates(sql=True), EXPRESSIONS // 2)
-    return [*single, *strategies.collect(strategies.expressions(sql=True), EXPRESSIONS // 2)]
+    single = strategies.collect(strategies.predicates(typed=True), EXPRESSIONS // 2)
+    return [*single, *strategies.collect(strategies.expressions(typed=True), EXPRESSIONS // 2)]
 
 
 def table(events: list[dict[str, Any]], timestamp: pa.DataType) -> pa.Table:
@@ -67,7 +66,7 @@ def check(nodes: list[Node], events: list[dict[str, Any]], answers: list[list[bo
     assert not wrong, f"{len(wrong)} disagreements, the shortest:\n" + min(wrong, key=len)
 
 
-def test_duckdb(duck: duckdb.DuckDBPyConnection, nodes: list[Node], events: list[dict[str, Any]]) -> None:
+def test_duckdb(duck: Any, nodes: list[Node], events: list[dict[str, Any]]) -> None:
     duck.register("events", table(events, pa.timestamp("us")))
     for chunk in chunks(nodes):
         selected = ", ".join(

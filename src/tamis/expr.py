@@ -93,8 +93,6 @@ class Column:
         >>> print(col("age").between(22, 36))
         age BETWEEN 22 AND 36
         """
-        if low is None or high is None:  # one half can still be false
-            return (self >= low) & (self <= high)
         return self._test("BETWEEN", low, high)
 
     def isin(self, *values: Any) -> Expression:

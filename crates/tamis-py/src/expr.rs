@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
-use tamis_core::expr::{Expr, Operator, Outcome, Predicate, eval, json, limits, parser, sql};
+use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
@@ -142,7 +142,7 @@ impl PyExpression {
     ///
     /// >>> import tamis
     /// >>> tamis.parse("age > 30 AND country IN ('CA', 'US')").to_sql("spark")
-    /// "age > 30 AND country IN ('CA', 'US')"
+    /// "`age` > 30 AND `country` IN ('CA', 'US')"
     fn to_sql(&self, py: Python<'_>, dialect: &str) -> PyResult<String> {
         let dialect = match dialect {
             "spark" => sql::Dialect::Spark,
@@ -185,24 +185,8 @@ impl PyExpression {
     /// >>> print((col("credit_score") > 650).boost(0.4))
     /// (credit_score > 650)^0.4
     fn boost(&self, py: Python<'_>, weight: f64) -> PyResult<Self> {
-        if !weight.is_finite() || weight < 0.0 {
-            return Err(bad_expression(
-                py,
-                format!("the weight {weight} is refused"),
-                "weights are finite and not negative",
-            ));
-        }
-        match &*self.0 {
-            Expr::Predicate(predicate) => {
-                let boosted = Predicate { weight: Some(weight), ..predicate.clone() };
-                Ok(Self(Arc::new(Expr::Predicate(boosted))))
-            }
-            _ => Err(bad_expression(
-                py,
-                "only a predicate can have a weight",
-                "boost each predicate before joining them",
-            )),
-        }
+        let expr = build::boost((*self.0).clone(), weight).or_raise(py)?;
+        Ok(Self(Arc::new(expr)))
     }
 
     /// The names of the attributes that the expression tests, sorted.
@@ -320,11 +304,6 @@ pub fn predicate(
             })
         })
         .collect::<PyResult<Vec<_>>>()?;
-    let operands = operator
-        .rules()
-        .check(operands)
-        .map_err(|message| bad_expression(py, message, format!("the predicate is on {attribute:?}")))?;
-    let predicate =
-        Predicate { attribute: attribute.into(), operator, negated, operands: operands.into(), weight: None };
-    PyExpression::checked(py, Expr::Predicate(predicate))
+    let expr = build::predicate(attribute, operator, negated, operands).or_raise(py)?;
+    Ok(PyExpression(Arc::new(expr)))
 }

@@ -283,7 +283,7 @@ impl Workspace {
 fn block_is_cheaper(reader: &Reader, work: &Work, done: usize, rest: usize) -> bool {
     let Some(view) = bit_view(reader) else { return false };
     let entries: usize = view.parts.iter().map(|part| part.segment.layout.entries.len()).sum();
-    let keys: usize = view.parts.iter().map(|part| part.segment.layout.first_unit_key as usize).sum();
+    let keys: usize = view.parts.iter().map(|part| part.segment.layout.keys() as usize).sum();
     let one_by_one =
         (work.candidates as f64 * 1.5 + work.evaluations as f64 * 20.0) / done as f64 * rest as f64;
     let block = entries as f64 * 60.0 + keys as f64 * 6.0;

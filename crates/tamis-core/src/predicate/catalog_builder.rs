@@ -179,13 +179,31 @@ impl<'a> CatalogBuilder<'a> {
         &self.cut_tables[table as usize]
     }
 
-    /// The access key of "above one cut and below another". Asking twice gives the same key.
-    pub fn interval_key(&mut self, table: u32, above: u32, below: u32) -> u32 {
-        let next = &mut self.next_key;
-        *self.intervals[table as usize].entry((above, below)).or_insert_with(|| {
-            *next += 1;
-            *next - 1
-        })
+    /// Asks for an access key that stands for "above one cut and below another".
+    pub fn want_interval(&mut self, table: u32, above: u32, below: u32) {
+        self.intervals[table as usize].insert((above, below), 0);
+    }
+
+    /// Gives the wanted intervals their keys, in the order in which a stabbing tree finds them, so
+    /// that what fires together is numbered together.
+    pub fn number_intervals(&mut self) {
+        for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
+            let mut list: Vec<(u32, u32)> = intervals.keys().copied().filter(|(above, below)| above < below).collect();
+            list.sort_unstable();
+            // Above cut i and below cut j: the rank is in i + 1 ..= j.
+            let places = list.iter().enumerate().map(|(at, (above, below))| (above + 1, *below, at as u32));
+            table.tree = self.stabbing.tree(places.collect(), &mut |at| {
+                let key = self.next_key;
+                intervals.insert(list[at as usize], key);
+                self.next_key += 1;
+                key
+            });
+        }
+    }
+
+    /// The key of an interval that was wanted; one that no value is in has the key of nothing.
+    pub fn interval_key(&self, table: u32, above: u32, below: u32) -> u32 {
+        self.intervals[table as usize][&(above, below)]
     }
 
     /// The number of access keys: bits first, then intervals.
@@ -194,16 +212,6 @@ impl<'a> CatalogBuilder<'a> {
     }
 
     pub fn finish(mut self) -> Catalog {
-        for (table, intervals) in self.cut_tables.iter_mut().zip(&self.intervals) {
-            // Above cut i and below cut j: the rank is in i + 1 ..= j.
-            let mut list: Vec<_> = intervals
-                .iter()
-                .filter(|((above, below), _)| above < below)
-                .map(|((above, below), key)| (above + 1, *below, *key))
-                .collect();
-            list.sort_unstable();
-            table.tree = self.stabbing.tree(list);
-        }
         self.catalog.cut_tables = self.cut_tables.into();
         self.catalog.stabbing = self.stabbing.finish();
         self.catalog

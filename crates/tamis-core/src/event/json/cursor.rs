@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// What is wrong, at which byte.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub at: usize,
     pub message: String,
     pub hint: Option<&'static str>,
@@ -27,14 +27,14 @@ impl Fault {
 
 /// A number of JSON: an integer unless it is written with a fraction or an exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum JsonNumber {
+pub(crate) enum JsonNumber {
     Int(i64),
     Float(f64),
 }
 
 /// A place in JSON text.
 #[derive(Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
 }

@@ -15,7 +15,7 @@
 //!
 //! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
 
-mod cursor;
+pub(crate) mod cursor;
 mod write;
 
 #[cfg(test)]
@@ -32,6 +32,7 @@ use super::timestamp::parse_timestamp;
 use super::{Attributes, Event, Schema, Value, ValueRef};
 
 pub use write::write;
+pub(crate) use write::{write_array, write_text};
 
 /// How deep records may be nested.
 pub const MAX_DEPTH: usize = 100;

@@ -64,7 +64,7 @@ fn write_value(json: &mut String, value: &Value) {
     }
 }
 
-fn write_array<'r>(json: &mut String, items: impl Iterator<Item = &'r Value>) {
+pub(crate) fn write_array<'r>(json: &mut String, items: impl Iterator<Item = &'r Value>) {
     json.push('[');
     for (at, item) in items.enumerate() {
         if at > 0 {
@@ -91,6 +91,6 @@ fn write_float(json: &mut String, x: f64) {
     }
 }
 
-fn write_text(json: &mut String, text: &str) {
+pub(crate) fn write_text(json: &mut String, text: &str) {
     json.push_str(&serde_json::Value::from(text).to_string());
 }

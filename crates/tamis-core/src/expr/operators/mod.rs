@@ -38,6 +38,17 @@ pub enum Syntax {
     Bare,
 }
 
+impl Syntax {
+    /// Whether the negated form has a spelling of its own: `!=`, `NOT IN`, `IS NOT NULL`.
+    pub fn has_negated_form(self) -> bool {
+        match self {
+            Syntax::Infix { negated, .. } => negated.is_some(),
+            Syntax::Keyword(_) => true,
+            Syntax::Function(_) | Syntax::Bare => false,
+        }
+    }
+}
+
 /// One end of a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound<'a> {

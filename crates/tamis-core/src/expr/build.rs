@@ -1,0 +1,122 @@
+//! How a predicate comes to be: every way in (text, JSON, builder) makes its predicates here, so that all
+//! of them check the same things and write the same thing the same way.
+
+use super::ast::{Expr, Predicate};
+use super::limits::{check_name, check_set_size, check_value};
+use super::operators::Operator;
+use crate::error::ExpressionError;
+use crate::event::Value;
+
+/// A checked predicate, its operands in canonical form.
+///
+/// `BETWEEN` with a NULL end is not one predicate and becomes `x >= low AND x <= high`, or its negation.
+/// The negation of an operator that has no negated form, such as `<`, becomes `NOT`, as it is in text.
+///
+/// ```
+/// use tamis_core::event::Value;
+/// use tamis_core::expr::{Expr, Operator, build::predicate};
+///
+/// let Ok(Expr::Predicate(p)) = predicate("age", Operator::IN, false, vec![Value::Int(2), Value::Int(1)]) else {
+///     unreachable!()
+/// };
+/// assert_eq!(*p.operands, [Value::Int(1), Value::Int(2)]);
+/// assert!(predicate("age", Operator::LESS, false, vec![]).is_err());
+/// ```
+pub fn predicate(
+    attribute: &str,
+    operator: Operator,
+    negated: bool,
+    operands: Vec<Value>,
+) -> Result<Expr, ExpressionError> {
+    check_name(attribute)?;
+    check_set_size(operands.len())?;
+    operands.iter().try_for_each(check_value)?;
+    if operator == Operator::BETWEEN && operands.len() == 2 && operands.contains(&Value::Null) {
+        return half_open_between(attribute, negated, operands);
+    }
+    let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
+    let has_negated_form = operator.rules().syntax().has_negated_form();
+    let built = Expr::Predicate(Predicate {
+        attribute: attribute.into(),
+        operator,
+        negated: negated && has_negated_form,
+        operands: operands.into_boxed_slice(),
+        weight: None,
+    });
+    Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
+}
+
+fn half_open_between(attribute: &str, negated: bool, operands: Vec<Value>) -> Result<Expr, ExpressionError> {
+    let halves = [Operator::GREATER_OR_EQUAL, Operator::LESS_OR_EQUAL]
+        .into_iter()
+        .zip(operands)
+        .map(|(operator, end)| predicate(attribute, operator, false, vec![end]))
+        .collect::<Result<Vec<_>, _>>()?;
+    let both = Expr::And(halves);
+    Ok(if negated { Expr::Not(Box::new(both)) } else { both })
+}
+
+/// The same expression with a weight, `(age > 30)^0.4`. Only a predicate without one can take it.
+pub fn boost(expr: Expr, weight: f64) -> Result<Expr, ExpressionError> {
+    if !weight.is_finite() || weight < 0.0 {
+        let message = format!("a weight of {weight} is refused");
+        return Err(ExpressionError::new(message).with_hint("weights are finite and not negative"));
+    }
+    match expr {
+        Expr::Predicate(predicate) if predicate.weight.is_some() => {
+            Err(ExpressionError::new("the predicate has a weight already").with_hint("keep one of them"))
+        }
+        Expr::Predicate(predicate) => {
+            // The sum turns -0.0 into 0.0.
+            Ok(Expr::Predicate(Predicate { weight: Some(weight + 0.0), ..predicate }))
+        }
+        Expr::Not(_) => Err(ExpressionError::new("only a predicate can have a weight")
+            .with_hint("weigh the predicate inside: NOT (x > 1)^0.4")),
+        _ => Err(ExpressionError::new("only a predicate can have a weight")
+            .with_hint("weigh each predicate by itself: (x > 1)^0.4 AND (y > 2)^0.4")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::limits::{MAX_NAME_BYTES, MAX_STRING_BYTES};
+
+    fn between(negated: bool, low: Value, high: Value) -> Result<Expr, ExpressionError> {
+        predicate("x", Operator::BETWEEN, negated, vec![low, high])
+    }
+
+    #[test]
+    fn between_with_a_null_end_is_two_comparisons() {
+        let low = predicate("x", Operator::GREATER_OR_EQUAL, false, vec![Value::Int(1)]).unwrap();
+        let high = predicate("x", Operator::LESS_OR_EQUAL, false, vec![Value::Null]).unwrap();
+        let both = Expr::And(vec![low, high]);
+        assert_eq!(between(false, Value::Int(1), Value::Null).unwrap(), both);
+        assert_eq!(between(true, Value::Int(1), Value::Null).unwrap(), Expr::Not(Box::new(both)));
+        assert!(matches!(between(true, Value::Int(1), Value::Int(2)), Ok(Expr::Predicate(p)) if p.negated));
+        assert!(between(false, Value::Int(1), Value::Str("a".into())).is_err());
+    }
+
+    #[test]
+    fn names_and_operands_are_checked() {
+        let equal = |name: &str, value| predicate(name, Operator::EQUAL, false, vec![value]);
+        assert!(equal("", Value::Int(1)).unwrap_err().message.contains("needs a name"));
+        assert!(equal(&"x".repeat(MAX_NAME_BYTES), Value::Int(1)).is_ok());
+        assert!(equal(&"x".repeat(MAX_NAME_BYTES + 1), Value::Int(1)).is_err());
+        let long = Value::Str("x".repeat(MAX_STRING_BYTES + 1).into());
+        assert!(equal("x", long).unwrap_err().message.contains("longer than the limit"));
+        assert!(equal("x", Value::Array(vec![])).is_err());
+    }
+
+    #[test]
+    fn weights_belong_to_predicates() {
+        let truth = || predicate("x", Operator::TRUTH, false, vec![]).unwrap();
+        assert!(matches!(boost(truth(), 0.4), Ok(Expr::Predicate(p)) if p.weight == Some(0.4)));
+        for refused in [f64::NAN, f64::INFINITY, -0.1] {
+            assert!(boost(truth(), refused).is_err());
+        }
+        assert!(boost(boost(truth(), 1.0).unwrap(), 2.0).is_err());
+        assert!(boost(Expr::Not(Box::new(truth())), 1.0).unwrap_err().hint.unwrap().contains("NOT (x"));
+        assert!(boost(Expr::And(vec![truth(), truth()]), 1.0).is_err());
+    }
+}

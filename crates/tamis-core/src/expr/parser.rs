@@ -1,3 +1,0 @@
-pub fn parse(_: &str) -> Result<super::Expr, crate::error::ExpressionError> {
-    todo!()
-}

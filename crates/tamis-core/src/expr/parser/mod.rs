@@ -1,0 +1,326 @@
+//! Text to tree: the Boolean subset of Spark SQL.
+//!
+//! ```text
+//! expression = expression (OR | XOR | XNOR | AND) expression | NOT expression | ( expression ) | predicate
+//! predicate  = name [NOT] operator operands | literal comparison name | function(name, operands)
+//!            | name | TRUE | FALSE | NULL, each with an optional ^weight
+//! ```
+//!
+//! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. What waits
+//! for its right side lies on an explicit stack, so no text, however nested, can exhaust the thread's own.
+
+mod advice;
+mod cursor;
+mod fault;
+pub mod lexer;
+mod literals;
+mod predicates;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use cursor::Cursor;
+use fault::{Fault, Parsed, place_of};
+use lexer::{Kind, Reserved};
+use predicates::comparison;
+
+use super::ast::Expr;
+use super::build;
+use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
+use super::operators::Operator;
+use crate::error::ExpressionError;
+use crate::event::Value;
+
+/// Reads an expression, or says what is wrong with it, where, and what would be right.
+///
+/// ```
+/// use tamis_core::expr::{Expr, parse};
+///
+/// let expr = parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").unwrap();
+/// assert!(matches!(expr, Expr::And(children) if children.len() == 2));
+///
+/// let error = parse("age BETWEN 22 AND 36").unwrap_err();
+/// assert_eq!(error.place.unwrap().column, 5);
+/// assert_eq!(error.hint.unwrap(), "did you mean BETWEEN?");
+/// ```
+pub fn parse(text: &str) -> Result<Expr, ExpressionError> {
+    check_text_size(text.len())?;
+    Parser::new(text).and_then(Parser::expression).map_err(|fault| fault.locate(text))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connective {
+    Or,
+    Xor,
+    Xnor,
+    And,
+}
+
+impl Connective {
+    fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Reserved(Reserved::Or) => Some(Self::Or),
+            Kind::Reserved(Reserved::Xor) => Some(Self::Xor),
+            Kind::Reserved(Reserved::Xnor) => Some(Self::Xnor),
+            Kind::Reserved(Reserved::And) => Some(Self::And),
+            _ => None,
+        }
+    }
+
+    fn binding(self) -> u8 {
+        match self {
+            Self::Or => 1,
+            Self::Xor | Self::Xnor => 2,
+            Self::And => 3,
+        }
+    }
+
+    fn join(self, children: Vec<Expr>) -> Expr {
+        match self {
+            Self::Or => Expr::Or(children),
+            Self::Xor => Expr::Xor(children),
+            Self::Xnor => Expr::Xnor(children),
+            Self::And => Expr::And(children),
+        }
+    }
+}
+
+/// A finished part of the tree and how many levels it has.
+struct Node {
+    expr: Expr,
+    height: usize,
+}
+
+/// What waits for its right side.
+enum Pending {
+    /// An open parenthesis, and where it is.
+    Parenthesis(usize),
+    Not,
+    /// A chain that has just read its connective.
+    Chain {
+        connective: Connective,
+        children: Vec<Expr>,
+        height: usize,
+    },
+}
+
+impl Pending {
+    fn binding(&self) -> u8 {
+        match self {
+            Self::Parenthesis(_) => 0,
+            Self::Chain { connective, .. } => connective.binding(),
+            Self::Not => 4,
+        }
+    }
+}
+
+struct Parser<'a> {
+    cursor: Cursor<'a>,
+    pending: Vec<Pending>,
+    /// Parentheses and NOTs among the pending.
+    levels: usize,
+    predicates: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Parsed<Self> {
+        Ok(Self { cursor: Cursor::new(text)?, pending: Vec::new(), levels: 0, predicates: 0 })
+    }
+
+    fn expression(mut self) -> Parsed<Expr> {
+        loop {
+            self.open_levels()?;
+            let start = self.cursor.token.start;
+            let leaf = self.cursor.predicate()?;
+            let mut node = self.count(leaf, start)?;
+            loop {
+                match self.cursor.token.kind {
+                    Kind::Close => node = self.close(node)?,
+                    Kind::Caret => node = self.boost(node)?,
+                    Kind::End => return self.finish(node),
+                    kind => match Connective::of(kind) {
+                        Some(connective) => {
+                            self.push_connective(node, connective)?;
+                            break;
+                        }
+                        None => return Err(self.stray_after(&node.expr)),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Reads NOTs and opening parentheses.
+    fn open_levels(&mut self) -> Parsed<()> {
+        loop {
+            let level = match self.cursor.token.kind {
+                Kind::Open => Pending::Parenthesis(self.cursor.token.start),
+                Kind::Bang | Kind::Reserved(Reserved::Not) => Pending::Not,
+                _ => return Ok(()),
+            };
+            self.levels += 1;
+            if self.levels > MAX_DEPTH {
+                return Err(Fault::from_error(self.cursor.token.start, too_deep()));
+            }
+            self.pending.push(level);
+            self.cursor.advance()?;
+        }
+    }
+
+    /// Takes in what was read as one predicate, which may have become a small tree.
+    fn count(&mut self, leaf: Expr, start: usize) -> Parsed<Node> {
+        let (predicates, height) = size(&leaf);
+        self.predicates += predicates;
+        if self.predicates > MAX_PREDICATES {
+            return Err(Fault::from_error(start, too_many_predicates()));
+        }
+        Ok(Node { expr: leaf, height })
+    }
+
+    /// Gives `node` to everything pending that binds more tightly than `floor`.
+    fn reduce(&mut self, mut node: Node, floor: u8) -> Parsed<Node> {
+        while let Some(top) = self.pending.pop_if(|top| top.binding() > floor) {
+            node = match top {
+                Pending::Not => {
+                    self.levels -= 1;
+                    Node { expr: Expr::Not(Box::new(node.expr)), height: node.height + 1 }
+                }
+                Pending::Chain { connective, mut children, height } => {
+                    children.push(node.expr);
+                    Node { expr: connective.join(children), height: height.max(node.height) + 1 }
+                }
+                Pending::Parenthesis(_) => unreachable!("a parenthesis binds nothing"),
+            };
+            if node.height > MAX_DEPTH {
+                return Err(Fault::from_error(self.cursor.token.start, too_deep()));
+            }
+        }
+        Ok(node)
+    }
+
+    fn push_connective(&mut self, node: Node, connective: Connective) -> Parsed<()> {
+        let mut node = self.reduce(node, connective.binding())?;
+        if let Some(Pending::Chain { connective: open, children, height }) = self.pending.last_mut()
+            && *open == connective
+        {
+            children.push(node.expr);
+            *height = node.height.max(*height);
+            return self.cursor.advance();
+        }
+        // XOR after XNOR, or the reverse: from left to right.
+        if self.pending.last().is_some_and(|top| top.binding() == connective.binding()) {
+            node = self.reduce(node, connective.binding() - 1)?;
+        }
+        let mut children = Vec::with_capacity(4);
+        children.push(node.expr);
+        self.pending.push(Pending::Chain { connective, children, height: node.height });
+        self.cursor.advance()
+    }
+
+    fn close(&mut self, node: Node) -> Parsed<Node> {
+        let node = self.reduce(node, 0)?;
+        if self.pending.pop().is_none() {
+            let hint = "leave it out, or open a parenthesis before";
+            return Err(Fault::new(self.cursor.token.start, "this ) closes nothing").hint(hint));
+        }
+        self.levels -= 1;
+        self.cursor.advance()?;
+        match node.expr {
+            // `(age) > 30` is `age > 30`.
+            Expr::Predicate(bare)
+                if bare.operator == Operator::TRUTH && bare.weight.is_none() && self.cursor.at_operator() =>
+            {
+                self.predicates -= 1;
+                let start = self.cursor.token.start;
+                let leaf = self.cursor.attribute_predicate(&bare.attribute)?;
+                self.count(leaf, start)
+            }
+            expr => Ok(Node { expr, ..node }),
+        }
+    }
+
+    fn boost(&mut self, node: Node) -> Parsed<Node> {
+        let at = self.cursor.token.start;
+        self.cursor.advance()?;
+        let negative = self.cursor.take(Kind::Minus)?;
+        if self.cursor.token.kind != Kind::Number {
+            return Err(self.cursor.expected("a weight after ^").hint("write (x > 1)^0.4"));
+        }
+        let weight = match literals::number(self.cursor.lexeme(), negative, self.cursor.token.start)? {
+            Value::Int(weight) => weight as f64,
+            Value::Float(weight) => weight,
+            _ => unreachable!("a number token is a number"),
+        };
+        self.cursor.advance()?;
+        let expr = build::boost(node.expr, weight).map_err(|error| Fault::from_error(at, error))?;
+        Ok(Node { expr, ..node })
+    }
+
+    fn finish(&mut self, node: Node) -> Parsed<Expr> {
+        let node = self.reduce(node, 0)?;
+        match self.pending.pop() {
+            None => Ok(node.expr),
+            Some(Pending::Parenthesis(at)) => {
+                let opened = place_of(self.cursor.text(), at);
+                let hint = format!(
+                    "the parenthesis of line {}, column {} is never closed",
+                    opened.line, opened.column
+                );
+                Err(self.cursor.expected(")").hint(hint))
+            }
+            Some(_) => unreachable!("all but parentheses were reduced"),
+        }
+    }
+
+    /// The token cannot follow what was read.
+    fn stray_after(&self, read: &Expr) -> Box<Fault> {
+        let name = match read {
+            Expr::Predicate(bare) if bare.operator == Operator::TRUTH => Some(&*bare.attribute),
+            _ => None,
+        };
+        let after_name = name.is_some();
+        let what = match (after_name, self.levels) {
+            (true, _) => "an operator after the attribute",
+            (false, 0) => "AND, OR or the end",
+            (false, _) => "AND, OR or )",
+        };
+        let fault = self.cursor.expected(what);
+        let word = self.cursor.lexeme();
+        let hint = match self.cursor.token.kind {
+            Kind::Word if after_name => {
+                let known =
+                    ["BETWEEN", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "NOT", "AND", "OR", "XOR", "XNOR"];
+                // `CASE WHEN …`: the name was meant as a keyword.
+                name.and_then(advice::for_word).or_else(|| advice::did_you_mean(word, known))
+            }
+            Kind::Word => advice::did_you_mean(word, ["AND", "OR", "XOR", "XNOR", "ESCAPE"]),
+            Kind::Str { .. } | Kind::RawStr | Kind::Number if after_name => Some("write name = value".into()),
+            kind if comparison(kind).is_some() => {
+                Some("comparisons do not chain: write x > 1 AND x < 5, or x BETWEEN 1 AND 5".into())
+            }
+            _ => None,
+        };
+        match hint {
+            Some(hint) => fault.hint(hint),
+            None => fault,
+        }
+    }
+}
+
+/// The predicates and the levels of what one predicate of the text has become.
+fn size(leaf: &Expr) -> (usize, usize) {
+    match leaf {
+        Expr::Constant(_) => (0, 1),
+        Expr::Predicate(_) => (1, 1),
+        Expr::Not(child) => {
+            let (predicates, height) = size(child);
+            (predicates, height + 1)
+        }
+        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+            let sizes = children.iter().map(size);
+            sizes.fold((0, 1), |(sum, highest), (predicates, height)| {
+                (sum + predicates, highest.max(height + 1))
+            })
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Expressions as text: the canonical spelling, with parentheses only where they say something.
+//!
+//! What is printed is read back as the same tree. So a chain inside a chain of its own kind keeps its
+//! parentheses, `a AND (b AND c)`, and floats are written so that they stay floats, `1.0`.
+//!
+//! A predicate that is negated although its operator has no negated form is printed as `NOT` before it,
+//! which is what [`build`](super::build) makes of it.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::ast::{Expr, Outcome, Predicate};
+use super::operators::{Operator, Syntax};
+use super::parser::lexer::is_plain_word;
+use crate::event::Value;
+use crate::event::timestamp::format_timestamp;
+
+/// How tightly the parts of an expression hold together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Binding {
+    Or,
+    Xor,
+    And,
+    Not,
+    Leaf,
+}
+
+fn binding(expr: &Expr) -> Binding {
+    match expr {
+        Expr::Or(_) => Binding::Or,
+        Expr::Xor(_) | Expr::Xnor(_) => Binding::Xor,
+        Expr::And(_) => Binding::And,
+        Expr::Not(_) => Binding::Not,
+        Expr::Predicate(predicate) if prints_not(predicate) => Binding::Not,
+        Expr::Constant(_) | Expr::Predicate(_) => Binding::Leaf,
+    }
+}
+
+/// Prints the expression in the canonical form.
+///
+/// ```
+/// let expression = tamis_core::expr::parse("(age>30) and not (country in ('US','CA') or vip)")?;
+/// assert_eq!(expression.to_string(), "age > 30 AND NOT (country IN ('CA', 'US') OR vip)");
+/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// ```
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Constant(Outcome::TRUE) => f.write_str("TRUE"),
+            Expr::Constant(Outcome::FALSE) => f.write_str("FALSE"),
+            Expr::Constant(_) => f.write_str("NULL"),
+            Expr::Predicate(predicate) => predicate.fmt(f),
+            Expr::Not(child) => {
+                f.write_str("NOT ")?;
+                write_child(f, child, binding(child) < Binding::Not)
+            }
+            Expr::And(children) => write_chain(f, children, " AND ", Binding::And),
+            Expr::Or(children) => write_chain(f, children, " OR ", Binding::Or),
+            Expr::Xor(children) => write_chain(f, children, " XOR ", Binding::Xor),
+            Expr::Xnor(children) => write_chain(f, children, " XNOR ", Binding::Xor),
+        }
+    }
+}
+
+fn write_chain(f: &mut Formatter<'_>, children: &[Expr], connective: &str, own: Binding) -> fmt::Result {
+    for (at, child) in children.iter().enumerate() {
+        if at > 0 {
+            f.write_str(connective)?;
+        }
+        write_child(f, child, binding(child) <= own)?;
+    }
+    Ok(())
+}
+
+fn write_child(f: &mut Formatter<'_>, child: &Expr, in_parentheses: bool) -> fmt::Result {
+    if !in_parentheses {
+        return child.fmt(f);
+    }
+    f.write_char('(')?;
+    child.fmt(f)?;
+    f.write_char(')')
+}
+
+impl Display for Predicate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if prints_not(self) {
+            f.write_str("NOT ")?;
+        }
+        let Some(weight) = self.weight else {
+            return write_test(f, self);
+        };
+        f.write_char('(')?;
+        write_test(f, self)?;
+        f.write_str(")^")?;
+        let weight = format!("{weight:?}");
+        f.write_str(weight.strip_suffix(".0").unwrap_or(&weight))
+    }
+}
+
+/// Whether a predicate is negated and its operator has no other way to say so.
+fn prints_not(predicate: &Predicate) -> bool {
+    predicate.negated && !predicate.operator.rules().syntax().has_negated_form()
+}
+
+/// The predicate without its boost and without a NOT in front.
+fn write_test(f: &mut Formatter<'_>, predicate: &Predicate) -> fmt::Result {
+    let (name, operands) = (Name(&predicate.attribute), &*predicate.operands);
+    match predicate.operator.rules().syntax() {
+        Syntax::Bare => name.fmt(f),
+        Syntax::Infix { symbol, negated } => {
+            let symbol = negated.filter(|_| predicate.negated).unwrap_or(symbol);
+            write!(f, "{name} {symbol} {}", LiteralText(&operands[0]))
+        }
+        Syntax::Function(function) if predicate.operator == Operator::ARRAYS_OVERLAP => {
+            write!(f, "{function}({name}, ARRAY({}))", List(operands))
+        }
+        Syntax::Function(function) => write!(f, "{function}({name}, {})", List(operands)),
+        Syntax::Keyword(_) if predicate.operator == Operator::IS_NULL => {
+            write!(f, "{name} {}", if predicate.negated { "IS NOT NULL" } else { "IS NULL" })
+        }
+        Syntax::Keyword(keyword) => {
+            let not = if predicate.negated { "NOT " } else { "" };
+            write!(f, "{name} {not}{keyword} ")?;
+            match operands {
+                _ if predicate.operator == Operator::IN => write!(f, "({})", List(operands)),
+                [low, high] => write!(f, "{} AND {}", LiteralText(low), LiteralText(high)),
+                operands => List(operands).fmt(f),
+            }
+        }
+    }
+}
+
+/// An attribute name, each part of its path in backquotes where it needs them.
+pub(super) struct Name<'a>(pub &'a str);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if is_plain_word(self.0) {
+            return f.write_str(self.0);
+        }
+        // Nothing can stand between two dots, so such a name is quoted as a whole.
+        if self.0.split('.').any(str::is_empty) {
+            return write_quoted(f, self.0, '`');
+        }
+        for (at, part) in self.0.split('.').enumerate() {
+            if at > 0 {
+                f.write_char('.')?;
+            }
+            match is_plain_word(part) {
+                true => f.write_str(part)?,
+                false => write_quoted(f, part, '`')?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text between quotes, with quotes inside doubled.
+pub(super) fn write_quoted(f: &mut impl Write, text: &str, quote: char) -> fmt::Result {
+    f.write_char(quote)?;
+    for c in text.chars() {
+        if c == quote {
+            f.write_char(quote)?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char(quote)
+}
+
+struct List<'a>(&'a [Value]);
+
+impl Display for List<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (at, value) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            LiteralText(value).fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// A value as a literal of the language; also how `explain` shows the values of an event.
+pub struct LiteralText<'a>(pub &'a Value);
+
+impl Display for LiteralText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("NULL"),
+            Value::Bool(true) => f.write_str("TRUE"),
+            Value::Bool(false) => f.write_str("FALSE"),
+            Value::Int(i) => i.fmt(f),
+            Value::Float(x) if x.is_nan() => f.write_str("double('NaN')"),
+            Value::Float(f64::INFINITY) => f.write_str("double('Infinity')"),
+            Value::Float(f64::NEG_INFINITY) => f.write_str("double('-Infinity')"),
+            // `{:?}` always writes a point or an exponent, and the fewest digits that read back.
+            Value::Float(x) => write!(f, "{x:?}"),
+            Value::Str(text) => write_string(f, text),
+            Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
+            Value::Array(items) => write!(f, "ARRAY({})", List(items)),
+            Value::Record => f.write_str("{…}"),
+            Value::Interval(ends) => write!(f, "[{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
+        }
+    }
+}
+
+/// A string literal with Spark's escapes.
+pub(super) fn write_string(f: &mut impl Write, text: &str) -> fmt::Result {
+    f.write_char('\'')?;
+    let mut written = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'\'' => "\\'",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..0x20 | 0x7F => "",
+            _ => continue,
+        };
+        f.write_str(&text[written..at])?;
+        match escape {
+            "" => write!(f, "\\u{byte:04X}")?,
+            escape => f.write_str(escape)?,
+        }
+        written = at + 1;
+    }
+    f.write_str(&text[written..])?;
+    f.write_char('\'')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::expr::parse;
+    use crate::expr::testing::{any_expr, predicate};
+
+    fn printed(text: &str) -> String {
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
+    }
+
+    #[test]
+    fn canonical_text_prints_as_it_is() {
+        for text in [
+            "TRUE",
+            "FALSE",
+            "NULL",
+            "age > 30",
+            "age != 30",
+            "age <=> NULL",
+            "NOT age < 30",
+            "country IN ('CA', 'US')",
+            "country NOT IN ('CA', NULL)",
+            "country IN ()",
+            "age NOT BETWEEN 22 AND 36",
+            "age IS NULL",
+            "age IS NOT NULL",
+            "name NOT LIKE 'a\\\\%b%'",
+            "name ILIKE 'a%'",
+            "name NOT RLIKE '^a\\\\d'",
+            "startswith(name, 'A')",
+            "NOT startswith(name, 'A')",
+            "array_contains(tags, 1)",
+            "arrays_overlap(tags, ARRAY(1, 2))",
+            "arrays_overlap(tags, ARRAY())",
+            "NOT opted_out",
+            "NOT NOT opted_out",
+            "(age > 30)^0.4",
+            "NOT (contains(name, 'x'))^2",
+            "(opted_out)^1e300",
+            "t > TIMESTAMP '2026-01-31 12:00:00.5'",
+            "a = 1 AND b = 2 OR c = 3",
+            "a = 1 AND (b = 2 OR c = 3)",
+            "a AND (b AND c)",
+            "(a OR b) OR c",
+            "a XOR b XOR c",
+            "a XOR (b XOR c)",
+            "(a XOR b) XNOR c",
+            "a XOR b AND c OR d",
+            "(a XOR b) AND NOT (c OR d)",
+            "x = 1.0",
+            "x = -0.0",
+            "x = 1e300",
+            "x = 5e-324",
+            "x = double('NaN')",
+            "x = double('-Infinity')",
+            "x = -9223372036854775808",
+            "s = 'it\\'s \\\\ \\n\\r\\t\\u0000 é'",
+            "`a b`.c.`1st` = 1",
+            "`and` = 1",
+            "`back``quote` = 1",
+            "`a..b` = 1",
+            "été.日本 = 1",
+        ] {
+            assert_eq!(printed(text), text);
+        }
+    }
+
+    #[test]
+    fn other_spellings_become_canonical() {
+        for (text, canonical) in [
+            ("((a))", "a"),
+            ("(a = 1) AND ((b = 2))", "a = 1 AND b = 2"),
+            ("a == 1 and b <> 2", "a = 1 AND b != 2"),
+            ("`a.b` = 1.50", "a.b = 1.5"),
+            ("x in (3, 1, 2, 1)", "x IN (1, 2, 3)"),
+            ("x LIKE '50!%' ESCAPE '!'", "x LIKE '50\\\\%'"),
+            ("DOUBLE 'NaN' = x", "x = double('NaN')"),
+            ("(x > 1)^1.0", "(x > 1)^1"),
+            ("NOT (a)", "NOT a"),
+            ("NOT a AND b", "NOT a AND b"),
+        ] {
+            assert_eq!(printed(text), canonical);
+        }
+    }
+
+    /// The tree that text gives: NOT instead of a negated operator that has no negated form.
+    fn as_written(expr: Expr) -> Expr {
+        let all = |children: Vec<Expr>| children.into_iter().map(as_written).collect();
+        match expr {
+            Expr::Predicate(predicate) if prints_not(&predicate) => {
+                Expr::Not(Box::new(Expr::Predicate(Predicate { negated: false, ..predicate })))
+            }
+            Expr::Not(child) => Expr::Not(Box::new(as_written(*child))),
+            Expr::And(children) => Expr::And(all(children)),
+            Expr::Or(children) => Expr::Or(all(children)),
+            Expr::Xor(children) => Expr::Xor(all(children)),
+            Expr::Xnor(children) => Expr::Xnor(all(children)),
+            leaf => leaf,
+        }
+    }
+
+    fn operand() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            any::<i64>().prop_map(Value::Int),
+            any::<f64>().prop_map(Value::Float),
+            any::<String>().prop_map(|text| Value::Str(text.into())),
+            (-62_135_596_800_000_000..253_402_300_800_000_000i64).prop_map(Value::Timestamp),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(expr in any_expr(5)) {
+            let expr = as_written(expr);
+            prop_assert_eq!(parse(&expr.to_string()).unwrap(), expr);
+        }
+
+        #[test]
+        fn any_name_operand_and_weight_is_read_back(
+            name in any::<String>().prop_filter("a name", |name| !name.is_empty()),
+            operand in operand(),
+            weight in prop::option::of(0.0..f64::MAX),
+        ) {
+            let expr = Expr::Predicate(Predicate { weight, ..predicate(&name, "=", &[operand]) });
+            prop_assert_eq!(parse(&expr.to_string()).unwrap(), expr);
+        }
+    }
+}
