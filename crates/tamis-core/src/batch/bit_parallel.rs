@@ -175,7 +175,11 @@ impl BlockScratch {
         self.clear_keys(layout.keys() as usize);
         for (event, values) in events.iter().enumerate() {
             self.bits.reset(catalog.bits as usize);
-            catalog.fire(values, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event });
+            catalog.fire(
+                values,
+                &mut self.bits,
+                &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event },
+            );
         }
         for table in catalog.cut_tables.iter() {
             for first in [table.above, table.below] {

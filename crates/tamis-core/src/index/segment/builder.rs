@@ -409,7 +409,11 @@ impl Planner<'_> {
                 *place += 1;
             }
             let waiting = first[(keys as usize + at).min(first.len() - 1)];
-            heads.push(UnitHead { code: Layout::pack_code(code.len(), unit.kind), rows: rows.len() as u32, waiting });
+            heads.push(UnitHead {
+                code: Layout::pack_code(code.len(), unit.kind),
+                rows: rows.len() as u32,
+                waiting,
+            });
             let words = &self.code[unit.code.clone()];
             let step = if unit.kind == CodeKind::Jumps { 2 } else { 1 };
             code.extend(words.iter().enumerate().map(|(i, word)| match Leaf(*word).as_unit() {

@@ -96,7 +96,9 @@ fn access(layout: &Layout) -> Check {
     ensure(bounds == 0 || bounds == layout.entries.len().div_ceil(BLOCK), "block_bounds")?;
     ensure(layout.remembered <= layout.units(), "numbers")?;
     let good = |[unit, test]: &[u32; 2]| {
-        *unit & !ACCEPTS < layout.units() && Leaf(*test).as_unit().is_none() && Leaf(*test).bit() < layout.catalog.bits
+        *unit & !ACCEPTS < layout.units()
+            && Leaf(*test).as_unit().is_none()
+            && Leaf(*test).bit() < layout.catalog.bits
     };
     ensure(layout.entries.iter().all(good), "access_entries")
 }
