@@ -49,13 +49,13 @@ pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Arc<Inner>) -> Result<bool>) {
 fn merge_once(inner: &Arc<Inner>) -> Result<bool> {
     match choose(&inner.current.load()) {
         None => Ok(false),
-        Some(chosen) => merge(inner, chosen).map(|()| true),
+        Some(chosen) => merge(inner, chosen).map(|_| true),
     }
 }
 
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
-    let view = inner.current.load_full();
-    merge(inner, view.parts.clone())
+    while !merge(inner, inner.current.load_full().parts.clone())? {}
+    Ok(())
 }
 
 /// The segments to merge next: enough of one size class, or one with many dead rows.
@@ -94,7 +94,9 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     Ok(Arc::new(builder.finish(&as_events(samples))?))
 }
 
-fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
+/// Puts one segment in the place of some; false, and nothing has changed, when another merge has
+/// replaced one of them meanwhile.
+fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<bool> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
@@ -122,10 +124,14 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
         }
     }
     let mut next = View::clone(&inner.current.load());
+    let unmerged = next.parts.len();
     next.parts.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
+    if unmerged - next.parts.len() < parts.len() {
+        return Ok(false);
+    }
     if merged.living() > 0 {
         next.parts.push(merged);
     }
     inner.current.store(Arc::new(next));
-    Ok(())
+    Ok(true)
 }
