@@ -74,7 +74,7 @@ def test_kernel_docstrings() -> None:
 
 
 def public_items() -> list[tuple[str, Any]]:
-    return [(name, getattr(tamis, name)) for name in tamis.__all__]
+    return [(name, getattr(tamis, name)) for name in tamis.__all__ if callable(getattr(tamis, name))]
 
 
 @pytest.mark.parametrize(("name", "item"), public_items(), ids=[name for name, _ in public_items()])

@@ -2,9 +2,11 @@
 
 >>> import tamis
 >>> from tamis import col
->>> rule = (col("age") > 30) & ~col("opted_out")
->>> rule.evaluate({"age": 42, "opted_out": False})
-True
+>>> index = tamis.Index()
+>>> index.add("ad-7", "age BETWEEN 22 AND 36 AND country IN ('CA', 'US')")
+>>> index.add("ad-8", (col("age") > 20) & ~col("opted_out"))
+>>> index.match({"age": 27, "country": "CA", "opted_out": True})
+['ad-7']
 """
 
 from tamis._kernel import Event, Expression, Interval
@@ -19,24 +21,33 @@ from tamis.errors import (
     UnknownIdError,
     UnsupportedExpressionError,
 )
+from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column, col, parse
+from tamis.index import ALGORITHMS, Index, Match, RowError, Subscription
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALGORITHMS",
     "ArgumentError",
     "Column",
     "DuplicateIdError",
     "Event",
     "EventError",
+    "Explanation",
     "Expression",
     "ExpressionError",
     "IdError",
+    "Index",
     "Interval",
+    "Match",
+    "RowError",
     "SnapshotError",
+    "Subscription",
     "TamisError",
     "UnknownIdError",
     "UnsupportedExpressionError",
+    "WhyNot",
     "col",
     "parse",
 ]

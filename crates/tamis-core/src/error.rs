@@ -97,7 +97,9 @@ impl Error {
     }
 
     pub(crate) fn duplicate(id: &Id) -> Self {
-        Error::DuplicateId(format!("subscription {id} is already in the index; use replace or upsert to change it"))
+        Error::DuplicateId(format!(
+            "subscription {id} is already in the index; use replace or upsert to change it"
+        ))
     }
 
     pub(crate) fn missing(id: &Id) -> Self {

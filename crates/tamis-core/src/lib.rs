@@ -4,6 +4,7 @@
 //! text → AST → normal form → index on one side,
 //! record → encoded event → satisfied predicates → candidates → matches → ranked on the other.
 
+pub mod batch;
 pub mod error;
 pub mod event;
 pub mod expr;

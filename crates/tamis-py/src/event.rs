@@ -164,13 +164,13 @@ impl PyEvent {
 }
 
 /// What a caller passed as an event.
-enum Source<'a, 'py> {
+pub enum Source<'a, 'py> {
     Event(&'a Bound<'py, PyEvent>),
     Json(std::borrow::Cow<'a, [u8]>),
     Mapping,
 }
 
-fn source<'a, 'py>(event: &'a Bound<'py, PyAny>) -> PyResult<Source<'a, 'py>> {
+pub fn source<'a, 'py>(event: &'a Bound<'py, PyAny>) -> PyResult<Source<'a, 'py>> {
     if event.is_instance_of::<PyDict>() {
         return Ok(Source::Mapping);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyString, PyType};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, eval, json, limits, parser, sql};
 
 use crate::convert::value_from_python;
@@ -35,6 +35,10 @@ enum Connective {
 }
 
 impl PyExpression {
+    pub fn new(expr: Expr) -> Self {
+        Self(Arc::new(expr))
+    }
+
     pub fn expr(&self) -> &Arc<Expr> {
         &self.0
     }
@@ -68,6 +72,30 @@ impl Connective {
             Self::Xnor => Expr::Xnor(children),
         }
     }
+}
+
+/// An expression as a caller gave it.
+pub enum Given {
+    Text(String),
+    Parsed(Arc<Expr>),
+}
+
+/// What `Index.add` takes for an expression: text, an expression or a column, or the JSON form as a dict.
+pub fn expression_or_text(object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(Given::Text(text.to_str()?.into()));
+    }
+    if object.is_instance_of::<PyDict>() {
+        let text: String = object.py().import("json")?.call_method1("dumps", (object,))?.extract()?;
+        return json::from_json(&text).map(|expr| Given::Parsed(Arc::new(expr))).or_raise(object.py());
+    }
+    if !object.is_instance_of::<PyExpression>() && !object.hasattr("__tamis_expression__")? {
+        return Err(type_error(format!(
+            "an expression is text, a tamis.Expression or its JSON form as a dict, not {}",
+            object.get_type().name()?
+        )));
+    }
+    expression_from_python(object).map(|expression| Given::Parsed(expression.get().0.clone()))
 }
 
 /// An expression, or anything that says it is one by the method `__tamis_expression__` (a column).
@@ -249,7 +277,7 @@ impl PyExpression {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("tamis.parse({})", pyo3::types::PyString::new(py, &self.0.to_string()).repr()?))
+        Ok(format!("tamis.parse({})", PyString::new(py, &self.0.to_string()).repr()?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {

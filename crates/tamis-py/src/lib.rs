@@ -1,17 +1,37 @@
 //! The Python face of the Tamis kernel: thin wrappers, no logic. The module is `tamis._kernel`; what users
 //! import is in `src/tamis/`.
 
+mod arrow_ffi;
+mod batch;
 mod convert;
 mod errors;
 mod event;
 mod expr;
+mod fork;
+mod ids;
+mod index;
+mod matching;
+mod reasons;
+mod results;
+mod rows;
+mod subscription;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _kernel {
     #[pymodule_export]
+    use crate::arrow_ffi::PyArrowStream;
+    #[pymodule_export]
+    use crate::batch::{count_batch, match_batch, time_events, top_k_batch};
+    #[pymodule_export]
     use crate::event::{PyEvent, PyInterval};
     #[pymodule_export]
     use crate::expr::{PyExpression, predicate};
+    #[pymodule_export]
+    use crate::fork::{after_fork, before_fork};
+    #[pymodule_export]
+    use crate::index::{PyIds, PyIndex, algorithms};
+    #[pymodule_export]
+    use crate::reasons::{diagram, explain_json, why_not_json};
 }

@@ -9,7 +9,7 @@
 //! pass over the cuts turns toggles into masks.
 
 use crate::event::Event;
-use crate::index::segment::layout::Layout;
+use crate::index::segment::layout::{ACCEPTS, Layout};
 use crate::index::segment::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
@@ -88,6 +88,8 @@ pub struct BlockScratch {
     bits: Bits,
     /// Per access key, bits first, then intervals: the events that fired it.
     keys: Vec<Mask>,
+    /// Keys whose mask is not empty. Most are: asking here first saves the way to memory.
+    live: Vec<u64>,
     /// Per remembered unit: the events for which it holds, once known.
     truth: Vec<Mask>,
     known: Bits,
@@ -101,12 +103,18 @@ pub struct BlockScratch {
 /// Notes in each key's mask that the current event fired it.
 struct MaskKeys<'a> {
     keys: &'a mut [Mask],
+    live: &'a mut [u64],
     event: usize,
+}
+
+fn mark(live: &mut [u64], key: u32) {
+    live[key as usize / 64] |= 1 << (key % 64);
 }
 
 impl Fired for MaskKeys<'_> {
     fn key(&mut self, key: u32) {
         self.keys[key as usize].insert(self.event);
+        mark(self.live, key);
     }
 
     fn run(&mut self, from: u32, to: u32, end: u32) {
@@ -146,7 +154,12 @@ pub fn matching_units(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn evaluate_avx512(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
+fn evaluate_avx512(
+    layout: &Layout,
+    all: Mask,
+    scratch: &mut BlockScratch,
+    holds: &mut impl FnMut(u32, &Mask),
+) {
     evaluate_block(layout, all, scratch, holds);
 }
 
@@ -159,18 +172,20 @@ fn evaluate_avx2(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: 
 impl BlockScratch {
     fn set_keys(&mut self, layout: &Layout, events: &[Event<'_>]) {
         let catalog = &layout.catalog;
-        self.keys.clear();
-        self.keys.resize(layout.first_unit_key as usize, Mask::NONE);
+        self.clear_keys(layout.keys() as usize);
         for (event, values) in events.iter().enumerate() {
             self.bits.reset(catalog.bits as usize);
-            catalog.fire(values, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, event });
+            catalog.fire(values, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event });
         }
         for table in catalog.cut_tables.iter() {
             for first in [table.above, table.below] {
                 let mut current = Mask::NONE;
-                for mask in &mut self.keys[first as usize..(first + table.len) as usize] {
-                    current = current.xor(mask);
-                    *mask = current;
+                for key in first..first + table.len {
+                    current = current.xor(&self.keys[key as usize]);
+                    self.keys[key as usize] = current;
+                    if !current.is_empty() {
+                        mark(&mut self.live, key);
+                    }
                 }
             }
         }
@@ -182,19 +197,50 @@ impl BlockScratch {
     }
 }
 
-#[inline(always)]
-fn evaluate_block(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
-    let BlockScratch { keys, truth, known, done, reached, waiting, .. } = scratch;
-    let mut block = Block { layout, all, keys, truth, known, reached };
-    for key in 0..layout.first_unit_key {
-        let fired = block.keys[key as usize];
-        if layout.access_off[key as usize] == layout.access_off[key as usize + 1] || fired.is_empty() {
-            continue;
+impl BlockScratch {
+    /// Clears what the last block left: the live masks, and the toggles of runs that were empty.
+    fn clear_keys(&mut self, keys: usize) {
+        if self.keys.len() != keys {
+            self.keys.clear();
+            self.keys.resize(keys, Mask::NONE);
+            self.live.clear();
+            self.live.resize(keys.div_ceil(64), 0);
+            return;
         }
-        block.offer(key, &fired, done, waiting, holds);
-        while let Some(unit) = waiting.pop() {
-            let fired = block.truth[unit as usize];
-            block.offer(layout.first_unit_key + unit, &fired, done, waiting, holds);
+        for (at, word) in self.live.iter_mut().enumerate() {
+            let mut rest = std::mem::take(word);
+            while rest != 0 {
+                self.keys[at * 64 + rest.trailing_zeros() as usize] = Mask::NONE;
+                rest &= rest - 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn evaluate_block(
+    layout: &Layout,
+    all: Mask,
+    scratch: &mut BlockScratch,
+    holds: &mut impl FnMut(u32, &Mask),
+) {
+    let BlockScratch { keys, live, truth, known, done, reached, waiting, .. } = scratch;
+    let mut block = Block { layout, all, keys, live, truth, known, reached };
+    for (at, word) in block.live.iter().enumerate() {
+        let mut rest = *word;
+        while rest != 0 {
+            let key = at as u32 * 64 + rest.trailing_zeros();
+            rest &= rest - 1;
+            let entries = layout.entries_of(key, key + 1);
+            if entries.is_empty() {
+                continue;
+            }
+            let fired = block.keys[key as usize];
+            block.offer(entries, &fired, done, waiting, holds);
+            while let Some(unit) = waiting.pop() {
+                let fired = block.truth[unit as usize];
+                block.offer(layout.waiting_for(unit), &fired, done, waiting, holds);
+            }
         }
     }
 }
@@ -203,6 +249,7 @@ struct Block<'a> {
     layout: &'a Layout,
     all: Mask,
     keys: &'a [Mask],
+    live: &'a [u64],
     truth: &'a mut [Mask],
     known: &'a mut Bits,
     reached: &'a mut Vec<Mask>,
@@ -213,14 +260,15 @@ impl Block<'_> {
     #[inline(always)]
     fn offer(
         &mut self,
-        key: u32,
+        entries: std::ops::Range<usize>,
         fired: &Mask,
         done: &mut Bits,
         waiting: &mut Vec<u32>,
         holds: &mut impl FnMut(u32, &Mask),
     ) {
         let layout = self.layout;
-        for [unit, test] in &layout.entries[layout.entries_of(key, key + 1)] {
+        for [flagged, test] in &layout.entries[entries] {
+            let unit = &(flagged & !ACCEPTS);
             let candidates = self.test_bit(Leaf(*test), fired);
             if candidates.is_empty() {
                 continue;
@@ -232,13 +280,13 @@ impl Block<'_> {
                 let truth = self.pull(*unit);
                 if !truth.is_empty() {
                     holds(*unit, &truth);
-                    let own = layout.first_unit_key + *unit;
-                    if !layout.entries_of(own, own + 1).is_empty() {
+                    if !layout.waiting_for(*unit).is_empty() {
                         waiting.push(*unit);
                     }
                 }
             } else {
-                let truth = self.evaluate(*unit, candidates);
+                let accepts = flagged & ACCEPTS != 0;
+                let truth = if accepts { candidates } else { self.evaluate(*unit, candidates) };
                 if !truth.is_empty() {
                     holds(*unit, &truth);
                 }
@@ -249,8 +297,14 @@ impl Block<'_> {
     /// Those of `events` for which a test that is not a unit holds.
     #[inline(always)]
     fn test_bit(&self, leaf: Leaf, events: &Mask) -> Mask {
-        let set = &self.keys[leaf.bit() as usize];
-        if leaf.is_clear() { events.and_not(set) } else { events.and(set) }
+        let bit = leaf.bit() as usize;
+        let live = self.live[bit / 64] >> (bit % 64) & 1 == 1;
+        match (live, leaf.is_clear()) {
+            (true, false) => events.and(&self.keys[bit]),
+            (true, true) => events.and_not(&self.keys[bit]),
+            (false, false) => Mask::NONE,
+            (false, true) => *events,
+        }
     }
 
     #[inline(always)]
@@ -312,7 +366,8 @@ impl Block<'_> {
             }
             let true_here = self.test(Leaf(pair[0]), &here);
             let false_here = here.and_not(&true_here);
-            let (goes_on, jumps) = if pair[1] & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
+            let (goes_on, jumps) =
+                if pair[1] & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
             let next = &mut self.reached[frame + at + 1];
             *next = next.or(&goes_on);
             let target = match pair[1] >> 1 {

@@ -1,23 +1,29 @@
 //! Expressions: how they are written, what they mean, and the normal form an index stores.
 
 pub mod ast;
+pub mod atoms;
 pub mod build;
 pub mod codec;
+pub mod diagram;
+pub mod eval;
+pub mod explain;
 pub mod json;
 pub mod limits;
-pub mod parser;
-pub mod atoms;
-pub mod eval;
 pub mod normal_form;
 pub mod operators;
+pub mod parser;
 pub mod printer;
+pub mod show;
 pub mod sql;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod why_not;
 
 pub use ast::{Expr, Outcome, Predicate};
 pub use atoms::{Atom, AtomTable, Literal};
 pub use eval::evaluate;
+pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
 pub use parser::parse;
+pub use why_not::{WhyNot, why_not};

@@ -81,7 +81,8 @@ impl Index {
                     let order = &order;
                     scope.spawn(move || {
                         for chunk in order.chunks(CHUNK).skip(thread).step_by(threads) {
-                            let parsed = chunk.iter().map(|(id, row)| self.parse_row(rows, id, *row)).collect();
+                            let parsed =
+                                chunk.iter().map(|(id, row)| self.parse_row(rows, id, *row)).collect();
                             if sender.send(parsed).is_err() {
                                 return;
                             }
@@ -131,7 +132,8 @@ impl Index {
         }
         order.sort_unstable();
         let reader = self.unchecked_reader();
-        let kind = reader.id_kind().or_else(|| order.iter().min_by_key(|(_, row)| *row).map(|(id, _)| id.kind()));
+        let kind =
+            reader.id_kind().or_else(|| order.iter().min_by_key(|(_, row)| *row).map(|(id, _)| id.kind()));
         let mut previous: Option<Id> = None;
         let mut good = Vec::with_capacity(order.len());
         for (id, row) in order {

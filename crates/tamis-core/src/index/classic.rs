@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::lock_api::ArcRwLockReadGuard;
+use parking_lot::lock_api::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
 use parking_lot::{RawRwLock, RwLock};
 
 use super::algorithm::Algorithm;
@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::event::Attributes;
 
 pub type ClassicReader = ArcRwLockReadGuard<RawRwLock, ClassicState>;
+
+/// Keeps readers and writers out until it is dropped.
+pub type QuietClassic = ArcRwLockWriteGuard<RawRwLock, ClassicState>;
 
 pub struct Classic {
     state: Arc<RwLock<ClassicState>>,
@@ -46,6 +49,10 @@ impl Classic {
 
     pub fn reader(&self) -> ClassicReader {
         self.state.read_arc()
+    }
+
+    pub fn quiet(&self) -> QuietClassic {
+        self.state.write_arc()
     }
 
     pub fn apply(&self, change: Change) -> Result<()> {

@@ -53,6 +53,14 @@ impl Reader {
         }
     }
 
+    /// Whether [`prepare`](Self::prepare) has nothing left to do.
+    pub fn is_prepared(&self) -> bool {
+        match self {
+            Reader::View(view) => view.parts.iter().all(|part| part.segment.is_prepared()),
+            Reader::Classic(_) => true,
+        }
+    }
+
     /// Verifies what was read from a file, once.
     pub fn prepare(&self) -> Result<()> {
         match self {
@@ -92,7 +100,9 @@ impl Reader {
 
     pub fn id(&self, location: Location) -> IdRef<'_> {
         match (self, location) {
-            (Reader::View(view), Location::Row { part, row }) => view.parts[part as usize].segment.ledger.id_ref(row),
+            (Reader::View(view), Location::Row { part, row }) => {
+                view.parts[part as usize].segment.ledger.id_ref(row)
+            }
             (Reader::View(view), Location::Buffer(at)) => view.buffer[at as usize].subscription.id.as_ref(),
             (Reader::Classic(state), location) => state.at(location).id.as_ref(),
         }
@@ -139,7 +149,12 @@ impl Reader {
     }
 
     /// The matches, sorted by id.
-    pub fn matches(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (Vec<Location>, Work) {
+    pub fn matches(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter,
+        scratch: &mut Scratch,
+    ) -> (Vec<Location>, Work) {
         let mut found = vec![];
         let work = self.for_each_match(event, filter, scratch, |location| found.push(location));
         self.sort_by_id(&mut found);
@@ -189,7 +204,7 @@ impl Reader {
         (best.into_sorted(), work)
     }
 
-    fn sort_by_id(&self, found: &mut [Location]) {
+    pub fn sort_by_id(&self, found: &mut [Location]) {
         match self {
             // Rows of one segment are in the order of their ids.
             Reader::View(view) if view.parts.len() == 1 && view.buffer.is_empty() => {

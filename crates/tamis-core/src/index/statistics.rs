@@ -1,8 +1,10 @@
 //! What an index is made of, and what matching cost so far.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::lock_api::ArcMutexGuard;
+use parking_lot::{Mutex, RawMutex};
 use serde_json::{Value as Json, json};
 
 use super::reader::Reader;
@@ -23,8 +25,11 @@ pub struct Observed {
     nanoseconds: AtomicU64,
     /// The least time that enters the list of the slowest.
     slow_from: AtomicU64,
-    slowest: Mutex<Vec<SlowEvent>>,
+    slowest: Arc<Mutex<Vec<SlowEvent>>>,
 }
+
+/// Keeps the list of the slowest events as it is until it is dropped.
+pub type QuietObserved = ArcMutexGuard<RawMutex, Vec<SlowEvent>>;
 
 /// One of the slowest events.
 #[derive(Clone, Debug)]
@@ -59,6 +64,10 @@ impl Observed {
         if slowest.len() == SLOWEST {
             self.slow_from.store(slowest[SLOWEST - 1].nanoseconds, Ordering::Relaxed);
         }
+    }
+
+    pub fn quiet(&self) -> QuietObserved {
+        self.slowest.lock_arc()
     }
 
     pub fn reset(&self) {
@@ -139,7 +148,8 @@ impl Observed {
 fn view_statistics(view: &super::production::view::View) -> Json {
     let mut parts: Vec<(&'static str, usize)> = vec![];
     let (mut nodes, mut written, mut predicates, mut units, mut accesses) = (0, 0, 0, 0, 0);
-    let mut add = |name: &'static str, count: usize| match parts.iter_mut().find(|(known, _)| *known == name) {
+    let mut add = |name: &'static str, count: usize| match parts.iter_mut().find(|(known, _)| *known == name)
+    {
         Some((_, total)) => *total += count,
         None => parts.push((name, count)),
     };

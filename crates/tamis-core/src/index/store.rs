@@ -41,7 +41,10 @@ impl Index {
         let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
         let (name, make) = found.ok_or_else(|| {
             let names: Vec<&str> = Self::algorithm_names().collect();
-            Error::Argument(format!("there is no algorithm {algorithm:?}; choose one of {}", names.join(", ")))
+            Error::Argument(format!(
+                "there is no algorithm {algorithm:?}; choose one of {}",
+                names.join(", ")
+            ))
         })?;
         Ok(Self::with_engine(name, Engine::Classic(Classic::new(make())), schema))
     }
@@ -94,7 +97,10 @@ impl Index {
         }
     }
 
-    pub(super) fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    pub(super) fn add_sorted(
+        &self,
+        subscriptions: impl Iterator<Item = Result<Subscription>>,
+    ) -> Result<usize> {
         match &self.engine {
             Engine::Production(production) => production.add_sorted(subscriptions),
             Engine::Classic(classic) => classic.add_all(subscriptions),
@@ -168,11 +174,24 @@ impl Index {
         self.observed.note(matches, work, nanoseconds);
     }
 
-    /// Runs `action` while no writer is at work, so that a fork leaves no lock behind.
-    pub fn while_quiet<T>(&self, action: impl FnOnce() -> T) -> T {
-        match &self.engine {
-            Engine::Production(production) => production.while_quiet(action),
-            Engine::Classic(_) => action(),
-        }
+    /// Waits until nobody holds a lock of this index and keeps it so, so that a fork leaves none behind.
+    /// Answers that need no lock go on.
+    pub fn quiet(&self) -> Quiet {
+        let engine = match &self.engine {
+            Engine::Production(production) => QuietEngine::Production(production.quiet()),
+            Engine::Classic(classic) => QuietEngine::Classic(classic.quiet()),
+        };
+        Quiet { _engine: engine, _observed: self.observed.quiet() }
     }
+}
+
+/// Holds every lock of an index until it is dropped.
+pub struct Quiet {
+    _engine: QuietEngine,
+    _observed: super::statistics::QuietObserved,
+}
+
+enum QuietEngine {
+    Production(#[expect(dead_code, reason = "held for its lock")] super::production::QuietProduction),
+    Classic(#[expect(dead_code, reason = "held for its lock")] super::classic::QuietClassic),
 }

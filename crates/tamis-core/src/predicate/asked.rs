@@ -94,7 +94,9 @@ impl AskedPredicates {
         if let ValueRef::Str(text) = value {
             let mut candidates = vec![];
             let predicates = &list.predicates;
-            ready.texts.satisfied(text, &mut |at| set(predicates[at as usize].bit), &mut |at| candidates.push(at));
+            ready
+                .texts
+                .satisfied(text, &mut |at| set(predicates[at as usize].bit), &mut |at| candidates.push(at));
             for at in candidates {
                 ask(at, set);
             }

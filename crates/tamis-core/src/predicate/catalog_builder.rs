@@ -11,8 +11,8 @@ use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::ast::Outcome;
-use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::atoms::Literal;
+use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::operators::Shape;
 
 /// What it takes for a literal to be true, in bits.
@@ -25,9 +25,17 @@ pub enum LiteralTest {
     /// The attribute is absent, or the second bit is set and the third is clear.
     AbsentOr(u32, u32, u32),
     /// The value lies above one cut of a table and below another; at least one is given.
-    Between { table: u32, above: Option<u32>, below: Option<u32> },
+    Between {
+        table: u32,
+        above: Option<u32>,
+        below: Option<u32>,
+    },
     /// The value lies below one cut or above another: NOT BETWEEN.
-    Outside { table: u32, below: u32, above: u32 },
+    Outside {
+        table: u32,
+        below: u32,
+        above: u32,
+    },
     Never,
 }
 
@@ -35,16 +43,35 @@ pub enum LiteralTest {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Its bit, and the bit that is set when it is defined.
-    Bit { bit: u32, defined: u32 },
+    Bit {
+        bit: u32,
+        defined: u32,
+    },
     /// The same, but it is false, not undefined, when the attribute is absent.
-    BitOrAbsent { bit: u32, defined: u32, absent: u32 },
+    BitOrAbsent {
+        bit: u32,
+        defined: u32,
+        absent: u32,
+    },
     /// Its bit, and the bit that is set when it is false.
-    TwoBits { bit: u32, false_bit: u32 },
+    TwoBits {
+        bit: u32,
+        false_bit: u32,
+    },
     /// True above one cut and below another of a table.
-    Range { table: u32, above: Option<u32>, below: Option<u32> },
-    Absence { absent: u32, present: u32 },
+    Range {
+        table: u32,
+        above: Option<u32>,
+        below: Option<u32>,
+    },
+    Absence {
+        absent: u32,
+        present: u32,
+    },
     /// Never true, and false for every value of its kind unless it is never defined.
-    Empty { defined: u32 },
+    Empty {
+        defined: u32,
+    },
 }
 
 pub struct CatalogBuilder<'a> {
@@ -123,7 +150,9 @@ impl<'a> CatalogBuilder<'a> {
             (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
                 LiteralTest::Bit(bit)
             }
-            (Place::BitOrAbsent { bit, defined, absent }, true) => LiteralTest::AbsentOr(absent, defined, bit),
+            (Place::BitOrAbsent { bit, defined, absent }, true) => {
+                LiteralTest::AbsentOr(absent, defined, bit)
+            }
             (Place::Bit { defined: 0, .. }, true) => LiteralTest::Never,
             (Place::Bit { bit, defined }, true) => LiteralTest::SetAndClear(defined, bit),
             (Place::TwoBits { false_bit, .. }, true) => LiteralTest::Bit(false_bit),
@@ -150,13 +179,31 @@ impl<'a> CatalogBuilder<'a> {
         &self.cut_tables[table as usize]
     }
 
-    /// The access key of "above one cut and below another". Asking twice gives the same key.
-    pub fn interval_key(&mut self, table: u32, above: u32, below: u32) -> u32 {
-        let next = &mut self.next_key;
-        *self.intervals[table as usize].entry((above, below)).or_insert_with(|| {
-            *next += 1;
-            *next - 1
-        })
+    /// Asks for an access key that stands for "above one cut and below another".
+    pub fn want_interval(&mut self, table: u32, above: u32, below: u32) {
+        self.intervals[table as usize].insert((above, below), 0);
+    }
+
+    /// Gives the wanted intervals their keys, in the order in which a stabbing tree finds them, so
+    /// that what fires together is numbered together.
+    pub fn number_intervals(&mut self) {
+        for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
+            let mut list: Vec<(u32, u32)> = intervals.keys().copied().filter(|(above, below)| above < below).collect();
+            list.sort_unstable();
+            // Above cut i and below cut j: the rank is in i + 1 ..= j.
+            let places = list.iter().enumerate().map(|(at, (above, below))| (above + 1, *below, at as u32));
+            table.tree = self.stabbing.tree(places.collect(), &mut |at| {
+                let key = self.next_key;
+                intervals.insert(list[at as usize], key);
+                self.next_key += 1;
+                key
+            });
+        }
+    }
+
+    /// The key of an interval that was wanted; one that no value is in has the key of nothing.
+    pub fn interval_key(&self, table: u32, above: u32, below: u32) -> u32 {
+        self.intervals[table as usize][&(above, below)]
     }
 
     /// The number of access keys: bits first, then intervals.
@@ -165,16 +212,6 @@ impl<'a> CatalogBuilder<'a> {
     }
 
     pub fn finish(mut self) -> Catalog {
-        for (table, intervals) in self.cut_tables.iter_mut().zip(&self.intervals) {
-            // Above cut i and below cut j: the rank is in i + 1 ..= j.
-            let mut list: Vec<_> = intervals
-                .iter()
-                .filter(|((above, below), _)| above < below)
-                .map(|((above, below), key)| (above + 1, *below, *key))
-                .collect();
-            list.sort_unstable();
-            table.tree = self.stabbing.tree(list);
-        }
         self.catalog.cut_tables = self.cut_tables.into();
         self.catalog.stabbing = self.stabbing.finish();
         self.catalog
@@ -249,7 +286,8 @@ impl Layout<'_> {
                     self.places[id as usize] = Place::Bit { bit, defined: entry.clean[kind] };
                 }
                 Shape::Range { low, high } => {
-                    let kind = low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
+                    let kind =
+                        low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
                     ranges[kind as usize].push(id);
                 }
                 Shape::Absent => {
@@ -258,7 +296,8 @@ impl Layout<'_> {
                 }
                 Shape::Never if kind.is_none() || rules.is_two_valued(&atom.operands) => {
                     let can_be_false = !holds_null && rules.is_two_valued(&atom.operands);
-                    self.places[id as usize] = Place::Empty { defined: if can_be_false { defined } else { 0 } };
+                    self.places[id as usize] =
+                        Place::Empty { defined: if can_be_false { defined } else { 0 } };
                 }
                 _ => asked_atoms.push(id),
             }
@@ -348,7 +387,14 @@ impl Layout<'_> {
             let stored = cut.store(&mut self.pool);
             self.cuts.push(stored);
         }
-        self.cut_tables.push(CutTable { kind: kind as u32, first, len, above, below: above + len, tree: NONE });
+        self.cut_tables.push(CutTable {
+            kind: kind as u32,
+            first,
+            len,
+            above,
+            below: above + len,
+            tree: NONE,
+        });
     }
 }
 

@@ -105,7 +105,13 @@ pub struct PointsBuilder {
 
 impl PointsBuilder {
     /// Adds the table of one attribute and kind from (value, bit) pairs; a value may come often.
-    pub fn table(&mut self, kind: Kind, of_elements: bool, pairs: &[(ValueRef<'_>, u32)], pool: &mut Vec<u8>) {
+    pub fn table(
+        &mut self,
+        kind: Kind,
+        of_elements: bool,
+        pairs: &[(ValueRef<'_>, u32)],
+        pool: &mut Vec<u8>,
+    ) {
         let mut keyed: Vec<([u64; 2], u32, u32)> = pairs
             .iter()
             .enumerate()

@@ -89,8 +89,9 @@ pub struct StabbingBuilder {
 }
 
 impl StabbingBuilder {
-    /// Builds one tree over closed intervals `(low, high, key)` and returns its root.
-    pub fn tree(&mut self, intervals: Vec<(u32, u32, u32)>) -> u32 {
+    /// Builds one tree over closed intervals `(low, high, name)` and returns its root. Each interval
+    /// is given its key when its turn comes: node by node, by rising low end.
+    pub fn tree(&mut self, intervals: Vec<(u32, u32, u32)>, key_of: &mut impl FnMut(u32) -> u32) -> u32 {
         if intervals.is_empty() {
             return NONE;
         }
@@ -109,13 +110,14 @@ impl StabbingBuilder {
         }
         let at = self.nodes.len();
         let first = self.by_low.len() as u32;
-        here.sort_unstable_by_key(|(low, _, key)| (*low, *key));
+        here.sort_unstable_by_key(|(low, _, name)| (*low, *name));
+        here.iter_mut().for_each(|(_, _, name)| *name = key_of(*name));
         self.by_low.extend(here.iter().map(|(low, _, key)| [*low, *key]));
         here.sort_unstable_by_key(|(_, high, key)| (std::cmp::Reverse(*high), *key));
         self.by_high.extend(here.iter().map(|(_, high, key)| [*high, *key]));
         self.nodes.push(StabNode { centre, left: NONE, right: NONE, first, len: here.len() as u32 });
-        self.nodes[at].left = self.tree(left);
-        self.nodes[at].right = self.tree(right);
+        self.nodes[at].left = self.tree(left, key_of);
+        self.nodes[at].right = self.tree(right, key_of);
         at as u32
     }
 
@@ -137,7 +139,7 @@ mod tests {
             let intervals: Vec<_> =
                 ends.iter().enumerate().map(|(key, (a, b))| (*a.min(b), *a.max(b), key as u32)).collect();
             let mut builder = StabbingBuilder::default();
-            let root = builder.tree(intervals.clone());
+            let root = builder.tree(intervals.clone(), &mut |name| name);
             let tree = builder.finish();
             let expected = |from: u32, to: u32| -> Vec<u32> {
                 intervals.iter().filter(|(a, b, _)| *a <= to && *b >= from).map(|(_, _, key)| *key).collect()

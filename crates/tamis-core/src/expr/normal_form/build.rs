@@ -67,12 +67,14 @@ impl Builder<'_> {
     fn literal(&mut self, predicate: &Predicate, polarity: bool) -> Form {
         let Predicate { attribute, operator, operands, .. } = predicate;
         let negated = predicate.negated == polarity;
-        let (operator, negated) = match operator.rules().complement() {
-            Some(complement) if negated => (complement, false),
-            _ => (*operator, negated),
+        let complement = if negated { operator.rules().complement() } else { None };
+        let (operator, negated) = match complement {
+            Some(complement) => (complement, false),
+            None => (*operator, negated),
         };
-        // Only nulls and empty sets make an operator that is never true.
-        let suspect = operands.is_empty() || operands.contains(&Value::Null);
+        // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
+        // every pattern for its shape would cost more than it finds.
+        let suspect = operands.len() != 1 || operands[0] == Value::Null;
         if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {
             return Form::False;
         }

@@ -7,13 +7,14 @@
 //!
 //! Forms only speak of truth, so all of this is exact for point values. An interval can stab two
 //! disjoint ranges at once: contradictions of order and equality are for points only. Dropping
-//! what is implied is exact for intervals too: a value that satisfies the narrower also satisfies
-//! the wider, and ranges that meet an interval pairwise meet it in one place (Helly).
+//! what is implied is exact for intervals too, as far as the operator takes them: a value that
+//! satisfies the narrower also satisfies the wider, and ranges that meet an interval and one another
+//! meet it in one place (Helly).
 
 use std::cmp::Ordering;
 
 use crate::event::value::Kind;
-use crate::event::{AttrId, Value};
+use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::operators::{Bound, Shape};
 
@@ -59,8 +60,23 @@ fn for_each_shared_attribute(
     atoms: &AtomTable,
     mut visit: impl FnMut(&[(AttrId, Literal)]),
 ) {
-    let mut by_attribute: Vec<(AttrId, Literal)> =
-        literals.map(|literal| (atoms.atom(literal.atom()).attribute, literal)).collect();
+    let with_attribute = literals.map(|literal| (atoms.atom(literal.atom()).attribute, literal));
+    // Nearly all expressions are small, and they come by the million: no allocation for those.
+    let mut few = [(AttrId(0), Literal(0)); 16];
+    let mut many = Vec::new();
+    let mut count = 0;
+    for entry in with_attribute {
+        if count < few.len() {
+            few[count] = entry;
+        } else {
+            if count == few.len() {
+                many.extend_from_slice(&few);
+            }
+            many.push(entry);
+        }
+        count += 1;
+    }
+    let by_attribute = if many.is_empty() { &mut few[..count] } else { &mut many[..] };
     by_attribute.sort_unstable();
     for group in by_attribute.chunk_by(|a, b| a.0 == b.0) {
         if group.len() > 1 {
@@ -70,12 +86,12 @@ fn for_each_shared_attribute(
 }
 
 fn settle_and_group(group: &[(AttrId, Literal)], atoms: &AtomTable, settled: &mut Settled) {
-    let needs_presence = |literal: Literal| !literal.holds(atoms.atom(literal.atom()).outcome(None));
-    let present_because = group.iter().filter(|(_, literal)| needs_presence(*literal)).count();
-    if present_because == 0 {
+    let allows_absence = |literal: Literal| literal.holds(atoms.atom(literal.atom()).outcome(None));
+    if group.iter().all(|(_, literal)| allows_absence(*literal)) {
         return; // An absent attribute satisfies them all.
     }
     let mut the_kind: Option<Kind> = None;
+    let mut presence = Vec::new();
     let mut shapes = Vec::with_capacity(group.len());
     for &(_, literal) in group {
         let atom = atoms.atom(literal.atom());
@@ -86,9 +102,7 @@ fn settle_and_group(group: &[(AttrId, Literal)], atoms: &AtomTable, settled: &mu
                 settled.decided = true;
                 return;
             }
-            if present_because > 1 {
-                settled.redundant.push(literal);
-            }
+            presence.push(literal);
             continue;
         }
         if let Some(kind) = rules.expects(&atom.operands) {
@@ -100,6 +114,10 @@ fn settle_and_group(group: &[(AttrId, Literal)], atoms: &AtomTable, settled: &mu
         }
         shapes.push((literal, shape));
     }
+    // `IS NOT NULL` goes if another literal, or another way to write it, needs a value as well.
+    let needs_value = |literal: &Literal| !allows_absence(*literal);
+    let kept = usize::from(!shapes.iter().any(|(literal, _)| needs_value(literal)));
+    settled.redundant.extend(presence.into_iter().skip(kept));
     if shapes.windows(2).any(|pair| pair[0].0.not() == pair[1].0) {
         settled.decided = true;
         settled.point_only = true;
@@ -144,8 +162,9 @@ fn try_points(
         }
         if implied {
             settled.redundant.push(*literal);
-            // Patterns need not be exact for intervals.
-            settled.point_only |= !matches!(shape, Shape::Points(_) | Shape::Range { .. });
+            // Patterns may be undefined for every interval, even for one that is a single point.
+            let as_interval = (points[0].clone(), points[0].clone());
+            settled.point_only |= !literal.holds(atom.outcome(Some(ValueRef::Interval(&as_interval))));
         }
     }
     if !possible.contains(&true) {

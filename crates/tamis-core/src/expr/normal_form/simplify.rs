@@ -77,11 +77,7 @@ fn flatten(connective: Connective, forms: &mut Vec<Form>) {
 
 /// `a AND (a OR b)` is `a`, and so is `a OR (a AND b)`.
 fn absorb(connective: Connective, forms: &mut Vec<Form>, literal_count: usize) {
-    if literal_count == 0 || literal_count == forms.len() {
-        return;
-    }
-    let composite = forms.split_off(literal_count);
-    let literals = &forms[..];
+    let (literals, composite) = forms.split_at(literal_count);
     let is_absorbed = |form: &Form| match (form, connective) {
         (Form::Or(children), Connective::And) | (Form::And(children), Connective::Or) => children
             .iter()
@@ -89,8 +85,12 @@ fn absorb(connective: Connective, forms: &mut Vec<Form>, literal_count: usize) {
             .any(|child| literals.binary_search(child).is_ok()),
         _ => false,
     };
-    let kept: Vec<Form> = composite.into_iter().filter(|form| !is_absorbed(form)).collect();
-    forms.extend(kept);
+    if literals.is_empty() || !composite.iter().any(is_absorbed) {
+        return;
+    }
+    let absorbed: Vec<bool> = composite.iter().map(is_absorbed).collect();
+    let mut is_kept = std::iter::repeat_n(true, literal_count).chain(absorbed.into_iter().map(|gone| !gone));
+    forms.retain(|_| is_kept.next().expect("one answer for each form"));
 }
 
 fn drop_redundant(forms: &mut Vec<Form>, settled: Settled) {

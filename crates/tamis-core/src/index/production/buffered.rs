@@ -21,7 +21,8 @@ impl Buffered {
 
     pub fn holds(&self, event: &Event<'_>, attributes: &Attributes) -> bool {
         if event.has_intervals {
-            return evaluate(&self.subscription.expression, &|name| event.get(attributes.get(name)?)).can_be_true;
+            return evaluate(&self.subscription.expression, &|name| event.get(attributes.get(name)?))
+                .can_be_true;
         }
         self.normal.root.is_true(&|literal| {
             let atom = self.atoms.atom(literal.atom());

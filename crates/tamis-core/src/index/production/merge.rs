@@ -99,7 +99,8 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
         // A row that is dying in an unpublished change counts as living: that change may fail.
-        let living = (0..part.segment.len() as u32).filter(|row| !part.deaths.is_dead(*row, started.generation));
+        let living =
+            (0..part.segment.len() as u32).filter(|row| !part.deaths.is_dead(*row, started.generation));
         rows.extend(living.map(|row| (at as u32, row)));
     }
     rows.sort_by(|(a, a_row), (b, b_row)| {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::lock_api::ArcMutexGuard;
+use parking_lot::{Mutex, RawMutex};
 
 use crate::error::{Error, Result};
 use crate::index::segment::{Segment, SegmentBuilder};
@@ -34,7 +35,7 @@ pub struct Production {
 pub(crate) struct Inner {
     current: ArcSwap<View>,
     /// Held while the next view is made.
-    writer: Mutex<()>,
+    writer: Arc<Mutex<()>>,
     samples: Samples,
     /// The process whose background thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
@@ -60,7 +61,7 @@ impl Production {
         Self {
             inner: Arc::new(Inner {
                 current: ArcSwap::from_pointee(view),
-                writer: Mutex::new(()),
+                writer: Arc::default(),
                 samples: Samples::default(),
                 merging_in: AtomicU32::new(0),
             }),
@@ -135,11 +136,16 @@ impl Production {
         self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
     }
 
-    /// Runs `action` while no writer is at work, so that a fork leaves no lock behind.
-    pub fn while_quiet<T>(&self, action: impl FnOnce() -> T) -> T {
-        let _lock = self.inner.writer.lock();
-        action()
+    /// Waits for the writer and for whoever looks at the samples, and keeps both out.
+    pub fn quiet(&self) -> QuietProduction {
+        QuietProduction { _writer: self.inner.writer.lock_arc(), _samples: self.inner.samples.quiet() }
     }
+}
+
+/// Keeps writers and samplers out until it is dropped.
+pub struct QuietProduction {
+    _writer: ArcMutexGuard<RawMutex, ()>,
+    _samples: samples::QuietSamples,
 }
 
 pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> {
@@ -172,7 +178,8 @@ impl<'a> Draft<'a> {
                 self.insert(subscription);
             }
             Change::Replace(subscription) => {
-                let place = self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
+                let place =
+                    self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
                 self.end(place);
                 self.insert(subscription);
             }
@@ -254,4 +261,3 @@ impl Drop for Draft<'_> {
         }
     }
 }
-

@@ -1,7 +1,10 @@
 //! A few of the events seen, from which selectivities are learnt.
 
-use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::lock_api::ArcMutexGuard;
+use parking_lot::{Mutex, RawMutex};
 
 use crate::event::{AttrId, Event, Value};
 
@@ -17,7 +20,9 @@ pub struct OwnedEvent {
 
 impl OwnedEvent {
     pub fn new(event: &Event<'_>) -> Self {
-        Self { values: event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect() }
+        Self {
+            values: event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect(),
+        }
     }
 
     pub fn as_event(&self) -> Event<'_> {
@@ -33,8 +38,14 @@ impl OwnedEvent {
 #[derive(Default)]
 pub struct Samples {
     seen: AtomicU64,
-    kept: Mutex<(Vec<OwnedEvent>, usize)>,
+    kept: Arc<Mutex<Kept>>,
 }
+
+/// The samples, and the place of the next one.
+type Kept = (Vec<OwnedEvent>, usize);
+
+/// Keeps the samples as they are until it is dropped.
+pub type QuietSamples = ArcMutexGuard<RawMutex, Kept>;
 
 impl Samples {
     /// Considers an event. Never waits.
@@ -52,6 +63,10 @@ impl Samples {
                 *next = (*next + 1) % CAPACITY;
             }
         }
+    }
+
+    pub fn quiet(&self) -> QuietSamples {
+        self.kept.lock_arc()
     }
 
     pub fn snapshot(&self) -> Vec<OwnedEvent> {

@@ -7,7 +7,7 @@ use super::deaths::Deaths;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
-use crate::index::reader::{GO_ON, STOP};
+use crate::index::reader::{GO_ON, IdRef, STOP};
 use crate::index::segment::Segment;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::subscription::{Id, IdKind, Subscription};
@@ -110,6 +110,13 @@ impl View {
         }
     }
 
+    pub fn id_ref(&self, location: Location) -> IdRef<'_> {
+        match location {
+            Location::Buffer(at) => self.buffer[at as usize].subscription.id.as_ref(),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id_ref(row),
+        }
+    }
+
     /// Calls `found` with the place of every match, each once, in no particular order.
     pub fn for_each_match(
         &self,
@@ -166,7 +173,8 @@ impl View {
             });
         }
         for buffered in self.buffer.iter() {
-            count += (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
+            count +=
+                (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
         }
         (count, work)
     }
@@ -270,11 +278,19 @@ impl<'a> RowFilter<'a> {
             view,
             part,
             now: filter.now,
-            tagged: filter.tags.as_ref().map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
+            tagged: filter
+                .tags
+                .as_ref()
+                .map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
             event,
             checks_deaths: part.deaths.any(),
             checks_expiry: !ledger.expiries.is_empty(),
         }
+    }
+
+    /// Whether there is nothing to filter.
+    pub fn keeps_all(&self) -> bool {
+        !self.checks_deaths && !self.checks_expiry && self.tagged.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {

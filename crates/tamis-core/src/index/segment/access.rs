@@ -12,7 +12,11 @@ use crate::predicate::catalog::TRUE_BIT;
 pub enum Key {
     Bit(u32),
     /// Above one cut and below another of a cut table.
-    Interval { table: u32, above: u32, below: u32 },
+    Interval {
+        table: u32,
+        above: u32,
+        below: u32,
+    },
     Unit(u32),
 }
 
@@ -24,6 +28,8 @@ pub struct Access {
     pub implied: [Option<Leaf>; 2],
     /// Another test that must hold, or "always".
     pub test: PlannedLeaf,
+    /// Key and test together make the whole tree true.
+    pub suffices: bool,
 }
 
 const ALWAYS: PlannedLeaf = PlannedLeaf { leaf: Leaf(TRUE_BIT << 1), selectivity: 1.0, cut: None };
@@ -52,11 +58,11 @@ fn plan_leaf(planned: &PlannedLeaf) -> (f64, Vec<Access>) {
         // A clear bit cannot fire: the expression has to be looked at every time.
         None if planned.leaf.is_clear() => {
             let key = Key::Bit(TRUE_BIT);
-            return (1.0, vec![Access { key, implied: [None, None], test: *planned }]);
+            return (1.0, vec![Access { key, implied: [None, None], test: *planned, suffices: true }]);
         }
         None => Key::Bit(planned.leaf.bit()),
     };
-    (planned.selectivity, vec![Access { key, implied: [Some(planned.leaf), None], test: ALWAYS }])
+    (planned.selectivity, vec![Access { key, implied: [Some(planned.leaf), None], test: ALWAYS, suffices: true }])
 }
 
 fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Access>) {
@@ -74,9 +80,10 @@ fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Acce
     }
     let Some((cost, mut accesses, from)) = best else {
         let key = Key::Bit(TRUE_BIT);
-        return (1.0, vec![Access { key, implied: [None, None], test: ALWAYS }]);
+        return (1.0, vec![Access { key, implied: [None, None], test: ALWAYS, suffices: true }]);
     };
     for access in &mut accesses {
+        let established = access.test.leaf;
         for (at, child) in children.iter().enumerate() {
             if let Tree::Leaf(leaf) = child
                 && Some(at) != from
@@ -87,6 +94,11 @@ fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Acce
                 access.test = *leaf;
             }
         }
+        // The key may hold while a test chosen further down was given up for a better one.
+        access.suffices &= access.test.leaf == established || established == ALWAYS.leaf;
+        let known = |leaf: Leaf| access.implied.contains(&Some(leaf)) || leaf == access.test.leaf;
+        let rest = children.iter().enumerate().filter(|(at, _)| Some(*at) != from);
+        access.suffices &= rest.into_iter().all(|(_, child)| matches!(child, Tree::Leaf(leaf) if known(leaf.leaf)));
     }
     (cost, accesses)
 }
@@ -113,6 +125,7 @@ fn intervals(children: &[Tree], presence: &impl Fn(u32) -> f64) -> Vec<(f64, Acc
                     key: Key::Interval { table, above, below },
                     implied: [Some(low.leaf), Some(high.leaf)],
                     test: ALWAYS,
+                    suffices: true,
                 };
                 found.push((both.max(1e-9), access));
             }

@@ -5,7 +5,7 @@
 
 use super::access::{Access, Key, plan};
 use super::dag::{Dag, Gate, Ref, Target};
-use super::layout::{BLOCK, Layout, MAX_CODE};
+use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
@@ -52,7 +52,8 @@ impl LayoutBuilder {
         let sharing = Sharing {
             predicates: atoms.len(),
             nodes: self.dag.len() + atoms.len(),
-            written_nodes: self.written_nodes };
+            written_nodes: self.written_nodes,
+        };
         let rows = Rows::group(&self.roots, self.dag.len());
         let catalog = CatalogBuilder::new(atoms);
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
@@ -231,7 +232,9 @@ impl Planner<'_> {
                         selectivity: self.node_selectivity[self.units[child as usize].node as usize],
                         cut: None,
                     };
-                    waits.extend(plan(&Tree::Leaf(leaf), &|_| 1.0).1);
+                    // That one child is true or false does not make the parity true.
+                    let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
+                    waits.extend(accesses.map(|access| Access { suffices: false, ..access }));
                 }
             }
             self.accesses.extend(waits);
@@ -280,9 +283,14 @@ impl Planner<'_> {
     }
 
     fn literal(&self, test: LiteralTest) -> Tree {
-        let bit = |bit: u32| PlannedLeaf { leaf: Leaf::set(bit), selectivity: self.selectivity.of_bit(bit), cut: None };
+        let bit = |bit: u32| PlannedLeaf {
+            leaf: Leaf::set(bit),
+            selectivity: self.selectivity.of_bit(bit),
+            cut: None,
+        };
         let side = |table: u32, cut: u32, above: bool| {
-            let first = if above { self.catalog.cut_table(table).above } else { self.catalog.cut_table(table).below };
+            let first =
+                if above { self.catalog.cut_table(table).above } else { self.catalog.cut_table(table).below };
             Tree::Leaf(PlannedLeaf { cut: Some((table, cut, above)), ..bit(first + cut) })
         };
         match test {
@@ -326,7 +334,10 @@ impl Planner<'_> {
             Gate::And => children.iter().map(of).product(),
             Gate::Or => 1.0 - children.iter().map(|child| 1.0 - of(child)).product::<f64>(),
             Gate::OddParity | Gate::EvenParity => {
-                0.5 * children.chunks_exact(2).map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0)).product::<f64>()
+                0.5 * children
+                    .chunks_exact(2)
+                    .map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0))
+                    .product::<f64>()
             }
         }
     }
@@ -353,89 +364,99 @@ impl Planner<'_> {
 
     /// Numbers the units and writes the arrays.
     fn lay_out(mut self, priorities: &[f64]) -> Layout {
-        let first_interval_key = self.catalog.keys();
-        debug_assert_eq!(first_interval_key, self.catalog.bits());
-        let keys: Vec<Key> = self.accesses.iter().map(|access| access.key).collect();
-        let resolved: Vec<u32> = keys
-            .into_iter()
-            .map(|key| match key {
-                Key::Bit(bit) => bit,
-                Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
-                Key::Unit(unit) => unit,
-            })
-            .collect();
-        let first_unit_key = self.catalog.keys();
+        for access in &self.accesses {
+            if let Key::Interval { table, above, below } = access.key {
+                self.catalog.want_interval(table, above, below);
+            }
+        }
+        self.catalog.number_intervals();
         let bounds = self.bounds(priorities);
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_by_cached_key(|unit| {
-            let bound = bounds[*unit as usize];
-            let unit = &self.units[*unit as usize];
-            let (key, test) = match unit.accesses.clone().next() {
-                Some(at) => (resolved[at], self.accesses[at].test.leaf.0),
-                None => (u32::MAX, 0),
-            };
-            (!unit.remembered, key, std::cmp::Reverse(ordered(bound)), test)
-        });
+        let order = self.order_units(&bounds);
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
             number[*unit as usize] = at as u32;
         }
         let remembered = self.units.iter().filter(|unit| unit.remembered).count() as u32;
-
-        let key_count = first_unit_key as usize + remembered as usize;
-        let mut access_off = vec![0u32; key_count + 1];
-        let key_at = |at: usize| match self.accesses[at].key {
-            Key::Unit(unit) => first_unit_key + number[unit as usize],
-            _ => resolved[at],
+        let keys = self.catalog.keys();
+        let place_of = |access: &Access| match access.key {
+            Key::Unit(unit) => keys + number[unit as usize],
+            key => self.bit_or_interval(key),
         };
-        for at in 0..self.accesses.len() {
-            access_off[key_at(at) as usize + 1] += 1;
+        let mut first = vec![0u32; keys as usize + remembered as usize + 1];
+        for access in &self.accesses {
+            first[place_of(access) as usize + 1] += 1;
         }
-        for key in 0..key_count {
-            access_off[key + 1] += access_off[key];
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
         }
-        let mut next = access_off.clone();
+        let mut next = first.clone();
         let mut entries = vec![[0u32; 2]; self.accesses.len()];
         let blocks = if priorities.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
         let mut block_bounds = vec![f64::MIN; blocks];
-        let mut code_off = Vec::with_capacity(order.len() + 1);
+        let mut heads = Vec::with_capacity(order.len() + 1);
         let mut code = Vec::with_capacity(self.code.len());
-        let mut rows_off = Vec::with_capacity(order.len() + 1);
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for (at, unit) in order.iter().enumerate() {
             let bound = bounds[*unit as usize];
             let unit = &self.units[*unit as usize];
-            for access in unit.accesses.clone() {
-                let place = &mut next[key_at(access) as usize];
-                entries[*place as usize] = [at as u32, self.accesses[access].test.leaf.0];
+            for access in &self.accesses[unit.accesses.clone()] {
+                let place = &mut next[place_of(access) as usize];
+                let flag = if access.suffices { ACCEPTS } else { 0 };
+                entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
                 if let Some(block) = block_bounds.get_mut(*place as usize / BLOCK) {
                     *block = block.max(bound);
                 }
                 *place += 1;
             }
-            code_off.push(Layout::pack_code(code.len(), unit.kind));
+            let waiting = first[(keys as usize + at).min(first.len() - 1)];
+            heads.push(UnitHead { code: Layout::pack_code(code.len(), unit.kind), rows: rows.len() as u32, waiting });
             let words = &self.code[unit.code.clone()];
             let step = if unit.kind == CodeKind::Jumps { 2 } else { 1 };
             code.extend(words.iter().enumerate().map(|(i, word)| match Leaf(*word).as_unit() {
                 Some(other) if i % step == 0 => Leaf::unit(number[other as usize]).0,
                 _ => *word,
             }));
-            rows_off.push(rows.len() as u32);
             rows.extend_from_slice(self.rows.of(unit.node));
         }
-        code_off.push(Layout::pack_code(code.len(), CodeKind::Conjunction));
-        rows_off.push(rows.len() as u32);
+        heads.push(UnitHead {
+            code: Layout::pack_code(code.len(), CodeKind::Conjunction),
+            rows: rows.len() as u32,
+            waiting: entries.len() as u32,
+        });
+        first.truncate(keys as usize + 1);
+        code.shrink_to_fit();
         Layout {
             catalog: self.catalog.finish(),
-            access_off: access_off.into(),
+            access_off: first.into(),
             entries: entries.into(),
             block_bounds: block_bounds.into(),
-            code_off: code_off.into(),
+            heads: heads.into(),
             code: code.into(),
-            rows_off: rows_off.into(),
             rows: rows.into(),
             remembered,
-            first_unit_key,
+        }
+    }
+
+    /// Remembered units first; then in the order of their first access key, the best priority first.
+    fn order_units(&self, bounds: &[f64]) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_by_cached_key(|at| {
+            let unit = &self.units[*at as usize];
+            let (key, test) = match self.accesses.get(unit.accesses.clone()).and_then(<[Access]>::first) {
+                Some(Access { key: Key::Unit(_), test, .. }) => (self.catalog.keys(), test.leaf.0),
+                Some(access) => (self.bit_or_interval(access.key), access.test.leaf.0),
+                None => (u32::MAX, 0),
+            };
+            (!unit.remembered, key, std::cmp::Reverse(ordered(bounds[*at as usize])), test)
+        });
+        order
+    }
+
+    fn bit_or_interval(&self, key: Key) -> u32 {
+        match key {
+            Key::Bit(bit) => bit,
+            Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
+            Key::Unit(_) => unreachable!("units are numbered apart"),
         }
     }
 }
@@ -448,12 +469,13 @@ fn ordered(x: f64) -> i64 {
 
 /// Drops from the top AND of a tree what its only access has already established.
 fn without_implied(tree: Tree, access: &Access) -> Tree {
-    let known = |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
+    let known =
+        |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
     match tree {
         Tree::Leaf(leaf) if known(&leaf) => Tree::And(vec![]),
-        Tree::And(children) => {
-            Tree::And(children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect())
-        }
+        Tree::And(children) => Tree::And(
+            children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect(),
+        ),
         other => other,
     }
 }

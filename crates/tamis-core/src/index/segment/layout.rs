@@ -1,17 +1,20 @@
 //! The matching half of a segment: flat arrays, the same in memory and in a snapshot.
 //!
 //! ```text
-//! access_off   access key → its run in `entries`; keys are bits, then intervals, then units
-//! entries      (unit, test): look at the unit if the test holds
-//! code_off     unit → its code, with the code's kind in the two top bits
+//! access_off   access key → its run in `entries`; keys are bits, then intervals
+//! entries      (unit, test): look at the unit if the test holds; a flag says that it then holds, too
+//! heads        unit → its code (with the code's kind in the two top bits), its run in `rows`, and
+//!              its run in `entries`: the units that wait for it. All that is needed of a unit
+//!              lies together, and runs end where those of the next head begin.
 //! code         see `program`
-//! rows_off     unit → its run in `rows`
 //! rows         the subscriptions that hold when the unit does
 //! ```
 //!
 //! Units that are reached in more than one way (several accesses, or as part of others) have the
 //! lowest numbers, so that remembering what is known of them takes few bits. The rest follow in the
 //! order of their access keys: what fires together lies together.
+
+use bytemuck::{Pod, Zeroable};
 
 use super::program::CodeKind;
 use crate::predicate::catalog::Catalog;
@@ -30,15 +33,26 @@ pub struct Layout {
     pub entries: Buffer<[u32; 2]>,
     /// For every block of entries, the highest priority that its units lead to; empty when all are 0.
     pub block_bounds: Buffer<f64>,
-    pub code_off: Buffer<u32>,
+    /// One more than there are units.
+    pub heads: Buffer<UnitHead>,
     pub code: Buffer<u32>,
-    pub rows_off: Buffer<u32>,
     pub rows: Buffer<u32>,
     /// Units below this number are reached in several ways.
     pub remembered: u32,
-    /// The first access key that stands for a unit.
-    pub first_unit_key: u32,
 }
+
+/// Where the parts of a unit begin.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct UnitHead {
+    pub code: u32,
+    pub rows: u32,
+    /// In `entries`; the same for all units that are not remembered.
+    pub waiting: u32,
+}
+
+/// In the unit of an entry: key and test together make the unit true.
+pub const ACCEPTS: u32 = 1 << 31;
 
 impl Layout {
     pub fn pack_code(offset: usize, kind: CodeKind) -> u32 {
@@ -47,27 +61,36 @@ impl Layout {
     }
 
     pub fn code_of(&self, unit: u32) -> (CodeKind, &[u32]) {
-        let (packed, next) = (self.code_off[unit as usize], self.code_off[unit as usize + 1]);
+        let (packed, next) = (self.heads[unit as usize].code, self.heads[unit as usize + 1].code);
         let kind = match packed >> KIND_SHIFT {
             0 => CodeKind::Conjunction,
             1 => CodeKind::Jumps,
             2 => CodeKind::OddParity,
             _ => CodeKind::EvenParity,
         };
-        let mask = (1 << KIND_SHIFT) - 1;
-        (kind, &self.code[(packed & mask) as usize..(next & mask) as usize])
+        (kind, &self.code[code_place(packed)..code_place(next)])
     }
 
     pub fn units(&self) -> u32 {
-        self.code_off.len().saturating_sub(1) as u32
+        self.heads.len().saturating_sub(1) as u32
     }
 
     pub fn rows_of(&self, unit: u32) -> &[u32] {
-        &self.rows[self.rows_off[unit as usize] as usize..self.rows_off[unit as usize + 1] as usize]
+        &self.rows[self.heads[unit as usize].rows as usize..self.heads[unit as usize + 1].rows as usize]
     }
 
     pub fn entries_of(&self, from_key: u32, to_key: u32) -> std::ops::Range<usize> {
         self.access_off[from_key as usize] as usize..self.access_off[to_key as usize] as usize
+    }
+
+    /// The entries of the units that wait for this one.
+    pub fn waiting_for(&self, unit: u32) -> std::ops::Range<usize> {
+        self.heads[unit as usize].waiting as usize..self.heads[unit as usize + 1].waiting as usize
+    }
+
+    /// The number of access keys.
+    pub fn keys(&self) -> u32 {
+        self.access_off.len().saturating_sub(1) as u32
     }
 
     /// Bytes by part, the subscriptions' own data aside.
@@ -75,8 +98,13 @@ impl Layout {
         [
             ("predicates", self.catalog.bytes()),
             ("access", self.access_off.byte_len() + self.entries.byte_len()),
-            ("code", self.code_off.byte_len() + self.code.byte_len()),
-            ("rows", self.rows_off.byte_len() + self.rows.byte_len()),
+            ("code", self.heads.byte_len() + self.code.byte_len()),
+            ("rows", self.rows.byte_len()),
         ]
     }
+}
+
+/// The offset in a packed code word.
+pub fn code_place(packed: u32) -> usize {
+    (packed & ((1 << KIND_SHIFT) - 1)) as usize
 }

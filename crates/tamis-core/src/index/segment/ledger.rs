@@ -169,7 +169,12 @@ pub struct LedgerBuilder {
 }
 
 impl LedgerBuilder {
-    pub fn push(&mut self, subscription: &Subscription, point_only: bool, attributes: &mut Attributes) -> Result<()> {
+    pub fn push(
+        &mut self,
+        subscription: &Subscription,
+        point_only: bool,
+        attributes: &mut Attributes,
+    ) -> Result<()> {
         let row = self.priorities.len() as u32;
         match &subscription.id {
             Id::Int(id) => self.int_ids.push(*id),
@@ -212,7 +217,8 @@ impl LedgerBuilder {
         if self.expiries.iter().all(|expiry| *expiry == NEVER_EXPIRES) {
             self.expiries.clear();
         }
-        let (mut tag_off, mut tags, mut tag_rows_off, mut tag_rows) = (vec![0u64], vec![], vec![0u32], vec![]);
+        let (mut tag_off, mut tags, mut tag_rows_off, mut tag_rows) =
+            (vec![0u64], vec![], vec![0u32], vec![]);
         for (name, rows) in &self.tags {
             tags.extend_from_slice(name.as_bytes());
             tag_off.push(tags.len() as u64);

@@ -10,14 +10,14 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::layout::{BLOCK, Layout};
+use super::layout::{ACCEPTS, BLOCK, Layout, code_place};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
 
 /// How far ahead of the evaluation memory is fetched, in units.
-const FETCH_AHEAD: usize = 12;
+const FETCH_AHEAD: usize = 8;
 
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
@@ -56,7 +56,12 @@ impl Layout {
     /// Calls `holds` once with every unit that is true for the event, until it says to stop.
     ///
     /// With interval values, units that only *might* be true are reported too, never one too few.
-    pub fn matching_units(&self, event: &Event<'_>, scratch: &mut Scratch, mut holds: impl FnMut(u32) -> ControlFlow<()>) -> Work {
+    pub fn matching_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        mut holds: impl FnMut(u32) -> ControlFlow<()>,
+    ) -> Work {
         if self.units() == 0 {
             return Work::default();
         }
@@ -81,22 +86,21 @@ impl Layout {
         }
         let mut at = 0;
         while at < queue.len() {
-            let unit = queue[at];
+            let queued = queue[at];
             self.fetch(queue, at);
             at += 1;
+            let unit = queued & !ACCEPTS;
             let remembered = unit < self.remembered;
             if remembered && done.replace(unit) {
                 continue;
             }
             work.evaluations += 1;
-            let is_true = if remembered { run.pull(unit) } else { run.evaluate(unit) };
-            if is_true {
+            if run.decide(queued) {
                 if holds(unit).is_break() {
                     return work;
                 }
                 if remembered {
-                    let key = self.first_unit_key + unit;
-                    let waiting = self.entries_of(key, key + 1);
+                    let waiting = self.waiting_for(unit);
                     work.candidates += waiting.len() as u64;
                     run.queue_entries(waiting, queue);
                 }
@@ -151,18 +155,18 @@ impl Layout {
             queue.clear();
             run.queue_entries(block.from as usize..block.to as usize, queue);
             for at in 0..queue.len() {
-                let unit = queue[at];
+                let queued = queue[at];
                 self.fetch(queue, at);
+                let unit = queued & !ACCEPTS;
                 let remembered = unit < self.remembered;
                 if remembered && done.replace(unit) {
                     continue;
                 }
                 work.evaluations += 1;
-                if if remembered { run.pull(unit) } else { run.evaluate(unit) } {
+                if run.decide(queued) {
                     wanted = holds(unit);
                     if remembered {
-                        let key = self.first_unit_key + unit;
-                        let waiting = self.entries_of(key, key + 1);
+                        let waiting = self.waiting_for(unit);
                         add(&mut pending, waiting.start as u32, waiting.end as u32, wanted);
                     }
                 }
@@ -173,23 +177,25 @@ impl Layout {
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
-            if let (crate::event::ValueRef::Interval(_), Some(entry)) = (value, self.catalog.entry(*attribute)) {
+            if let (crate::event::ValueRef::Interval(_), Some(entry)) =
+                (value, self.catalog.entry(*attribute))
+            {
                 open.push((entry.first_bit, entry.end_bit));
             }
         }
     }
 
+    /// Fetches what will be needed of units further down the queue: first heads, then code.
     #[inline]
     fn fetch(&self, queue: &[u32], at: usize) {
-        if let Some(&later) = queue.get(at + FETCH_AHEAD) {
-            prefetch(&self.code_off[later as usize]);
-            prefetch(&self.rows_off[later as usize]);
+        if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
+            prefetch(&self.heads[(later & !ACCEPTS) as usize]);
         }
-        if let Some(&soon) = queue.get(at + FETCH_AHEAD / 2) {
-            let offset = self.code_off[soon as usize] & 0x3FFF_FFFF;
-            if let Some(code) = self.code.get(offset as usize) {
-                prefetch(code);
-            }
+        if let Some(&soon) = queue.get(at + FETCH_AHEAD)
+            && soon & ACCEPTS == 0
+            && let Some(code) = self.code.get(code_place(self.heads[soon as usize].code))
+        {
+            prefetch(code);
         }
     }
 }
@@ -206,9 +212,11 @@ impl Fired for FiredEntries<'_> {
     }
 
     fn run(&mut self, from: u32, to: u32, _: u32) {
-        let run = self.layout.entries_of(from, to);
-        if !run.is_empty() {
-            self.runs.push((run.start as u32, run.end as u32));
+        let (from, to) = (self.layout.access_off[from as usize], self.layout.access_off[to as usize]);
+        match self.runs.last_mut() {
+            Some((_, end)) if *end == from => *end = to,
+            _ if from < to => self.runs.push((from, to)),
+            _ => {}
         }
     }
 }
@@ -304,6 +312,19 @@ impl Run<'_> {
             None => self.test_bit(leaf),
             Some(unit) => self.pull(unit),
         }
+    }
+
+    /// Whether a queued unit holds.
+    #[inline]
+    fn decide(&mut self, queued: u32) -> bool {
+        let unit = queued & !ACCEPTS;
+        if queued & ACCEPTS != 0 {
+            if unit < self.layout.remembered && !self.known.replace(unit) {
+                self.truth.set(unit);
+            }
+            return true;
+        }
+        if unit < self.layout.remembered { self.pull(unit) } else { self.evaluate(unit) }
     }
 
     /// The truth of a remembered unit, computed at most once.

@@ -12,9 +12,9 @@ pub mod program;
 pub mod record;
 pub mod selectivity;
 pub mod stored;
-pub mod validate;
 #[cfg(test)]
 mod tests;
+pub mod validate;
 
 use crate::error::Result;
 use crate::event::{Attributes, Event};
@@ -23,8 +23,8 @@ use crate::expr::normal_form::normal_form;
 use crate::index::subscription::Subscription;
 use builder::{LayoutBuilder, Sharing};
 use layout::Layout;
-use stored::Origin;
 use ledger::{Ledger, LedgerBuilder};
+use stored::Origin;
 
 #[derive(Default)]
 pub struct Segment {
@@ -44,10 +44,18 @@ impl Segment {
         }
     }
 
+    /// Whether everything was verified and found right.
+    pub fn is_prepared(&self) -> bool {
+        self.origin.as_ref().is_none_or(|origin| origin.is_verified())
+    }
+
     /// All there is to know of a row.
     pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
         if let Some(origin) = &self.origin {
-            origin.check_records(self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1])?;
+            origin.check_records(
+                self.ledger.record_off[row as usize],
+                self.ledger.record_off[row as usize + 1],
+            )?;
         }
         self.ledger.subscription(row, attributes)
     }

@@ -84,14 +84,22 @@ impl Tree {
         match self {
             Tree::Leaf(leaf) => leaf.selectivity,
             Tree::And(children) => children.iter().map(Tree::selectivity).product(),
-            Tree::Or(children) => 1.0 - children.iter().map(|child| 1.0 - child.selectivity()).product::<f64>(),
+            Tree::Or(children) => {
+                1.0 - children.iter().map(|child| 1.0 - child.selectivity()).product::<f64>()
+            }
         }
     }
 
     /// Tests on average, roughly: pulling another unit costs more than a bit.
     fn cost(&self) -> f64 {
         match self {
-            Tree::Leaf(leaf) => if leaf.leaf.as_unit().is_some() { 6.0 } else { 1.0 },
+            Tree::Leaf(leaf) => {
+                if leaf.leaf.as_unit().is_some() {
+                    6.0
+                } else {
+                    1.0
+                }
+            }
             Tree::And(children) | Tree::Or(children) => children.iter().map(Tree::cost).sum(),
         }
     }

@@ -26,8 +26,7 @@ use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 struct Numbers {
     bits: u32,
     remembered: u32,
-    first_unit_key: u32,
-    id_kind_is_text: u32,
+
     predicates: u64,
     nodes: u64,
     written_nodes: u64,
@@ -56,9 +55,8 @@ macro_rules! sections {
         $visit!("access_offsets", $segment.layout.access_off);
         $visit!("access_entries", $segment.layout.entries);
         $visit!("block_bounds", $segment.layout.block_bounds);
-        $visit!("code_offsets", $segment.layout.code_off);
+        $visit!("heads", $segment.layout.heads);
         $visit!("code", $segment.layout.code);
-        $visit!("row_offsets", $segment.layout.rows_off);
         $visit!("rows", $segment.layout.rows);
         $visit!("int_ids", $segment.ledger.int_ids);
         $visit!("text_id_offsets", $segment.ledger.text_id_off);
@@ -89,8 +87,6 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
     let numbers = Numbers {
         bits: segment.layout.catalog.bits,
         remembered: segment.layout.remembered,
-        first_unit_key: segment.layout.first_unit_key,
-        id_kind_is_text: !segment.ledger.text_id_off.is_empty() as u32,
         predicates: segment.sharing.predicates as u64,
         nodes: segment.sharing.nodes as u64,
         written_nodes: segment.sharing.written_nodes as u64,
@@ -114,7 +110,6 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
                 ..Catalog::default()
             },
             remembered: numbers.remembered,
-            first_unit_key: numbers.first_unit_key,
             ..Layout::default()
         },
         ledger: Ledger::default(),
@@ -147,8 +142,13 @@ impl Origin {
 
     /// Verifies the arrays that matching reads, the first time.
     pub fn verify_once(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
-        let verified = self.verified.get_or_init(|| self.verify(layout, ledger).map_err(|error| error.to_string()));
+        let verified =
+            self.verified.get_or_init(|| self.verify(layout, ledger).map_err(|error| error.to_string()));
         verified.clone().map_err(Error::Snapshot)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        matches!(self.verified.get(), Some(Ok(())))
     }
 
     fn verify(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {

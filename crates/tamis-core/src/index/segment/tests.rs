@@ -3,21 +3,37 @@
 use proptest::prelude::*;
 
 use super::builder::LayoutBuilder;
+use super::layout::Layout;
 use super::matcher::Scratch;
+use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
+use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
 use crate::expr::normal_form::normal_form;
 use crate::expr::testing;
 
 fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<'a> {
-    let mut values: Vec<_> = event
-        .iter()
-        .filter_map(|(name, value)| Some((attributes.get(name)?, value.as_ref())))
-        .collect();
+    let mut values: Vec<_> =
+        event.iter().filter_map(|(name, value)| Some((attributes.get(name)?, value.as_ref()))).collect();
     values.sort_by_key(|(attribute, _)| *attribute);
     let has_intervals = event.values().any(|value| matches!(value, crate::event::Value::Interval(_)));
     Event { values, weights: vec![], has_intervals }
+}
+
+fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<u32> {
+    let mut found = vec![];
+    layout.matching_units(event, scratch, |unit| {
+        found.extend_from_slice(layout.rows_of(unit));
+        std::ops::ControlFlow::Continue(())
+    });
+    found.sort_unstable();
+    found
+}
+
+fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, attributes: &Attributes) -> Vec<u32> {
+    let holds = |expr: &Expr| evaluate(expr, &|name| event.get(attributes.get(name)?)).can_be_true;
+    (0..exprs.len() as u32).filter(|row| holds(&exprs[*row as usize])).collect()
 }
 
 proptest! {
@@ -37,18 +53,69 @@ proptest! {
         let (layout, _) = builder.finish(&atoms, &resolved[..resolved.len() / 2], &[]).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
-            let mut found = vec![];
-            layout.matching_units(event, &mut scratch, |unit| {
-                found.extend_from_slice(layout.rows_of(unit));
-                std::ops::ControlFlow::Continue(())
-            });
-            found.sort_unstable();
-            let expected: Vec<u32> = (0..exprs.len() as u32)
-                .filter(|row| {
-                    evaluate(&exprs[*row as usize], &|name| event.get(attributes.get(name)?)).can_be_true
-                })
-                .collect();
+            let found = rows_found(&layout, event, &mut scratch);
+            let expected = rows_that_hold(&exprs, event, &attributes);
             prop_assert_eq!(found, expected);
         }
+        let mut by_event = vec![vec![]; resolved.len()];
+        bit_parallel::matching_units(&layout, &resolved, &mut BlockScratch::default(), |unit, events| {
+            events.for_each(|event| by_event[event].extend_from_slice(layout.rows_of(unit)));
+        });
+        for (event, mut found) in resolved.iter().zip(by_event) {
+            found.sort_unstable();
+            prop_assert_eq!(found, rows_that_hold(&exprs, event, &attributes));
+        }
+    }
+
+    #[test]
+    fn interval_events_report_at_least_the_rows_that_can_hold(
+        exprs in prop::collection::vec(testing::any_expr(4), 1..20),
+        event in testing::any_interval_event(),
+    ) {
+        let mut attributes = Attributes::default();
+        let mut atoms = AtomTable::default();
+        let mut builder = LayoutBuilder::default();
+        let mut point_only = vec![];
+        for (row, expr) in exprs.iter().enumerate() {
+            let normal = normal_form(expr, &mut attributes, &mut atoms);
+            builder.push(&normal.root);
+            point_only.extend(normal.point_only.then_some(row as u32));
+        }
+        let (layout, _) = builder.finish(&atoms, &[], &[]).unwrap();
+        let event = resolve(&event, &attributes);
+        let found = rows_found(&layout, &event, &mut Scratch::default());
+        for row in rows_that_hold(&exprs, &event, &attributes) {
+            prop_assert!(found.contains(&row) || point_only.contains(&row), "row {} is missing", row);
+        }
+    }
+
+    #[test]
+    fn best_first_finds_every_row_that_is_wanted(
+        exprs in prop::collection::vec((testing::any_expr(3), 0..4), 1..200),
+        event in testing::any_event(),
+        k in 1usize..6,
+    ) {
+        let mut attributes = Attributes::default();
+        let mut atoms = AtomTable::default();
+        let mut builder = LayoutBuilder::default();
+        for (expr, _) in &exprs {
+            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+        }
+        let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
+        let (layout, _) = builder.finish(&atoms, &[], &priorities).unwrap();
+        let event = resolve(&event, &attributes);
+        let mut scores = vec![];
+        layout.best_units(&event, &mut Scratch::default(), f64::NEG_INFINITY, |unit| {
+            scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
+            scores.sort_by(|a, b| b.total_cmp(a));
+            scores.get(k - 1).copied().unwrap_or(f64::NEG_INFINITY)
+        });
+        let plain: Vec<Expr> = exprs.into_iter().map(|(expr, _)| expr).collect();
+        let mut expected: Vec<f64> =
+            rows_that_hold(&plain, &event, &attributes).into_iter().map(|row| priorities[row as usize]).collect();
+        expected.sort_by(|a, b| b.total_cmp(a));
+        expected.truncate(k);
+        scores.truncate(k);
+        prop_assert_eq!(scores, expected);
     }
 }

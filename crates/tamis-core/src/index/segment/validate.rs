@@ -1,6 +1,6 @@
 //! Every number in a mapped segment points inside: what comes from a file is believed only after this.
 
-use super::layout::{BLOCK, Layout};
+use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::ledger::Ledger;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::predicate::catalog::{Catalog, NO_ATTRIBUTE};
@@ -9,10 +9,9 @@ use crate::predicate::stabbing::NONE;
 type Check = Result<(), String>;
 
 pub fn validate(layout: &Layout, ledger: &Ledger) -> Check {
-    catalog(&layout.catalog, layout.first_unit_key)?;
+    catalog(&layout.catalog, layout.keys())?;
     access(layout)?;
     code(layout)?;
-    offsets("row_offsets", &layout.rows_off, layout.units() as usize, layout.rows.len())?;
     below("rows", &layout.rows, ledger.len())?;
     self::ledger(ledger)
 }
@@ -77,7 +76,8 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
     for (at, node) in stabbing.nodes.iter().enumerate() {
         ensure(run(node.first, node.len, stabbing.by_low.len()), "stabbing_nodes")?;
         // A child comes after its parent, so no walk goes round in circles.
-        let later = |child: u32| child == NONE || child as usize > at && (child as usize) < stabbing.nodes.len();
+        let later =
+            |child: u32| child == NONE || child as usize > at && (child as usize) < stabbing.nodes.len();
         ensure(later(node.left) && later(node.right), "stabbing_nodes")?;
     }
     ensure(stabbing.by_low.len() == stabbing.by_high.len(), "stabbing_by_high")?;
@@ -88,21 +88,26 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
 }
 
 fn access(layout: &Layout) -> Check {
-    let keys = layout.first_unit_key as usize + layout.remembered as usize;
-    offsets("access_offsets", &layout.access_off, keys, layout.entries.len())?;
+    ensure(!layout.access_off.is_empty() && !layout.heads.is_empty(), "access_offsets")?;
+    let fired = layout.access_off[layout.keys() as usize] as usize;
+    ensure(fired <= layout.entries.len(), "access_offsets")?;
+    offsets("access_offsets", &layout.access_off, layout.keys() as usize, fired)?;
     let bounds = layout.block_bounds.len();
     ensure(bounds == 0 || bounds == layout.entries.len().div_ceil(BLOCK), "block_bounds")?;
     ensure(layout.remembered <= layout.units(), "numbers")?;
     let good = |[unit, test]: &[u32; 2]| {
-        *unit < layout.units() && Leaf(*test).as_unit().is_none() && Leaf(*test).bit() < layout.catalog.bits
+        *unit & !ACCEPTS < layout.units() && Leaf(*test).as_unit().is_none() && Leaf(*test).bit() < layout.catalog.bits
     };
     ensure(layout.entries.iter().all(good), "access_entries")
 }
 
 fn code(layout: &Layout) -> Check {
-    ensure(!layout.code_off.is_empty(), "code_offsets")?;
-    let plain: Vec<u32> = layout.code_off.iter().map(|packed| packed & 0x3FFF_FFFF).collect();
-    offsets("code_offsets", &plain, layout.units() as usize, layout.code.len())?;
+    let units = layout.units() as usize;
+    let column = |of: fn(&UnitHead) -> u32| layout.heads.iter().map(of).collect::<Vec<u32>>();
+    offsets("heads", &column(|head| code_place(head.code) as u32), units, layout.code.len())?;
+    offsets("heads", &column(|head| head.rows), units, layout.rows.len())?;
+    let waiting = column(|head| head.waiting);
+    ensure(waiting.is_sorted() && waiting[units] as usize == layout.entries.len(), "heads")?;
     let good_leaf = |leaf: u32| match Leaf(leaf).as_unit() {
         Some(unit) => unit < layout.remembered,
         None => Leaf(leaf).bit() < layout.catalog.bits,

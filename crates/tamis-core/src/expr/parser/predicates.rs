@@ -1,0 +1,271 @@
+//! One predicate: an attribute, an operator and its operands, in every way that they can be written.
+
+use super::advice;
+use super::cursor::{Cursor, shown};
+use super::fault::{Fault, Parsed};
+use super::lexer::{Kind, Reserved, Token};
+use super::values::{is_array, is_double};
+use crate::event::Value;
+use crate::expr::ast::{Expr, Outcome};
+use crate::expr::build;
+use crate::expr::operators::wildcard::with_standard_escape;
+use crate::expr::operators::{Operator, REGISTRY, Syntax};
+
+impl Cursor<'_> {
+    /// A predicate or a constant.
+    pub fn predicate(&mut self) -> Parsed<Expr> {
+        match self.token.kind {
+            Kind::Word => {
+                let word = self.token;
+                self.advance()?;
+                match self.token.kind {
+                    Kind::Open => self.call(word),
+                    Kind::Str { .. } | Kind::RawStr => {
+                        let value = self.typed_literal(word)?;
+                        self.literal_first(value, word.start)
+                    }
+                    _ => {
+                        let name = self.rest_of_name(word)?;
+                        self.attribute_predicate(&name)
+                    }
+                }
+            }
+            Kind::QuotedName => {
+                let name = self.name()?;
+                self.attribute_predicate(&name)
+            }
+            Kind::Reserved(Reserved::True | Reserved::False | Reserved::Null)
+            | Kind::Number
+            | Kind::Str { .. }
+            | Kind::RawStr
+            | Kind::Plus
+            | Kind::Minus => {
+                let start = self.token.start;
+                let value = self.value()?;
+                self.literal_first(value, start)
+            }
+            _ => Err(self.expected_predicate()),
+        }
+    }
+
+    /// Whether the token can follow the attribute of a predicate.
+    pub fn at_operator(&self) -> bool {
+        use Reserved::{Between, ILike, In, Is, Like, Not, RLike};
+        comparison(self.token.kind).is_some()
+            || matches!(self.token.kind, Kind::Reserved(Between | ILike | In | Is | Like | Not | RLike))
+    }
+
+    /// What follows the attribute.
+    pub fn attribute_predicate(&mut self, name: &str) -> Parsed<Expr> {
+        if let Some((operator, negated)) = comparison(self.token.kind) {
+            self.advance()?;
+            let at = self.token.start;
+            let operand = self.value()?;
+            return self.build(name, operator, negated, vec![operand], at);
+        }
+        let negated = self.take(Kind::Reserved(Reserved::Not))?;
+        let operator = match self.token.kind {
+            Kind::Reserved(Reserved::In) => {
+                self.advance()?;
+                let at = self.token.start;
+                let members = self.values_in_parentheses()?;
+                return self.build(name, Operator::IN, negated, members, at);
+            }
+            Kind::Reserved(Reserved::Between) => {
+                self.advance()?;
+                let at = self.token.start;
+                let low = self.value()?;
+                self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
+                let high = self.value()?;
+                return self.build(name, Operator::BETWEEN, negated, vec![low, high], at);
+            }
+            Kind::Reserved(Reserved::Is) if !negated => {
+                self.advance()?;
+                return self.is_predicate(name);
+            }
+            Kind::Reserved(Reserved::Like) => Operator::LIKE,
+            Kind::Reserved(Reserved::ILike) => Operator::ILIKE,
+            Kind::Reserved(Reserved::RLike) => Operator::RLIKE,
+            _ if negated => return Err(self.expected("IN, BETWEEN, LIKE, ILIKE or RLIKE after NOT")),
+            _ => return self.build(name, Operator::TRUTH, false, Vec::new(), self.previous_end),
+        };
+        self.advance()?;
+        let at = self.token.start;
+        let mut pattern = self.value()?;
+        if operator != Operator::RLIKE && self.take(Kind::Reserved(Reserved::Escape))? {
+            pattern = self.rewrite_escape(pattern, at)?;
+        }
+        self.build(name, operator, negated, vec![pattern], at)
+    }
+
+    fn rewrite_escape(&mut self, pattern: Value, at: usize) -> Parsed<Value> {
+        let escape_at = self.token.start;
+        let escape = match self.value()? {
+            Value::Str(text) if text.chars().count() == 1 => text.chars().next(),
+            _ => None,
+        };
+        let escape = escape.ok_or_else(|| {
+            Fault::new(escape_at, "ESCAPE takes a string of one character")
+                .hint("write LIKE '50!%' ESCAPE '!'")
+        })?;
+        match pattern {
+            Value::Str(pattern) => with_standard_escape(&pattern, escape)
+                .map(|rewritten| Value::Str(rewritten.into()))
+                .map_err(|message| Fault::new(at, message)),
+            other => Ok(other),
+        }
+    }
+
+    /// What follows `name IS`. `x IS TRUE` is `x <=> TRUE`, as in Spark.
+    fn is_predicate(&mut self, name: &str) -> Parsed<Expr> {
+        let negated = self.take(Kind::Reserved(Reserved::Not))?;
+        let at = self.token.start;
+        let (operator, operands) = match self.token.kind {
+            Kind::Reserved(Reserved::Null) => (Operator::IS_NULL, Vec::new()),
+            Kind::Reserved(Reserved::True) => (Operator::NULL_SAFE_EQUAL, vec![Value::Bool(true)]),
+            Kind::Reserved(Reserved::False) => (Operator::NULL_SAFE_EQUAL, vec![Value::Bool(false)]),
+            _ => return Err(self.expected("NULL, NOT NULL, TRUE or FALSE after IS")),
+        };
+        self.advance()?;
+        self.build(name, operator, negated, operands, at)
+    }
+
+    /// What follows a value at the start of a predicate: `5 < age` is `age > 5`.
+    fn literal_first(&mut self, value: Value, start: usize) -> Parsed<Expr> {
+        let Some((operator, negated)) = comparison(self.token.kind) else {
+            return self.constant(value, start);
+        };
+        let flipped = match operator {
+            Operator::LESS => Operator::GREATER,
+            Operator::LESS_OR_EQUAL => Operator::GREATER_OR_EQUAL,
+            Operator::GREATER => Operator::LESS,
+            Operator::GREATER_OR_EQUAL => Operator::LESS_OR_EQUAL,
+            symmetric => symmetric,
+        };
+        self.advance()?;
+        if !matches!(self.token.kind, Kind::Word | Kind::QuotedName) {
+            return Err(self
+                .expected("an attribute to compare the value with")
+                .hint("a predicate has an attribute: age > 5; TRUE and FALSE are expressions of their own"));
+        }
+        let name = self.name()?;
+        let expr = self.build(&name, flipped, negated, vec![value], start)?;
+        if comparison(self.token.kind).is_some() {
+            return Err(self
+                .expected("AND, OR or the end")
+                .hint(format!("comparisons do not chain: write {name} > 1 AND {name} < 5, or BETWEEN")));
+        }
+        Ok(expr)
+    }
+
+    /// A value without a comparison: TRUE, FALSE and NULL are expressions, others are not.
+    fn constant(&mut self, value: Value, start: usize) -> Parsed<Expr> {
+        if self.at_operator() {
+            let hint = match self.token.kind {
+                Kind::Reserved(Reserved::In) => {
+                    "write array_contains(tags, 'x') for x being in an array attribute"
+                }
+                _ => "the attribute stands before IN, BETWEEN, LIKE and IS",
+            };
+            return Err(Fault::new(start, "expected an attribute, found a value").hint(hint));
+        }
+        let outcome = match value {
+            Value::Bool(truth) => truth.into(),
+            Value::Null => Outcome::UNDEFINED,
+            _ if self.at_arithmetic() => return Err(self.expected("AND, OR or the end")),
+            _ => {
+                let hint =
+                    "a value alone is no predicate: write name = 'text', or x IN (1, 2) for several values";
+                return Err(self.expected("a comparison after the value").hint(hint));
+            }
+        };
+        Ok(Expr::Constant(outcome))
+    }
+
+    /// What follows the name of a function.
+    fn call(&mut self, word: Token) -> Parsed<Expr> {
+        let name = self.slice(word);
+        if is_double(name) || is_array(name) {
+            let value = self.value_call(word)?;
+            return self.literal_first(value, word.start);
+        }
+        let Some(operator) = function_named(name) else {
+            let message = format!("there is no function {}", shown(name));
+            return Err(Fault::new(word.start, message).hint(advice::for_function(name)));
+        };
+        self.advance()?;
+        if !matches!(self.token.kind, Kind::Word | Kind::QuotedName) {
+            let what = format!("an attribute as the first argument of {name}");
+            return Err(self.expected(&what).hint(format!("write {name}(attribute, value)")));
+        }
+        let attribute = self.name()?;
+        if self.token.kind == Kind::Open {
+            let hint = format!("{name} takes an attribute: functions are not nested");
+            return Err(self.expected("a comma").hint(hint));
+        }
+        self.expect(Kind::Comma, "a comma and the second argument")?;
+        let at = self.token.start;
+        let operand = self.value()?;
+        self.expect(Kind::Close, ")")?;
+        let operands = match operand {
+            Value::Array(members) if operator == Operator::ARRAYS_OVERLAP => members,
+            _ if operator == Operator::ARRAYS_OVERLAP => {
+                let fault = Fault::new(at, "arrays_overlap takes an array");
+                return Err(
+                    fault.hint("write arrays_overlap(tags, ARRAY('a', 'b')), or array_contains(tags, 'a')")
+                );
+            }
+            operand => vec![operand],
+        };
+        self.build(&attribute, operator, false, operands, at)
+    }
+
+    fn build(
+        &self,
+        name: &str,
+        operator: Operator,
+        negated: bool,
+        operands: Vec<Value>,
+        at: usize,
+    ) -> Parsed<Expr> {
+        build::predicate(name, operator, negated, operands).map_err(|error| Fault::from_error(at, error))
+    }
+
+    fn expected_predicate(&self) -> Box<Fault> {
+        let fault = self.expected("a predicate");
+        match self.token.kind {
+            Kind::End if self.previous_end == 0 => {
+                fault.hint("an expression that is always true is written TRUE")
+            }
+            Kind::Reserved(_) => {
+                let name = self.lexeme();
+                fault.hint(format!("if {name} is the name of an attribute, write it in backquotes: `{name}`"))
+            }
+            _ => fault,
+        }
+    }
+
+    fn at_arithmetic(&self) -> bool {
+        matches!(self.lexeme(), "+" | "-" | "*" | "/" | "%")
+    }
+}
+
+/// The operator of a comparison symbol, and whether it is negated.
+pub(super) fn comparison(kind: Kind) -> Option<(Operator, bool)> {
+    Some(match kind {
+        Kind::Equal => (Operator::EQUAL, false),
+        Kind::NotEqual => (Operator::EQUAL, true),
+        Kind::Less => (Operator::LESS, false),
+        Kind::LessOrEqual => (Operator::LESS_OR_EQUAL, false),
+        Kind::Greater => (Operator::GREATER, false),
+        Kind::GreaterOrEqual => (Operator::GREATER_OR_EQUAL, false),
+        Kind::NullSafeEqual => (Operator::NULL_SAFE_EQUAL, false),
+        _ => return None,
+    })
+}
+
+fn function_named(name: &str) -> Option<Operator> {
+    let is_it = |syntax| matches!(syntax, Syntax::Function(known) if known.eq_ignore_ascii_case(name));
+    let code = REGISTRY.iter().position(|rules| is_it(rules.syntax()))?;
+    Operator::from_code(code as u8)
+}

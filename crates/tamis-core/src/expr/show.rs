@@ -1,0 +1,187 @@
+//! Values and predicates in the words of explanations: as text for people, as JSON for programs.
+
+use serde_json::json;
+
+use super::ast::{Outcome, Predicate};
+use super::operators::{Operator, Syntax};
+use crate::event::timestamp::{format_timestamp, format_timestamp_iso};
+use crate::event::value::Kind;
+use crate::event::{Value, ValueRef};
+
+/// What a predicate saw of the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Absent,
+    Value(Value),
+    /// A value that cannot be compared with the operands, so the predicate is undefined.
+    WrongKind {
+        value: Value,
+        is: Kind,
+        needs: Kind,
+    },
+}
+
+impl Seen {
+    pub(super) fn by(predicate: &Predicate, value: Option<ValueRef<'_>>) -> Self {
+        let Some(value) = value.filter(|value| !matches!(value, ValueRef::Null)) else {
+            return Seen::Absent;
+        };
+        match (value.kind(), predicate.operator.rules().expects(&predicate.operands)) {
+            (Some(is), Some(needs)) if is != needs => Seen::WrongKind { value: value.to_owned(), is, needs },
+            _ => Seen::Value(value.to_owned()),
+        }
+    }
+
+    /// `is absent`, `is 20`, or `is 'x', a string, but needs a number`.
+    pub fn text(&self) -> String {
+        match self {
+            Seen::Absent => "is absent".into(),
+            Seen::Value(value) => format!("is {}", value_text(value)),
+            Seen::WrongKind { value, is, needs } => {
+                format!("is {}, {}, but needs {}", value_text(value), a_kind(*is), a_kind(*needs))
+            }
+        }
+    }
+
+    /// The value, null when absent.
+    pub fn value_json(&self) -> serde_json::Value {
+        match self {
+            Seen::Absent => serde_json::Value::Null,
+            Seen::Value(value) | Seen::WrongKind { value, .. } => value_json(value),
+        }
+    }
+}
+
+fn a_kind(kind: Kind) -> String {
+    let article = if kind == Kind::Array { "an" } else { "a" };
+    format!("{article} {}", kind.name())
+}
+
+/// `true`, `false`, `undefined` or `either`.
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::TRUE => "true",
+        Outcome::FALSE => "false",
+        Outcome::UNDEFINED => "undefined",
+        Outcome::EITHER => "either",
+    }
+}
+
+/// The predicate as it is written, without its weight.
+pub fn predicate_text(predicate: &Predicate) -> String {
+    let Predicate { attribute, operator, negated, operands, .. } = predicate;
+    let name = attribute_text(attribute);
+    let values = || operands.iter().map(value_text).collect::<Vec<_>>();
+    let not = if *negated { "NOT " } else { "" };
+    match operator.rules().syntax() {
+        Syntax::Infix { symbol, negated: opposite } => match opposite {
+            Some(opposite) if *negated => format!("{name} {opposite} {}", values().join(", ")),
+            _ => format!("{not}{name} {symbol} {}", values().join(", ")),
+        },
+        Syntax::Keyword("IS NULL") => format!("{name} IS {not}NULL"),
+        Syntax::Keyword("IN") => format!("{name} {not}IN ({})", values().join(", ")),
+        Syntax::Keyword("BETWEEN") => format!("{name} {not}BETWEEN {}", values().join(" AND ")),
+        Syntax::Keyword(keyword) => format!("{name} {not}{keyword} {}", values().join(" ESCAPE ")),
+        Syntax::Function(function) => format!("{not}{function}({name}, {})", values().join(", ")),
+        Syntax::Bare => format!("{not}{name}"),
+    }
+}
+
+/// What the attribute would have to be for the predicate to be true: `to be >= 22`.
+pub(super) fn requirement(predicate: &Predicate) -> String {
+    let operands = &predicate.operands;
+    match predicate.operator.rules().syntax() {
+        Syntax::Infix { symbol, .. } if !predicate.negated => {
+            format!("to be {symbol} {}", value_text(&operands[0]))
+        }
+        Syntax::Infix { negated: Some(symbol), .. } => format!("to be {symbol} {}", value_text(&operands[0])),
+        Syntax::Bare => format!("to be {}", value_text(&Value::Bool(!predicate.negated))),
+        _ => predicate_text(predicate),
+    }
+}
+
+/// The predicate that is true when this one is false.
+pub(super) fn opposite(predicate: &Predicate) -> Predicate {
+    let complement: Option<Operator> = predicate.operator.rules().complement();
+    match complement {
+        Some(operator) if !predicate.negated => Predicate { operator, ..predicate.clone() },
+        _ => Predicate { negated: !predicate.negated, ..predicate.clone() },
+    }
+}
+
+fn attribute_text(name: &str) -> String {
+    let is_plain = name.split('.').all(|part| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+    });
+    if is_plain { name.into() } else { format!("`{}`", name.replace('`', "``")) }
+}
+
+/// The value as it is written in an expression; intervals and records, which are not, in words.
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Bool(truth) => if *truth { "TRUE" } else { "FALSE" }.into(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Str(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
+        Value::Timestamp(micros) => format!("TIMESTAMP '{}'", format_timestamp(*micros)),
+        Value::Array(items) => {
+            format!("ARRAY({})", items.iter().map(value_text).collect::<Vec<_>>().join(", "))
+        }
+        Value::Record => "a record".into(),
+        Value::Interval(ends) => format!("in [{}, {}]", value_text(&ends.0), value_text(&ends.1)),
+    }
+}
+
+/// The value as events write it in JSON.
+pub fn value_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(truth) => json!(truth),
+        Value::Int(number) => json!(number),
+        Value::Float(number) if number.is_finite() => json!(number),
+        Value::Float(number) if number.is_nan() => json!({"$float": "NaN"}),
+        Value::Float(number) => json!({"$float": if *number > 0.0 { "Infinity" } else { "-Infinity" }}),
+        Value::Str(text) => json!(**text),
+        Value::Timestamp(micros) => json!({"$timestamp": format_timestamp_iso(*micros)}),
+        Value::Array(items) => items.iter().map(value_json).collect(),
+        Value::Record => json!({}),
+        Value::Interval(ends) => json!({"$interval": [value_json(&ends.0), value_json(&ends.1)]}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::testing::predicate;
+
+    #[test]
+    fn predicates_read_as_they_are_written() {
+        let mut equal = predicate("address.city", "=", &[Value::Str("L'Île".into())]);
+        assert_eq!(predicate_text(&equal), "address.city = 'L\\'Île'");
+        equal.negated = true;
+        assert_eq!(predicate_text(&equal), "address.city != 'L\\'Île'");
+        assert_eq!(requirement(&equal), "to be != 'L\\'Île'");
+        assert_eq!(predicate_text(&opposite(&equal)), "address.city = 'L\\'Île'");
+        let less = predicate("odd name", "<", &[Value::Float(2.0)]);
+        assert_eq!(predicate_text(&less), "`odd name` < 2.0");
+        assert_eq!(predicate_text(&opposite(&less)), "`odd name` >= 2.0");
+    }
+
+    #[test]
+    fn values_that_json_lacks_are_marked() {
+        let interval = Value::Interval(Box::new((Value::Int(1), Value::Float(f64::INFINITY))));
+        assert_eq!(value_json(&interval).to_string(), r#"{"$interval":[1,{"$float":"Infinity"}]}"#);
+        let moment = Value::Array(vec![Value::Timestamp(0), Value::Null]);
+        assert_eq!(value_json(&moment).to_string(), r#"[{"$timestamp":"1970-01-01T00:00:00Z"},null]"#);
+    }
+
+    #[test]
+    fn a_value_of_another_kind_says_so() {
+        let less = predicate("age", "<", &[Value::Int(3)]);
+        assert_eq!(Seen::by(&less, Some(ValueRef::Str("x"))).text(), "is 'x', a string, but needs a number");
+        assert_eq!(Seen::by(&less, Some(ValueRef::Null)).text(), "is absent");
+        assert_eq!(Seen::by(&less, Some(ValueRef::Int(7))).text(), "is 7");
+    }
+}

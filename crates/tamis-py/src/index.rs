@@ -1,0 +1,322 @@
+//! The index as a Python object. What users hold is `tamis.Index`, a documented class around this one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use tamis_core::Error;
+use tamis_core::event::Schema;
+use tamis_core::index::add_many::OnError;
+use tamis_core::index::production::view::Filter;
+use tamis_core::index::{Index, Subscription};
+
+use crate::errors::{OrRaise, argument_error, exception};
+use crate::fork::register;
+use crate::ids::{id_from_python, id_to_python};
+use crate::matching::{Answer, ask};
+use crate::results::Found;
+use crate::rows::Rows;
+use crate::subscription::{Details, Draft, moment_from_python, subscription_to_python, tags_from_python};
+
+#[pyclass(name = "Index", module = "tamis._kernel", frozen)]
+pub struct PyIndex(Arc<Index>);
+
+impl PyIndex {
+    fn new_from(py: Python<'_>, index: Index) -> Self {
+        Self(register(py, index))
+    }
+
+    pub fn index(&self) -> &Index {
+        &self.0
+    }
+
+    /// Makes a change without the interpreter lock: a writer may have to wait for another.
+    fn change(
+        &self,
+        id: &Bound<'_, PyAny>,
+        expression: &Bound<'_, PyAny>,
+        details: Details<'_>,
+        apply: fn(&Index, Subscription) -> Result<(), Error>,
+    ) -> PyResult<()> {
+        let draft = Draft::new(id, expression, details)?;
+        id.py().detach(|| self.verified().and_then(|index| apply(index, draft.parse()?))).or_raise(id.py())
+    }
+
+    /// The index, once the file it was opened from is known to be sound.
+    pub fn verified(&self) -> Result<&Index, Error> {
+        self.0.unchecked_reader().prepare()?;
+        Ok(&self.0)
+    }
+}
+
+#[pymethods]
+impl PyIndex {
+    #[new]
+    fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>) -> PyResult<Self> {
+        let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
+        Ok(Self::new_from(py, Index::new(algorithm, schema).or_raise(py)?))
+    }
+
+    // --- changes -----------------------------------------------------------------------------------
+
+    fn add(
+        &self,
+        id: &Bound<'_, PyAny>,
+        expression: &Bound<'_, PyAny>,
+        details: Details<'_>,
+    ) -> PyResult<()> {
+        self.change(id, expression, details, Index::add)
+    }
+
+    fn replace(
+        &self,
+        id: &Bound<'_, PyAny>,
+        expression: &Bound<'_, PyAny>,
+        details: Details<'_>,
+    ) -> PyResult<()> {
+        self.change(id, expression, details, Index::replace)
+    }
+
+    fn upsert(
+        &self,
+        id: &Bound<'_, PyAny>,
+        expression: &Bound<'_, PyAny>,
+        details: Details<'_>,
+    ) -> PyResult<()> {
+        self.change(id, expression, details, Index::upsert)
+    }
+
+    fn remove(&self, id: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = id.py();
+        let id = id_from_python(id).or_raise(py)?;
+        py.detach(|| self.verified()?.remove(id)).or_raise(py)
+    }
+
+    /// Returns the rows that were not added: (row, id, exception).
+    fn add_many<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        expressions: &Bound<'py, PyAny>,
+        details: Option<&Bound<'py, PyAny>>,
+        on_error: &str,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let on_error = match on_error {
+            "raise" => OnError::Raise,
+            "collect" => OnError::Collect,
+            other => {
+                let message = format!("on_error is \"raise\" or \"collect\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        };
+        let rows = Rows::from_python(ids, expressions, details)?;
+        let added = py.detach(|| self.verified()?.add_many(&rows, on_error)).or_raise(py)?;
+        let show = |error: tamis_core::index::add_many::RowError| {
+            let id = error.id.as_ref().map(|id| id_to_python(py, id.as_ref())).transpose()?;
+            (error.row, id, exception(py, error.error).into_value(py)).into_pyobject(py)
+        };
+        added.errors.into_iter().map(show).collect()
+    }
+
+    // --- looking up --------------------------------------------------------------------------------
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.len())
+    }
+
+    fn contains(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(id) = id_from_python(id) else { return Ok(false) };
+        py.detach(|| Ok::<_, Error>(self.0.reader()?.locate(&id).is_some())).or_raise(py)
+    }
+
+    fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = id.py();
+        let id = id_from_python(id).or_raise(py)?;
+        let subscription = py.detach(|| self.0.reader()?.get(&id)).or_raise(py)?;
+        subscription_to_python(py, subscription)
+    }
+
+    /// All ids, sorted.
+    fn ids(&self, py: Python<'_>) -> PyResult<PyIds> {
+        let all = || {
+            let reader = self.0.reader()?;
+            Ok::<_, Error>(Found::new(&reader, reader.locations()))
+        };
+        Ok(PyIds { all: py.detach(all).or_raise(py)?, next: Mutex::new(0) })
+    }
+
+    #[getter]
+    fn generation(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.0.unchecked_reader().generation())
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &'static str {
+        self.0.algorithm()
+    }
+
+    /// The schema as JSON.
+    #[getter]
+    fn schema(&self) -> Option<String> {
+        self.0.schema().map(Schema::to_json)
+    }
+
+    // --- questions ---------------------------------------------------------------------------------
+
+    /// The ids of the matches, sorted.
+    fn r#match<'py>(
+        &self,
+        event: &Bound<'py, PyAny>,
+        tags: Option<&Bound<'py, PyAny>>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let filter = filter(tags, now)?;
+        let found = ask(&self.0, event, |reader, event, scratch| {
+            let (places, work) = reader.matches(event, &filter, scratch);
+            Answer { matches: places.len(), answer: Found::new(reader, places), work }
+        })?;
+        found.to_list(event.py())
+    }
+
+    fn count(
+        &self,
+        event: &Bound<'_, PyAny>,
+        tags: Option<&Bound<'_, PyAny>>,
+        now: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let filter = filter(tags, now)?;
+        ask(&self.0, event, |reader, event, scratch| {
+            let (count, work) = reader.count(event, &filter, scratch);
+            Answer { answer: count, matches: count, work }
+        })
+    }
+
+    fn exists(
+        &self,
+        event: &Bound<'_, PyAny>,
+        tags: Option<&Bound<'_, PyAny>>,
+        now: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let filter = filter(tags, now)?;
+        ask(&self.0, event, |reader, event, scratch| {
+            let (exists, work) = reader.exists(event, &filter, scratch);
+            Answer { answer: exists, matches: exists.into(), work }
+        })
+    }
+
+    /// (id, score, rank) of the k matches with the highest priority.
+    fn top_k<'py>(
+        &self,
+        event: &Bound<'py, PyAny>,
+        k: usize,
+        tags: Option<&Bound<'py, PyAny>>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<(Bound<'py, PyAny>, f64, usize)>> {
+        let filter = filter(tags, now)?;
+        let (found, scores) = ask(&self.0, event, |reader, event, scratch| {
+            let (best, work) = reader.top_k_by_priority(event, k, &filter, scratch);
+            let places = best.iter().map(|scored| scored.location).collect();
+            let scores: Vec<f64> = best.iter().map(|scored| scored.score).collect();
+            Answer { matches: scores.len(), answer: (Found::new(reader, places), scores), work }
+        })?;
+        let shown = scores.into_iter().enumerate();
+        shown.map(|(at, score)| Ok((found.id(event.py(), at)?, score, at + 1))).collect()
+    }
+
+    // --- keeping -----------------------------------------------------------------------------------
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.save(path)).or_raise(py)
+    }
+
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(Self::new_from(py, py.detach(|| Index::open(path)).or_raise(py)?))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.0.to_bytes()).or_raise(py)?))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        Ok(Self::new_from(py, py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py)?))
+    }
+
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.verify()).or_raise(py)
+    }
+
+    // --- how it is doing ---------------------------------------------------------------------------
+
+    /// The statistics as JSON.
+    fn stats(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.statistics().to_string())
+    }
+
+    fn reset_stats(&self, py: Python<'_>) {
+        py.detach(|| self.0.observed().reset());
+    }
+
+    fn optimize(&self, py: Python<'_>, background: bool) -> PyResult<()> {
+        let optimize = || {
+            let index = self.verified()?;
+            if background {
+                index.optimize_in_background();
+                return Ok(());
+            }
+            index.optimize()
+        };
+        py.detach(optimize).or_raise(py)
+    }
+
+    #[getter]
+    fn is_optimizing(&self) -> bool {
+        self.0.is_optimizing()
+    }
+}
+
+/// The names of all algorithms.
+#[pyfunction]
+pub fn algorithms() -> Vec<&'static str> {
+    Index::algorithm_names().collect()
+}
+
+/// Walks over the ids of one version of an index.
+#[pyclass(name = "Ids", module = "tamis._kernel", frozen)]
+pub struct PyIds {
+    all: Found,
+    next: Mutex<usize>,
+}
+
+#[pymethods]
+impl PyIds {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let at = {
+            let mut next = self.next.lock();
+            *next += 1;
+            *next - 1
+        };
+        if at < self.all.len() { self.all.id(py, at).map(Some) } else { Ok(None) }
+    }
+
+    fn __length_hint__(&self) -> usize {
+        self.all.len().saturating_sub(*self.next.lock())
+    }
+}
+
+/// Which matches are wanted. Without a moment, now.
+pub fn filter(tags: Option<&Bound<'_, PyAny>>, now: Option<&Bound<'_, PyAny>>) -> PyResult<Filter> {
+    let now = match now {
+        Some(moment) => moment_from_python("now", moment)?,
+        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as i64),
+    };
+    Ok(Filter { tags: tags.map(tags_from_python).transpose()?, now })
+}

@@ -1,0 +1,208 @@
+//! The rows of `add_many`: ids and expressions from Arrow columns or from lists, the rest from Arrow columns.
+//!
+//! Everything is made ready under the interpreter lock; expressions are parsed without it, on all cores, where
+//! they lie.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use tamis_core::Error;
+use tamis_core::error::ExpressionError;
+use tamis_core::expr::Expr;
+use tamis_core::index::add_many::{NewRows, Source};
+use tamis_core::index::{Id, Subscription};
+
+use crate::arrow_ffi;
+use crate::errors::{argument_error, type_error};
+use crate::expr::{Given, expression_or_text};
+use crate::ids::id_from_python;
+
+pub struct Rows {
+    ids: Ids,
+    expressions: Expressions,
+    /// `priority`, `weights`, `tags`, `payload` and `expires`, those that were given.
+    details: Option<RecordBatch>,
+}
+
+enum Ids {
+    Column(ArrayRef),
+    Listed(Vec<Result<Id, String>>),
+}
+
+enum Expressions {
+    Column(ArrayRef),
+    Listed { texts: String, items: Vec<Listed> },
+}
+
+/// One expression of a list.
+enum Listed {
+    /// A part of all texts, one after the other.
+    Text(Range<usize>),
+    Parsed(Arc<Expr>),
+    Refused(ExpressionError),
+}
+
+impl Rows {
+    /// Columns are one Arrow array each, of type int64 or large_string; the details are one batch.
+    pub fn from_python(
+        ids: &Bound<'_, PyAny>,
+        expressions: &Bound<'_, PyAny>,
+        details: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = ids.py();
+        let rows = Self {
+            ids: Ids::from_python(ids)?,
+            expressions: Expressions::from_python(expressions)?,
+            details: details.map(the_batch).transpose()?,
+        };
+        let expressions = rows.expressions.len();
+        if expressions != rows.len() {
+            return Err(argument_error(py, format!("{} ids for {expressions} expressions", rows.len())));
+        }
+        match &rows.details {
+            Some(batch) if batch.num_rows() != rows.len() => Err(argument_error(
+                py,
+                format!(
+                    "{} ids for {} priorities, weights, tags, payloads or expiries",
+                    rows.len(),
+                    batch.num_rows()
+                ),
+            )),
+            _ => Ok(rows),
+        }
+    }
+
+    fn detail(&self, name: &str, row: usize) -> Option<&ArrayRef> {
+        let column = self.details.as_ref()?.column_by_name(name)?;
+        column.is_valid(row).then_some(column)
+    }
+}
+
+impl Ids {
+    fn from_python(ids: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if arrow_ffi::is_arrow(ids)? {
+            return the_array(ids).map(Ids::Column);
+        }
+        let listed = ids.cast::<PyList>()?.iter();
+        Ok(Ids::Listed(listed.map(|id| id_from_python(&id).map_err(|error| error.to_string())).collect()))
+    }
+}
+
+impl Expressions {
+    fn from_python(expressions: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if arrow_ffi::is_arrow(expressions)? {
+            return the_array(expressions).map(Expressions::Column);
+        }
+        let (mut texts, mut items) = (String::new(), vec![]);
+        for expression in expressions.cast::<PyList>()?.iter() {
+            items.push(match expression.cast::<PyString>().map(|text| text.to_str()) {
+                Ok(Ok(text)) => {
+                    let start = texts.len();
+                    texts.push_str(text);
+                    Listed::Text(start..texts.len())
+                }
+                Ok(Err(_)) => Listed::Refused(ExpressionError::new("the text holds a lone surrogate")),
+                Err(_) => match expression_or_text(&expression) {
+                    Ok(Given::Parsed(parsed)) => Listed::Parsed(parsed),
+                    Ok(Given::Text(_)) => unreachable!("text is handled above"),
+                    Err(error) => {
+                        Listed::Refused(ExpressionError::new(error.value(expression.py()).to_string()))
+                    }
+                },
+            });
+        }
+        Ok(Expressions::Listed { texts, items })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Expressions::Column(column) => column.len(),
+            Expressions::Listed { items, .. } => items.len(),
+        }
+    }
+}
+
+impl NewRows for Rows {
+    fn len(&self) -> usize {
+        match &self.ids {
+            Ids::Column(column) => column.len(),
+            Ids::Listed(ids) => ids.len(),
+        }
+    }
+
+    fn id(&self, row: usize) -> Result<Id, Error> {
+        match &self.ids {
+            Ids::Column(column) if column.is_null(row) => Err(Error::Id("the id is null".into())),
+            Ids::Column(column) => Ok(match column.data_type() {
+                DataType::Int64 => Id::Int(column.as_primitive::<Int64Type>().value(row)),
+                _ => Id::Str(column.as_string::<i64>().value(row).into()),
+            }),
+            Ids::Listed(ids) => ids[row].clone().map_err(Error::Id),
+        }
+    }
+
+    fn source(&self, row: usize) -> Result<Source<'_>, Error> {
+        match &self.expressions {
+            Expressions::Column(column) if column.is_null(row) => {
+                Err(ExpressionError::new("the expression is null").into())
+            }
+            Expressions::Column(column) => Ok(Source::Text(column.as_string::<i64>().value(row))),
+            Expressions::Listed { texts, items } => match &items[row] {
+                Listed::Text(range) => Ok(Source::Text(&texts[range.clone()])),
+                Listed::Parsed(expr) => Ok(Source::Parsed(Expr::clone(expr))),
+                Listed::Refused(error) => Err(error.clone().into()),
+            },
+        }
+    }
+
+    fn details(&self, row: usize, subscription: &mut Subscription) -> Result<(), Error> {
+        if let Some(column) = self.detail("priority", row) {
+            subscription.priority = column.as_primitive::<Float64Type>().value(row);
+        }
+        if let Some(column) = self.detail("weights", row) {
+            let entries = column.as_map().value(row);
+            let (names, weights) = (entries.column(0).as_string::<i32>(), entries.column(1));
+            let given = weights.as_primitive::<Float64Type>();
+            subscription.weights = (0..entries.len())
+                .filter(|at| given.is_valid(*at))
+                .map(|at| (names.value(at).into(), given.value(at)))
+                .collect();
+        }
+        if let Some(column) = self.detail("tags", row) {
+            let tags = column.as_list::<i32>().value(row);
+            subscription.tags = tags.as_string::<i32>().iter().flatten().map(Into::into).collect();
+        }
+        if let Some(column) = self.detail("payload", row) {
+            subscription.payload = Some(column.as_binary::<i64>().value(row).into());
+        }
+        if let Some(column) = self.detail("expires", row) {
+            subscription.expires = Some(column.as_primitive::<TimestampMicrosecondType>().value(row));
+        }
+        Ok(())
+    }
+}
+
+fn the_array(column: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let array = only(arrow_ffi::arrays(column)?)?;
+    match array.data_type() {
+        DataType::Int64 | DataType::LargeUtf8 => Ok(array),
+        other => Err(type_error(format!("expected a column of int64 or large_string, not {other}"))),
+    }
+}
+
+fn the_batch(table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    only(arrow_ffi::batches(table)?)
+}
+
+fn only<T>(mut chunks: Vec<T>) -> PyResult<T> {
+    match chunks.pop() {
+        Some(chunk) if chunks.is_empty() => Ok(chunk),
+        _ => Err(type_error("expected one chunk")),
+    }
+}

@@ -1,0 +1,271 @@
+"""Many threads and processes: every answer is that of a version that was current during the call."""
+
+import multiprocessing
+import operator
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tamis
+from tamis import Index
+
+SECONDS = 1.5
+SLOTS = 40
+
+
+def in_threads(*tasks: Callable[[], None]) -> None:
+    """Run tasks side by side; the first exception of any of them fails the test."""
+    problems: list[BaseException] = []
+
+    def guarded(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+
+
+class Writer:
+    """Changes its own slots at random and keeps every version of them.
+
+    `versions[n]` is what its slots hold after n changes; `started` and `finished` count changes, so that a
+    reader knows which versions were current while it asked.
+    """
+
+    def __init__(self, index: Index, number: int, until: float) -> None:
+        self.index, self.number, self.until = index, number, until
+        self.versions: list[dict[int, int]] = [{}]
+        self.started = self.finished = 0
+
+    def run(self) -> None:
+        chance = random.Random(self.number)
+        while time.monotonic() < self.until:
+            slot, bound = self.number * SLOTS + chance.randrange(SLOTS), chance.randrange(10)
+            version = dict(self.versions[-1])
+            removes = slot in version and chance.random() < 0.4
+            if removes:
+                del version[slot]
+            else:
+                version[slot] = bound
+            self.versions.append(version)
+            self.started += 1
+            if removes:
+                self.index.remove(slot)
+            else:
+                self.index.upsert(slot, f"x >= {bound}")
+            self.finished += 1
+
+
+def expected(version: dict[int, int], x: int) -> list[int]:
+    return sorted(slot for slot, bound in version.items() if x >= bound)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_answers_are_those_of_a_current_version(algorithm: str) -> None:
+    index = Index(algorithm=algorithm)
+    until = time.monotonic() + SECONDS
+    writers = [Writer(index, number, until) for number in range(2)]
+    asked = 0
+
+    def read(seed: int, ask: Callable[[int], list[int]]) -> None:
+        nonlocal asked
+        chance = random.Random(seed)
+        while time.monotonic() < until:
+            x = chance.randrange(10)
+            first = [writer.finished for writer in writers]
+            answer = ask(x)
+            last = [writer.started for writer in writers]
+            for writer, low, high in zip(writers, first, last, strict=True):
+                own = [slot for slot in answer if slot // SLOTS == writer.number]
+                current = writer.versions[low : high + 1]
+                assert any(own == expected(version, x) for version in current), (own, low, high)
+            asked += 1
+
+    def by_batch(x: int) -> list[int]:
+        ids: list[int] = index.match_batch(pa.table({"x": [x]})).column("subscription").to_pylist()
+        return ids
+
+    def optimize() -> None:
+        while time.monotonic() < until:
+            index.optimize()
+            time.sleep(0.01)
+
+    in_threads(
+        *(writer.run for writer in writers),
+        lambda: read(1, lambda x: index.match({"x": x})),
+        lambda: read(2, lambda x: index.match(f'{{"x": {x}}}')),
+        lambda: read(3, by_batch),
+        optimize,
+    )
+    assert asked > 100
+    assert all(writer.finished > 100 for writer in writers)
+    last = {slot: bound for writer in writers for slot, bound in writer.versions[-1].items()}
+    assert index.match({"x": 9}) == sorted(last)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_rows_of_one_call_appear_together(algorithm: str) -> None:
+    index, groups, size = Index(algorithm=algorithm), 60, 50
+
+    def write() -> None:
+        for group in range(groups):
+            index.add_many(range(group * size, (group + 1) * size), ["x > 0"] * size)
+
+    def read() -> None:
+        seen = 0
+        while seen < groups * size:
+            count = index.count({"x": 1})
+            assert count % size == 0
+            assert count >= seen
+            seen = count
+
+    in_threads(write, read, read)
+
+
+def test_other_threads_run_while_one_matches() -> None:
+    """The interpreter lock is not held: a thread that counts in Python goes on during a long batch."""
+    index = Index()
+    index.add_many(range(3000), [f"x > {at} AND y < {at} OR z = {at}" for at in range(3000)])
+    table = pa.table({name: [at % 3000 for at in range(20_000)] for name in "xyz"})
+    steps, done = 0, threading.Event()
+
+    def work() -> None:
+        nonlocal steps
+        while not done.is_set():
+            steps += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        before = steps
+        index.count_batch(table, threads=1)
+        during = steps - before
+    finally:
+        done.set()
+        thread.join()
+    assert during > 1000
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_finalizers_may_change_the_index(algorithm: str) -> None:
+    """Python may run any code wherever it allocates; none of it may wait for a lock that its thread holds."""
+    index = Index(algorithm=algorithm)
+    index.add_many([f"s{at}" for at in range(2000)], ["TRUE"] * 2000)
+
+    class Session:
+        pass
+
+    for at in range(2000):
+        session, ring = Session(), []
+        ring.append((ring, session))  # only the garbage collector ends it
+        weakref.finalize(session, index.remove, f"s{at}")
+        del session, ring
+        index.match({})
+    import gc
+
+    gc.collect()
+    assert len(index) == 0
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def child_is_well(index: Index) -> bool:
+    """What a forked child does with the index of its parent."""
+    count = index.count({"x": 5})
+    index.add(-1, "x >= 0")
+    index.add_many([-2, -3], ["x >= 0", "x < 0"])
+    index.remove(-3)
+    batch = index.count_batch(pa.table({"x": [5] * 2000}), threads=2).to_pylist()
+    if index.algorithm == "auto":
+        index.optimize()
+    index.stats()
+    fresh = Index()
+    fresh.add("a", "TRUE")
+    return index.count({"x": 5}) == count + 2 and set(batch) == {count + 2} and fresh.match({}) == ["a"]
+
+
+def forked(index: Index) -> int:
+    """The exit status of a forked child: 0 if all is well, 14 if it hung."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            import signal
+
+            signal.alarm(60)
+            status = 0 if child_is_well(index) else 2
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_forks_while_others_read_and_write(algorithm: str) -> None:
+    index = Index(algorithm=algorithm)
+    index.add_many(range(1000), ["x > 1"] * 1000)
+    index.count_batch(pa.table({"x": [5] * 2000}), threads=2)
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            index.upsert(random.randrange(1000), "x > 1")
+
+    def read() -> None:
+        while not done.is_set():
+            index.match({"x": random.randrange(10)})
+
+    def fork() -> None:
+        try:
+            for _ in range(15):
+                assert forked(index) == 0
+        finally:
+            done.set()
+
+    in_threads(write, read, fork)
+    assert index.count({"x": 5}) == 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_threads_fork_at_once() -> None:
+    indexes = [Index() for _ in range(5)]
+    for index in indexes:
+        index.add(1, "x > 1")
+
+    def fork() -> None:
+        for _ in range(5):
+            assert forked(indexes[0]) == 0
+
+    in_threads(fork, fork)
+
+
+def test_spawned_processes_get_a_copy() -> None:
+    index = Index()
+    index.add("a", "x > 1")
+    ask: Any = operator.methodcaller("match", {"x": 2})
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(ask, (index,)) == ["a"]
+
+
+def test_errors_cross_processes() -> None:
+    with (
+        multiprocessing.get_context("spawn").Pool(1) as pool,
+        pytest.raises(tamis.ExpressionError) as caught,
+    ):
+        pool.apply(tamis.parse, ("x >",))
+    assert caught.value.column == 4
