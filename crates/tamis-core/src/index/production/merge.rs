@@ -15,7 +15,7 @@ use crate::index::segment::{Segment, SegmentBuilder};
 use crate::index::subscription::Id;
 
 /// Segments of one size class before they are merged.
-const FAN_IN: usize = 8;
+const FAN_IN: usize = 16;
 /// A segment with a larger share of dead rows is rewritten.
 const MOST_DEAD: f64 = 0.3;
 
@@ -139,8 +139,7 @@ fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
     let mut attributes = started.attributes.clone();
     let mut builder = SegmentBuilder::new(&mut attributes);
     for (part, row) in &rows {
-        let subscription = parts[*part as usize].segment.subscription(*row, &started.attributes)?;
-        builder.push(&subscription)?;
+        builder.push_row(&parts[*part as usize].segment, *row)?;
     }
     let merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);
 

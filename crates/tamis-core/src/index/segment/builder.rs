@@ -37,7 +37,7 @@ pub struct Sharing {
 impl LayoutBuilder {
     /// Adds the next row.
     pub fn push(&mut self, form: &Form) {
-        self.written_nodes += form.node_count();
+        self.written_nodes += written_nodes(form);
         let root = self.dag.root(form);
         self.roots.push(root);
     }
@@ -194,8 +194,9 @@ impl Planner<'_> {
                 tree.compile(&mut self.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
+                self.code.push((gate == Gate::OddParity) as u32);
                 self.compile_parity(unit, node);
-                if gate == Gate::OddParity { CodeKind::OddParity } else { CodeKind::EvenParity }
+                CodeKind::Parity
             }
         };
         for at in first_access..self.accesses.len() {
@@ -415,11 +416,14 @@ impl Planner<'_> {
                 waiting,
             });
             let words = &self.code[unit.code.clone()];
-            let step = if unit.kind == CodeKind::Jumps { 2 } else { 1 };
-            code.extend(words.iter().enumerate().map(|(i, word)| match Leaf(*word).as_unit() {
-                Some(other) if i % step == 0 => Leaf::unit(number[other as usize]).0,
-                _ => *word,
-            }));
+            let place = code.len();
+            code.extend_from_slice(words);
+            let (first, step) = unit.kind.leaf_words();
+            for word in code[place..].iter_mut().skip(first).step_by(step) {
+                if let Some(other) = Leaf(*word).as_unit() {
+                    *word = Leaf::unit(number[other as usize]).0;
+                }
+            }
             rows.extend_from_slice(self.rows.of(unit.node));
         }
         heads.push(UnitHead {
@@ -461,6 +465,17 @@ impl Planner<'_> {
             Key::Bit(bit) => bit,
             Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
             Key::Unit(_) => unreachable!("units are numbered apart"),
+        }
+    }
+}
+
+/// The nodes of a form, the two polarities of a parity counted as one.
+fn written_nodes(form: &Form) -> usize {
+    match form {
+        Form::True | Form::False | Form::Literal(_) => 1,
+        Form::And(children) | Form::Or(children) => 1 + children.iter().map(written_nodes).sum::<usize>(),
+        Form::Parity { children, .. } => {
+            1 + children.iter().map(|(holds, _)| written_nodes(holds)).sum::<usize>()
         }
     }
 }
