@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::samples::OwnedEvent;
 use super::view::{Location, Part, View};
@@ -26,36 +27,63 @@ pub(super) fn merge_in_background(inner: &Arc<Inner>) {
 }
 
 /// Runs `step` on a background thread as long as it returns true.
-pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Arc<Inner>) -> Result<bool>) {
-    let process = std::process::id();
-    let at_work = inner.merging_in.load(Ordering::Acquire);
-    if at_work == process
-        || inner.merging_in.compare_exchange(at_work, process, Ordering::AcqRel, Ordering::Acquire).is_err()
-    {
-        return;
-    }
-    let shared = inner.clone();
-    let thread = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || {
+pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Inner) -> Result<bool>) {
+    let Some(turn) = Turn::take(inner) else { return };
+    // If no thread can be had, the turn ends here and now.
+    let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || {
         // An error leaves the segments as they are: slower, never wrong.
-        while step(&shared).unwrap_or(false) {}
-        shared.merging_in.store(0, Ordering::Release);
+        while step(&turn.0).unwrap_or(false) {}
     });
-    if thread.is_err() {
-        inner.merging_in.store(0, Ordering::Release);
+}
+
+/// The right to merge. There is one at a time: two merges of the same segment would leave its rows twice.
+struct Turn(Arc<Inner>);
+
+impl Turn {
+    fn take(inner: &Arc<Inner>) -> Option<Self> {
+        let process = std::process::id();
+        let at_work = inner.merging_in.load(Ordering::Acquire);
+        let is_free = at_work != process
+            && inner
+                .merging_in
+                .compare_exchange(at_work, process, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok();
+        is_free.then(|| Turn(inner.clone()))
+    }
+
+    fn wait_for(inner: &Arc<Inner>) -> Self {
+        loop {
+            match Self::take(inner) {
+                Some(turn) => return turn,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.merging_in.store(0, Ordering::Release);
     }
 }
 
 /// Merges one group of segments; false when nothing is left to do.
-fn merge_once(inner: &Arc<Inner>) -> Result<bool> {
+fn merge_once(inner: &Inner) -> Result<bool> {
     match choose(&inner.current.load()) {
         None => Ok(false),
-        Some(chosen) => merge(inner, chosen).map(|_| true),
+        Some(chosen) => merge(inner, chosen).map(|()| true),
     }
 }
 
+/// Merges all segments, once whoever is merging now has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
-    while !merge(inner, inner.current.load_full().parts.clone())? {}
-    Ok(())
+    let turn = Turn::wait_for(inner);
+    merge(&turn.0, turn.0.current.load_full().parts.clone())
+}
+
+/// The same on a background thread, unless one is at work.
+pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
+    spawn(inner, |inner| merge(inner, inner.current.load_full().parts.clone()).map(|()| false));
 }
 
 /// The segments to merge next: enough of one size class, or one with many dead rows.
@@ -94,9 +122,8 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     Ok(Arc::new(builder.finish(&as_events(samples))?))
 }
 
-/// Puts one segment in the place of some; false, and nothing has changed, when another merge has
-/// replaced one of them meanwhile.
-fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<bool> {
+/// Puts one segment in the place of some, by whoever has the turn.
+fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
@@ -124,14 +151,10 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<bool> {
         }
     }
     let mut next = View::clone(&inner.current.load());
-    let unmerged = next.parts.len();
     next.parts.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
-    if unmerged - next.parts.len() < parts.len() {
-        return Ok(false);
-    }
     if merged.living() > 0 {
         next.parts.push(merged);
     }
     inner.current.store(Arc::new(next));
-    Ok(true)
+    Ok(())
 }

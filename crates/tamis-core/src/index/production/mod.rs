@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     /// Held while the next view is made.
     writer: Mutex<()>,
     samples: Samples,
-    /// The process whose background thread is merging, or 0. A forked child has no such thread.
+    /// The process in which a thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
 }
 
@@ -127,10 +127,10 @@ impl Production {
 
     /// As [`optimize`](Self::optimize), on a thread of its own; does nothing if one is at work.
     pub fn optimize_in_background(&self) {
-        merge::spawn(&self.inner, |inner| merge::merge_all(inner).map(|()| false));
+        merge::merge_all_in_background(&self.inner);
     }
 
-    /// Whether a background thread of this process is merging.
+    /// Whether a thread of this process is merging.
     pub fn is_merging(&self) -> bool {
         self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
     }
