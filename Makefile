@@ -26,7 +26,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz bench-kernel lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
+
+fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and cargo-fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
 bench-kernel: .venv/.built ## Measure the kernel; prints a table, writes bench/results/*.json
 	@$(BIN)/python bench/kernel.py

@@ -9,6 +9,9 @@
 ['ad-7']
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tamis._kernel import Event, Expression, Interval
 from tamis.errors import (
     ArgumentError,
@@ -23,7 +26,9 @@ from tamis.errors import (
 )
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column, col, parse
-from tamis.index import ALGORITHMS, Index, Match, RowError, Subscription
+
+if TYPE_CHECKING:
+    from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
 
 __version__ = "0.1.0"
 
@@ -41,7 +46,7 @@ __all__ = [
     "Index",
     "Interval",
     "Match",
-    "RowError",
+    "RefusedRow",
     "SnapshotError",
     "Subscription",
     "TamisError",
@@ -51,3 +56,12 @@ __all__ = [
     "col",
     "parse",
 ]
+
+_NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
+    if name in _NAMES_OF_INDEX:
+        return getattr(import_module("tamis.index"), name)
+    raise AttributeError(f"module 'tamis' has no attribute {name!r}")

@@ -99,7 +99,10 @@ def _detail(name: str, values: Any) -> pa.Array:
             return pa.array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
         if column is not None:
             return _one_chunk(_decoded(column).cast(DETAILS[name]))
-        return pa.array(_list(name, values), DETAILS[name])
+        rows = _list(name, values)
+        if name == "tags" and (texts := [row for row in rows if isinstance(row, str)]):
+            raise TypeError(f"tags are a list of strings for each row; write [{texts[0]!r}]")
+        return pa.array(rows, DETAILS[name])
     except pa.ArrowException as error:
         raise TypeError(f"{name}: {error}") from error
 

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod error;
 pub mod event;
 pub mod expr;
+pub mod fork;
 pub mod index;
 pub mod predicate;
 pub mod snapshot;

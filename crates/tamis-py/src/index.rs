@@ -1,7 +1,6 @@
 //! The index as a Python object. What users hold is `tamis.Index`, a documented class around this one.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -14,7 +13,6 @@ use tamis_core::index::production::view::Filter;
 use tamis_core::index::{Index, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
-use crate::fork::register;
 use crate::ids::{id_from_python, id_to_python};
 use crate::matching::{Answer, ask};
 use crate::results::Found;
@@ -22,13 +20,9 @@ use crate::rows::Rows;
 use crate::subscription::{Details, Draft, moment_from_python, subscription_to_python, tags_from_python};
 
 #[pyclass(name = "Index", module = "tamis._kernel", frozen)]
-pub struct PyIndex(Arc<Index>);
+pub struct PyIndex(Index);
 
 impl PyIndex {
-    fn new_from(py: Python<'_>, index: Index) -> Self {
-        Self(register(py, index))
-    }
-
     pub fn index(&self) -> &Index {
         &self.0
     }
@@ -57,7 +51,7 @@ impl PyIndex {
     #[new]
     fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
-        Ok(Self::new_from(py, Index::new(algorithm, schema).or_raise(py)?))
+        Index::new(algorithm, schema).or_raise(py).map(Self)
     }
 
     // --- changes -----------------------------------------------------------------------------------
@@ -234,7 +228,7 @@ impl PyIndex {
 
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self::new_from(py, py.detach(|| Index::open(path)).or_raise(py)?))
+        py.detach(|| Index::open(path)).or_raise(py).map(Self)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -243,7 +237,7 @@ impl PyIndex {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        Ok(Self::new_from(py, py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py)?))
+        py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py).map(Self)
     }
 
     fn verify(&self, py: Python<'_>) -> PyResult<()> {

@@ -11,6 +11,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
+use tamis_core::fork::Busy;
 use tamis_core::index::segment::matcher::{Scratch, Work};
 use tamis_core::index::statistics::SlowEvent;
 use tamis_core::index::store::AUTO;
@@ -145,5 +146,9 @@ pub fn coerced<'r>(index: &Index, record: &'r Record) -> Cow<'r, Record> {
 }
 
 fn detached<T: Send>(py: Python<'_>, releases: bool, work: impl FnOnce() -> T + Send) -> T {
-    if releases { py.detach(work) } else { work() }
+    if releases {
+        return py.detach(work);
+    }
+    let _busy = Busy::without_waiting();
+    work()
 }

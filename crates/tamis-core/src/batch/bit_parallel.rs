@@ -172,10 +172,15 @@ fn evaluate_avx2(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: 
 impl BlockScratch {
     fn set_keys(&mut self, layout: &Layout, events: &[Event<'_>]) {
         let catalog = &layout.catalog;
-        self.clear_keys(layout.keys() as usize);
+        // One more than there are keys: the empty mask.
+        self.clear_keys(layout.keys() as usize + 1);
         for (event, values) in events.iter().enumerate() {
             self.bits.reset(catalog.bits as usize);
-            catalog.fire(values, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event });
+            catalog.fire(
+                values,
+                &mut self.bits,
+                &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event },
+            );
         }
         for table in catalog.cut_tables.iter() {
             for first in [table.above, table.below] {
@@ -294,17 +299,20 @@ impl Block<'_> {
         }
     }
 
+    /// The events that set a bit. Nearly all masks are empty, and empty ones are not read: they are
+    /// all taken from the one place behind the last key, without a branch.
+    #[inline(always)]
+    fn mask(&self, bit: usize) -> &Mask {
+        let live = self.live[bit / 64] >> (bit % 64) & 1 == 1;
+        let empty = self.keys.len() - 1;
+        &self.keys[std::hint::select_unpredictable(live, bit, empty)]
+    }
+
     /// Those of `events` for which a test that is not a unit holds.
     #[inline(always)]
     fn test_bit(&self, leaf: Leaf, events: &Mask) -> Mask {
-        let bit = leaf.bit() as usize;
-        let live = self.live[bit / 64] >> (bit % 64) & 1 == 1;
-        match (live, leaf.is_clear()) {
-            (true, false) => events.and(&self.keys[bit]),
-            (true, true) => events.and_not(&self.keys[bit]),
-            (false, false) => Mask::NONE,
-            (false, true) => *events,
-        }
+        let set = self.mask(leaf.bit() as usize);
+        if leaf.is_clear() { events.and_not(set) } else { events.and(set) }
     }
 
     #[inline(always)]
@@ -329,25 +337,20 @@ impl Block<'_> {
     fn evaluate(&mut self, unit: u32, events: Mask) -> Mask {
         let (kind, code) = self.layout.code_of(unit);
         match kind {
-            CodeKind::Conjunction => {
-                let mut left = events;
-                for leaf in code {
-                    left = self.test(Leaf(*leaf), &left);
-                    if left.is_empty() {
-                        break;
-                    }
-                }
-                left
+            // No early end: without branches, many masks are on their way from memory at once.
+            CodeKind::Conjunction => code.iter().fold(events, |left, leaf| self.test(Leaf(*leaf), &left)),
+            CodeKind::Disjunction => {
+                code.iter().fold(Mask::NONE, |found, leaf| found.or(&self.test(Leaf(*leaf), &events)))
             }
             CodeKind::Jumps => self.run_jumps(code, events),
-            CodeKind::OddParity | CodeKind::EvenParity => {
+            CodeKind::Parity => {
                 let (mut even, mut odd) = (events, Mask::NONE);
-                for pair in code.chunks_exact(2) {
+                for pair in code[1..].chunks_exact(2) {
                     let t = self.test(Leaf(pair[0]), &events);
                     let f = self.test(Leaf(pair[1]), &events);
                     (even, odd) = (even.and(&f).or(&odd.and(&t)), odd.and(&f).or(&even.and(&t)));
                 }
-                if kind == CodeKind::OddParity { odd } else { even }
+                if code[0] == 1 { odd } else { even }
             }
         }
     }
@@ -361,9 +364,6 @@ impl Block<'_> {
         self.reached[frame] = events;
         for (at, pair) in code.chunks_exact(2).enumerate() {
             let here = self.reached[frame + at];
-            if here.is_empty() {
-                continue;
-            }
             let true_here = self.test(Leaf(pair[0]), &here);
             let false_here = here.and_not(&true_here);
             let (goes_on, jumps) =

@@ -16,7 +16,7 @@ pub struct Attributes {
     /// The records that hold some attribute: `a` and `a.b`, for the attribute `a.b.c`.
     records: Layered<()>,
     by_id: Arc<Vec<Arc<str>>>,
-    recent_by_id: Vec<Arc<str>>,
+    recent_by_id: Arc<Vec<Arc<str>>>,
 }
 
 impl Attributes {
@@ -42,9 +42,9 @@ impl Attributes {
             self.records.insert(name[..dot].into(), ());
         }
         let name: Arc<str> = name.into();
-        self.recent_by_id.push(name.clone());
+        Arc::make_mut(&mut self.recent_by_id).push(name.clone());
         if self.ids.insert(name, id) == Folded::Yes {
-            Arc::make_mut(&mut self.by_id).append(&mut self.recent_by_id);
+            Arc::make_mut(&mut self.by_id).append(Arc::make_mut(&mut self.recent_by_id));
         }
         id
     }
@@ -63,18 +63,18 @@ impl Attributes {
     }
 
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.by_id.iter().chain(&self.recent_by_id)
+        self.by_id.iter().chain(self.recent_by_id.iter())
     }
 }
 
 type Names<V> = hashbrown::HashMap<Arc<str>, V, FxBuildHasher>;
 
-/// Names on two levels: a large one that clones by reference, and a small one of recent names that
-/// clones by value and is folded into the large one when it reaches an eighth of its size.
+/// Names on two levels: a new name copies only the small one of recent names, if somebody else holds
+/// it, and that is folded into the large one when it reaches an eighth of its size.
 #[derive(Clone)]
 struct Layered<V> {
     settled: Arc<Names<V>>,
-    recent: Names<V>,
+    recent: Arc<Names<V>>,
 }
 
 #[derive(PartialEq)]
@@ -85,7 +85,7 @@ enum Folded {
 
 impl<V> Default for Layered<V> {
     fn default() -> Self {
-        Self { settled: Arc::default(), recent: Names::default() }
+        Self { settled: Arc::default(), recent: Arc::default() }
     }
 }
 
@@ -95,11 +95,12 @@ impl<V: Clone> Layered<V> {
     }
 
     fn insert(&mut self, name: Arc<str>, value: V) -> Folded {
-        self.recent.insert(name, value);
-        if self.recent.len() <= 64 + self.settled.len() / 8 {
+        let recent = Arc::make_mut(&mut self.recent);
+        recent.insert(name, value);
+        if recent.len() <= 64 + self.settled.len() / 8 {
             return Folded::No;
         }
-        Arc::make_mut(&mut self.settled).extend(self.recent.drain());
+        Arc::make_mut(&mut self.settled).extend(recent.drain());
         Folded::Yes
     }
 }

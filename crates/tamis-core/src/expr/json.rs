@@ -541,7 +541,13 @@ mod tests {
         let nested = |levels: usize| format!("{}true{}", "{\"not\":".repeat(levels), "}".repeat(levels));
         assert!(from_json(&nested(MAX_DEPTH - 1)).is_ok());
         assert!(from_json(&nested(MAX_DEPTH)).unwrap_err().message.contains("deeper than 256"));
-        assert!(from_json(&nested(100_000)).is_err());
+        let deep = nested(MAX_DEPTH - 1);
+        let in_a_thread = std::thread::Builder::new().stack_size(2 << 20);
+        let read = in_a_thread.spawn(move || {
+            let text = from_json(&deep).map(|expr| (expr.to_string(), to_json(&expr)));
+            text.unwrap().1 == deep && from_json(&"{\"not\":".repeat(100_000)).is_err()
+        });
+        assert!(read.unwrap().join().unwrap());
         let one = to_json(&Expr::Predicate(predicate("a", "truth", &[])));
         let many = format!("{{\"or\":[{}]}}", vec![one.as_str(); MAX_PREDICATES + 1].join(","));
         assert!(from_json(&many).unwrap_err().message.contains("more than 65536 predicates"));

@@ -82,17 +82,26 @@ fn write_child(f: &mut Formatter<'_>, child: &Expr, in_parentheses: bool) -> fmt
 
 impl Display for Predicate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if prints_not(self) {
-            f.write_str("NOT ")?;
-        }
         let Some(weight) = self.weight else {
-            return write_test(f, self);
+            return Unweighted(self).fmt(f);
         };
-        f.write_char('(')?;
+        f.write_str(if prints_not(self) { "NOT (" } else { "(" })?;
         write_test(f, self)?;
         f.write_str(")^")?;
         let weight = format!("{weight:?}");
         f.write_str(weight.strip_suffix(".0").unwrap_or(&weight))
+    }
+}
+
+/// A predicate without its boost.
+pub struct Unweighted<'a>(pub &'a Predicate);
+
+impl Display for Unweighted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if prints_not(self.0) {
+            f.write_str("NOT ")?;
+        }
+        write_test(f, self.0)
     }
 }
 
@@ -130,7 +139,7 @@ fn write_test(f: &mut Formatter<'_>, predicate: &Predicate) -> fmt::Result {
 }
 
 /// An attribute name, each part of its path in backquotes where it needs them.
-pub(super) struct Name<'a>(pub &'a str);
+struct Name<'a>(&'a str);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -180,7 +189,7 @@ impl Display for List<'_> {
     }
 }
 
-/// A value as a literal of the language; also how `explain` shows the values of an event.
+/// A value as a literal of the language; records and intervals, which only events have, in words.
 pub struct LiteralText<'a>(pub &'a Value);
 
 impl Display for LiteralText<'_> {
@@ -198,8 +207,8 @@ impl Display for LiteralText<'_> {
             Value::Str(text) => write_string(f, text),
             Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
-            Value::Record => f.write_str("{…}"),
-            Value::Interval(ends) => write!(f, "[{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
+            Value::Record => f.write_str("a record"),
+            Value::Interval(ends) => write!(f, "in [{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
         }
     }
 }

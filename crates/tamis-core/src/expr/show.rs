@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::ast::{Outcome, Predicate};
 use super::operators::{Operator, Syntax};
-use crate::event::timestamp::{format_timestamp, format_timestamp_iso};
+use super::printer::{LiteralText, Unweighted};
+use crate::event::timestamp::format_timestamp_iso;
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
 
@@ -69,22 +70,7 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
 
 /// The predicate as it is written, without its weight.
 pub fn predicate_text(predicate: &Predicate) -> String {
-    let Predicate { attribute, operator, negated, operands, .. } = predicate;
-    let name = attribute_text(attribute);
-    let values = || operands.iter().map(value_text).collect::<Vec<_>>();
-    let not = if *negated { "NOT " } else { "" };
-    match operator.rules().syntax() {
-        Syntax::Infix { symbol, negated: opposite } => match opposite {
-            Some(opposite) if *negated => format!("{name} {opposite} {}", values().join(", ")),
-            _ => format!("{not}{name} {symbol} {}", values().join(", ")),
-        },
-        Syntax::Keyword("IS NULL") => format!("{name} IS {not}NULL"),
-        Syntax::Keyword("IN") => format!("{name} {not}IN ({})", values().join(", ")),
-        Syntax::Keyword("BETWEEN") => format!("{name} {not}BETWEEN {}", values().join(" AND ")),
-        Syntax::Keyword(keyword) => format!("{name} {not}{keyword} {}", values().join(" ESCAPE ")),
-        Syntax::Function(function) => format!("{not}{function}({name}, {})", values().join(", ")),
-        Syntax::Bare => format!("{not}{name}"),
-    }
+    Unweighted(predicate).to_string()
 }
 
 /// What the attribute would have to be for the predicate to be true: `to be >= 22`.
@@ -109,29 +95,9 @@ pub(super) fn opposite(predicate: &Predicate) -> Predicate {
     }
 }
 
-fn attribute_text(name: &str) -> String {
-    let is_plain = name.split('.').all(|part| {
-        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
-    });
-    if is_plain { name.into() } else { format!("`{}`", name.replace('`', "``")) }
-}
-
 /// The value as it is written in an expression; intervals and records, which are not, in words.
 pub fn value_text(value: &Value) -> String {
-    match value {
-        Value::Null => "NULL".into(),
-        Value::Bool(truth) => if *truth { "TRUE" } else { "FALSE" }.into(),
-        Value::Int(number) => number.to_string(),
-        Value::Float(number) => format!("{number:?}"),
-        Value::Str(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
-        Value::Timestamp(micros) => format!("TIMESTAMP '{}'", format_timestamp(*micros)),
-        Value::Array(items) => {
-            format!("ARRAY({})", items.iter().map(value_text).collect::<Vec<_>>().join(", "))
-        }
-        Value::Record => "a record".into(),
-        Value::Interval(ends) => format!("in [{}, {}]", value_text(&ends.0), value_text(&ends.1)),
-    }
+    LiteralText(value).to_string()
 }
 
 /// The value as events write it in JSON.
@@ -167,6 +133,9 @@ mod tests {
         let less = predicate("odd name", "<", &[Value::Float(2.0)]);
         assert_eq!(predicate_text(&less), "`odd name` < 2.0");
         assert_eq!(predicate_text(&opposite(&less)), "`odd name` >= 2.0");
+        let boosted =
+            Predicate { weight: Some(0.4), ..predicate("tags", "arrays_overlap", &[Value::Int(1)]) };
+        assert_eq!(predicate_text(&boosted), "arrays_overlap(tags, ARRAY(1))");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! Those are mutable structures: readers share a lock that a writer takes alone.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use parking_lot::lock_api::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
+use parking_lot::lock_api::ArcRwLockReadGuard;
 use parking_lot::{RawRwLock, RwLock};
 
 use super::algorithm::Algorithm;
@@ -13,11 +14,22 @@ use super::production::Change;
 use super::subscription::{Id, IdKind, Subscription};
 use crate::error::{Error, Result};
 use crate::event::Attributes;
+use crate::fork::Busy;
 
-pub type ClassicReader = ArcRwLockReadGuard<RawRwLock, ClassicState>;
+/// Keeps writers out, and forks.
+pub struct ClassicReader {
+    // Released before the thread stops being busy: fields are dropped in this order.
+    state: ArcRwLockReadGuard<RawRwLock, ClassicState>,
+    _busy: Busy,
+}
 
-/// Keeps readers and writers out until it is dropped.
-pub type QuietClassic = ArcRwLockWriteGuard<RawRwLock, ClassicState>;
+impl Deref for ClassicReader {
+    type Target = ClassicState;
+
+    fn deref(&self) -> &ClassicState {
+        &self.state
+    }
+}
 
 pub struct Classic {
     state: Arc<RwLock<ClassicState>>,
@@ -48,14 +60,12 @@ impl Classic {
     }
 
     pub fn reader(&self) -> ClassicReader {
-        self.state.read_arc()
-    }
-
-    pub fn quiet(&self) -> QuietClassic {
-        self.state.write_arc()
+        let busy = Busy::new();
+        ClassicReader { state: self.state.read_arc(), _busy: busy }
     }
 
     pub fn apply(&self, change: Change) -> Result<()> {
+        let _busy = Busy::new();
         let mut state = self.state.write();
         state.change(change)?;
         state.generation += 1;
@@ -64,6 +74,7 @@ impl Classic {
 
     /// All or none.
     pub fn add_all(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+        let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
         for subscription in subscriptions {

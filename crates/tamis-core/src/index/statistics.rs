@@ -1,15 +1,13 @@
 //! What an index is made of, and what matching cost so far.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::lock_api::ArcMutexGuard;
-use parking_lot::{Mutex, RawMutex};
 use serde_json::{Value as Json, json};
 
 use super::reader::Reader;
 use super::segment::matcher::Work;
 use super::store::Index;
+use crate::fork::Mutex;
 
 /// How many of the slowest events are remembered.
 const SLOWEST: usize = 16;
@@ -25,11 +23,8 @@ pub struct Observed {
     nanoseconds: AtomicU64,
     /// The least time that enters the list of the slowest.
     slow_from: AtomicU64,
-    slowest: Arc<Mutex<Vec<SlowEvent>>>,
+    slowest: Mutex<Vec<SlowEvent>>,
 }
-
-/// Keeps the list of the slowest events as it is until it is dropped.
-pub type QuietObserved = ArcMutexGuard<RawMutex, Vec<SlowEvent>>;
 
 /// One of the slowest events.
 #[derive(Clone, Debug)]
@@ -64,10 +59,6 @@ impl Observed {
         if slowest.len() == SLOWEST {
             self.slow_from.store(slowest[SLOWEST - 1].nanoseconds, Ordering::Relaxed);
         }
-    }
-
-    pub fn quiet(&self) -> QuietObserved {
-        self.slowest.lock_arc()
     }
 
     pub fn reset(&self) {

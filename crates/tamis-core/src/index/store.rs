@@ -173,25 +173,4 @@ impl Index {
         }
         self.observed.note(matches, work, nanoseconds);
     }
-
-    /// Waits until nobody holds a lock of this index and keeps it so, so that a fork leaves none behind.
-    /// Answers that need no lock go on.
-    pub fn quiet(&self) -> Quiet {
-        let engine = match &self.engine {
-            Engine::Production(production) => QuietEngine::Production(production.quiet()),
-            Engine::Classic(classic) => QuietEngine::Classic(classic.quiet()),
-        };
-        Quiet { _engine: engine, _observed: self.observed.quiet() }
-    }
-}
-
-/// Holds every lock of an index until it is dropped.
-pub struct Quiet {
-    _engine: QuietEngine,
-    _observed: super::statistics::QuietObserved,
-}
-
-enum QuietEngine {
-    Production(#[expect(dead_code, reason = "held for its lock")] super::production::QuietProduction),
-    Classic(#[expect(dead_code, reason = "held for its lock")] super::classic::QuietClassic),
 }

@@ -12,6 +12,7 @@ use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
 use crate::expr::codec;
 use crate::expr::operators::{Operator, Shape, Test};
+use crate::fork::get_or_init;
 use crate::snapshot::Buffer;
 
 #[derive(Clone, Debug)]
@@ -78,11 +79,11 @@ impl AskedPredicates {
     /// Calls `set` with the bits that `value` sets among the predicates of one attribute.
     pub fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
         let Some(list) = self.lists().get(attribute) else { return };
-        let ready = list.ready.get_or_init(|| Ready::new(&list.predicates));
+        let ready = get_or_init(&list.ready, || Ready::new(&list.predicates));
         let ask = |at: u32, set: &mut dyn FnMut(u32)| {
             let asked = &list.predicates[at as usize];
             let rules = asked.operator.rules();
-            let outcome = match ready.tests[at as usize].get_or_init(|| rules.compile(&asked.operands)) {
+            let outcome = match get_or_init(&ready.tests[at as usize], || rules.compile(&asked.operands)) {
                 Some(test) => test(value),
                 None => rules.evaluate(Some(value), &asked.operands),
             };

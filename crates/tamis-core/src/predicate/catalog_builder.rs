@@ -188,7 +188,8 @@ impl<'a> CatalogBuilder<'a> {
     /// that what fires together is numbered together.
     pub fn number_intervals(&mut self) {
         for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
-            let mut list: Vec<(u32, u32)> = intervals.keys().copied().filter(|(above, below)| above < below).collect();
+            let mut list: Vec<(u32, u32)> =
+                intervals.keys().copied().filter(|(above, below)| above < below).collect();
             list.sort_unstable();
             // Above cut i and below cut j: the rank is in i + 1 ..= j.
             let places = list.iter().enumerate().map(|(at, (above, below))| (above + 1, *below, at as u32));

@@ -5,7 +5,7 @@ use crate::error::{ExpressionError, Place};
 /// Boxed, because the happy path should not carry the room for an error message.
 pub(super) type Parsed<T> = Result<T, Box<Fault>>;
 
-/// What is wrong, and at which byte of the text.
+/// What is wrong, and at which byte of the text, where a character starts or the text ends.
 #[derive(Debug)]
 pub(super) struct Fault {
     at: usize,
@@ -44,7 +44,7 @@ pub(super) fn place_of(text: &str, at: usize) -> Place {
 
 /// The line that holds a byte of the text, and the place of that byte.
 fn find(text: &str, at: usize) -> (&str, Place) {
-    let before = &text[..text.floor_char_boundary(at)];
+    let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = text[line_start..].lines().next().unwrap_or("");
     let number = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
@@ -85,7 +85,6 @@ mod tests {
         assert_eq!(located("é = 1 AND\r\n  b >", 17), (2, 6, "  b >\n     ^".into()));
         assert_eq!(located("a\n", 2), (2, 1, "\n^".into()));
         assert_eq!(located("", 0), (1, 1, "\n^".into()));
-        assert_eq!(located("é", 1), (1, 1, "é\n^".into()), "inside a character is at it");
     }
 
     #[test]

@@ -167,14 +167,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes in what was read as one predicate: a constant, a predicate, or the two halves of a BETWEEN.
+    /// Takes in what was read as one predicate, which may have become a small tree.
     fn count(&mut self, leaf: Expr, start: usize) -> Parsed<Node> {
-        let (predicates, height) = match &leaf {
-            Expr::Constant(_) => (0, 1),
-            Expr::Predicate(_) => (1, 1),
-            Expr::Not(_) => (2, 3),
-            _ => (2, 2),
-        };
+        let (predicates, height) = size(&leaf);
         self.predicates += predicates;
         if self.predicates > MAX_PREDICATES {
             return Err(Fault::from_error(start, too_many_predicates()));
@@ -308,6 +303,24 @@ impl<'a> Parser<'a> {
         match hint {
             Some(hint) => fault.hint(hint),
             None => fault,
+        }
+    }
+}
+
+/// The predicates and the levels of what one predicate of the text has become.
+fn size(leaf: &Expr) -> (usize, usize) {
+    match leaf {
+        Expr::Constant(_) => (0, 1),
+        Expr::Predicate(_) => (1, 1),
+        Expr::Not(child) => {
+            let (predicates, height) = size(child);
+            (predicates, height + 1)
+        }
+        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+            let sizes = children.iter().map(size);
+            sizes.fold((0, 1), |(sum, highest), (predicates, height)| {
+                (sum + predicates, highest.max(height + 1))
+            })
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::index::segment::{Segment, SegmentBuilder};
 use crate::index::subscription::Id;
 
 /// Segments of one size class before they are merged.
-const FAN_IN: usize = 8;
+const FAN_IN: usize = 16;
 /// A segment with a larger share of dead rows is rewritten.
 const MOST_DEAD: f64 = 0.3;
 
@@ -49,13 +49,13 @@ pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Arc<Inner>) -> Result<bool>) {
 fn merge_once(inner: &Arc<Inner>) -> Result<bool> {
     match choose(&inner.current.load()) {
         None => Ok(false),
-        Some(chosen) => merge(inner, chosen).map(|()| true),
+        Some(chosen) => merge(inner, chosen).map(|_| true),
     }
 }
 
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
-    let view = inner.current.load_full();
-    merge(inner, view.parts.clone())
+    while !merge(inner, inner.current.load_full().parts.clone())? {}
+    Ok(())
 }
 
 /// The segments to merge next: enough of one size class, or one with many dead rows.
@@ -69,7 +69,7 @@ fn choose(view: &View) -> Option<Vec<Part>> {
         by_class[size_class(part.living())].push(part);
     }
     let class = by_class.iter().find(|class| class.len() >= FAN_IN)?;
-    Some(class.iter().map(|part| Part::clone(part)).collect())
+    Some(class.iter().copied().cloned().collect())
 }
 
 fn size_class(rows: usize) -> usize {
@@ -94,7 +94,9 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     Ok(Arc::new(builder.finish(&as_events(samples))?))
 }
 
-fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
+/// Puts one segment in the place of some; false, and nothing has changed, when another merge has
+/// replaced one of them meanwhile.
+fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<bool> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
@@ -110,8 +112,7 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
     let mut attributes = started.attributes.clone();
     let mut builder = SegmentBuilder::new(&mut attributes);
     for (part, row) in &rows {
-        let subscription = parts[*part as usize].segment.subscription(*row, &started.attributes)?;
-        builder.push(&subscription)?;
+        builder.push_row(&parts[*part as usize].segment, *row)?;
     }
     let merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);
 
@@ -123,10 +124,14 @@ fn merge(inner: &Arc<Inner>, parts: Vec<Part>) -> Result<()> {
         }
     }
     let mut next = View::clone(&inner.current.load());
+    let unmerged = next.parts.len();
     next.parts.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
+    if unmerged - next.parts.len() < parts.len() {
+        return Ok(false);
+    }
     if merged.living() > 0 {
         next.parts.push(merged);
     }
     inner.current.store(Arc::new(next));
-    Ok(())
+    Ok(true)
 }

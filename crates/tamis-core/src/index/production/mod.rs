@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::lock_api::ArcMutexGuard;
-use parking_lot::{Mutex, RawMutex};
 
 use crate::error::{Error, Result};
+use crate::fork::Mutex;
 use crate::index::segment::{Segment, SegmentBuilder};
 use crate::index::subscription::{Id, Subscription};
 use buffered::Buffered;
@@ -35,7 +34,7 @@ pub struct Production {
 pub(crate) struct Inner {
     current: ArcSwap<View>,
     /// Held while the next view is made.
-    writer: Arc<Mutex<()>>,
+    writer: Mutex<()>,
     samples: Samples,
     /// The process whose background thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
@@ -61,7 +60,7 @@ impl Production {
         Self {
             inner: Arc::new(Inner {
                 current: ArcSwap::from_pointee(view),
-                writer: Arc::default(),
+                writer: Mutex::new(()),
                 samples: Samples::default(),
                 merging_in: AtomicU32::new(0),
             }),
@@ -135,17 +134,6 @@ impl Production {
     pub fn is_merging(&self) -> bool {
         self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
     }
-
-    /// Waits for the writer and for whoever looks at the samples, and keeps both out.
-    pub fn quiet(&self) -> QuietProduction {
-        QuietProduction { _writer: self.inner.writer.lock_arc(), _samples: self.inner.samples.quiet() }
-    }
-}
-
-/// Keeps writers and samplers out until it is dropped.
-pub struct QuietProduction {
-    _writer: ArcMutexGuard<RawMutex, ()>,
-    _samples: samples::QuietSamples,
 }
 
 pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> {

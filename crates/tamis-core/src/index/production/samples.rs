@@ -1,12 +1,9 @@
 //! A few of the events seen, from which selectivities are learnt.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::lock_api::ArcMutexGuard;
-use parking_lot::{Mutex, RawMutex};
-
 use crate::event::{AttrId, Event, Value};
+use crate::fork::Mutex;
 
 const CAPACITY: usize = 512;
 /// After the first ones, one event in this many is considered.
@@ -38,20 +35,14 @@ impl OwnedEvent {
 #[derive(Default)]
 pub struct Samples {
     seen: AtomicU64,
-    kept: Arc<Mutex<Kept>>,
+    kept: Mutex<(Vec<OwnedEvent>, usize)>,
 }
-
-/// The samples, and the place of the next one.
-type Kept = (Vec<OwnedEvent>, usize);
-
-/// Keeps the samples as they are until it is dropped.
-pub type QuietSamples = ArcMutexGuard<RawMutex, Kept>;
 
 impl Samples {
     /// Considers an event. Never waits.
     pub fn offer(&self, event: &Event<'_>) {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
-        if seen >= CAPACITY as u64 && seen % EVERY != 0 {
+        if seen >= CAPACITY as u64 && !seen.is_multiple_of(EVERY) {
             return;
         }
         if let Some(mut kept) = self.kept.try_lock() {
@@ -63,10 +54,6 @@ impl Samples {
                 *next = (*next + 1) % CAPACITY;
             }
         }
-    }
-
-    pub fn quiet(&self) -> QuietSamples {
-        self.kept.lock_arc()
     }
 
     pub fn snapshot(&self) -> Vec<OwnedEvent> {

@@ -62,7 +62,10 @@ fn plan_leaf(planned: &PlannedLeaf) -> (f64, Vec<Access>) {
         }
         None => Key::Bit(planned.leaf.bit()),
     };
-    (planned.selectivity, vec![Access { key, implied: [Some(planned.leaf), None], test: ALWAYS, suffices: true }])
+    (
+        planned.selectivity,
+        vec![Access { key, implied: [Some(planned.leaf), None], test: ALWAYS, suffices: true }],
+    )
 }
 
 fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Access>) {
@@ -98,7 +101,8 @@ fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Acce
         access.suffices &= access.test.leaf == established || established == ALWAYS.leaf;
         let known = |leaf: Leaf| access.implied.contains(&Some(leaf)) || leaf == access.test.leaf;
         let rest = children.iter().enumerate().filter(|(at, _)| Some(*at) != from);
-        access.suffices &= rest.into_iter().all(|(_, child)| matches!(child, Tree::Leaf(leaf) if known(leaf.leaf)));
+        access.suffices &=
+            rest.into_iter().all(|(_, child)| matches!(child, Tree::Leaf(leaf) if known(leaf.leaf)));
     }
     (cost, accesses)
 }

@@ -37,7 +37,7 @@ pub struct Sharing {
 impl LayoutBuilder {
     /// Adds the next row.
     pub fn push(&mut self, form: &Form) {
-        self.written_nodes += form.node_count();
+        self.written_nodes += written_nodes(form);
         let root = self.dag.root(form);
         self.roots.push(root);
     }
@@ -51,18 +51,18 @@ impl LayoutBuilder {
     ) -> Result<(Layout, Sharing)> {
         let sharing = Sharing {
             predicates: atoms.len(),
-            nodes: self.dag.len() + atoms.len(),
+            nodes: self.dag.nodes() + atoms.len(),
             written_nodes: self.written_nodes,
         };
-        let rows = Rows::group(&self.roots, self.dag.len());
+        let rows = Rows::group(&self.roots, self.dag.nodes());
         let catalog = CatalogBuilder::new(atoms);
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
         let mut planner = Planner {
             dag: &self.dag,
             rows: &rows,
-            unit_of: vec![NOT_A_UNIT; self.dag.len()],
+            unit_of: vec![NOT_A_UNIT; self.dag.nodes()],
             units: vec![],
-            node_selectivity: vec![-1.0; self.dag.len()],
+            node_selectivity: vec![-1.0; self.dag.nodes()],
             selectivity,
             catalog,
             code: vec![],
@@ -128,7 +128,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn choose_units(&mut self) {
-        for node in 0..self.dag.len() as u32 {
+        for node in 0..self.dag.nodes() as u32 {
             let parity = matches!(self.dag.gate(node), Gate::OddParity | Gate::EvenParity);
             let has_rows = !self.rows.of(node).is_empty();
             if has_rows || parity || self.dag.parents(node) >= 2 {
@@ -161,7 +161,7 @@ impl Planner<'_> {
     /// Children have lower numbers than their parents, so going down visits parents first: when a
     /// unit's turn comes, it is known whether anybody waits for it.
     fn compile_units(&mut self) -> Result<()> {
-        for node in 0..self.dag.len() as u32 {
+        for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
@@ -194,8 +194,9 @@ impl Planner<'_> {
                 tree.compile(&mut self.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
+                self.code.push((gate == Gate::OddParity) as u32);
                 self.compile_parity(unit, node);
-                if gate == Gate::OddParity { CodeKind::OddParity } else { CodeKind::EvenParity }
+                CodeKind::Parity
             }
         };
         for at in first_access..self.accesses.len() {
@@ -409,13 +410,20 @@ impl Planner<'_> {
                 *place += 1;
             }
             let waiting = first[(keys as usize + at).min(first.len() - 1)];
-            heads.push(UnitHead { code: Layout::pack_code(code.len(), unit.kind), rows: rows.len() as u32, waiting });
+            heads.push(UnitHead {
+                code: Layout::pack_code(code.len(), unit.kind),
+                rows: rows.len() as u32,
+                waiting,
+            });
             let words = &self.code[unit.code.clone()];
-            let step = if unit.kind == CodeKind::Jumps { 2 } else { 1 };
-            code.extend(words.iter().enumerate().map(|(i, word)| match Leaf(*word).as_unit() {
-                Some(other) if i % step == 0 => Leaf::unit(number[other as usize]).0,
-                _ => *word,
-            }));
+            let place = code.len();
+            code.extend_from_slice(words);
+            let (first, step) = unit.kind.leaf_words();
+            for word in code[place..].iter_mut().skip(first).step_by(step) {
+                if let Some(other) = Leaf(*word).as_unit() {
+                    *word = Leaf::unit(number[other as usize]).0;
+                }
+            }
             rows.extend_from_slice(self.rows.of(unit.node));
         }
         heads.push(UnitHead {
@@ -457,6 +465,17 @@ impl Planner<'_> {
             Key::Bit(bit) => bit,
             Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
             Key::Unit(_) => unreachable!("units are numbered apart"),
+        }
+    }
+}
+
+/// The nodes of a form, the two polarities of a parity counted as one.
+fn written_nodes(form: &Form) -> usize {
+    match form {
+        Form::True | Form::False | Form::Literal(_) => 1,
+        Form::And(children) | Form::Or(children) => 1 + children.iter().map(written_nodes).sum::<usize>(),
+        Form::Parity { children, .. } => {
+            1 + children.iter().map(|(holds, _)| written_nodes(holds)).sum::<usize>()
         }
     }
 }

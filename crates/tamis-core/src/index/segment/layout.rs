@@ -64,9 +64,9 @@ impl Layout {
         let (packed, next) = (self.heads[unit as usize].code, self.heads[unit as usize + 1].code);
         let kind = match packed >> KIND_SHIFT {
             0 => CodeKind::Conjunction,
-            1 => CodeKind::Jumps,
-            2 => CodeKind::OddParity,
-            _ => CodeKind::EvenParity,
+            1 => CodeKind::Disjunction,
+            2 => CodeKind::Jumps,
+            _ => CodeKind::Parity,
         };
         (kind, &self.code[code_place(packed)..code_place(next)])
     }

@@ -175,6 +175,19 @@ impl LedgerBuilder {
         point_only: bool,
         attributes: &mut Attributes,
     ) -> Result<()> {
+        self.push_all_but_record(subscription, point_only)?;
+        record::encode(subscription, &mut self.records, attributes);
+        Ok(())
+    }
+
+    /// As [`push`](Self::push), with the record as another segment of the same index holds it.
+    pub fn push_copy(&mut self, subscription: &Subscription, point_only: bool, record: &[u8]) -> Result<()> {
+        self.push_all_but_record(subscription, point_only)?;
+        self.records.extend_from_slice(record);
+        Ok(())
+    }
+
+    fn push_all_but_record(&mut self, subscription: &Subscription, point_only: bool) -> Result<()> {
         let row = self.priorities.len() as u32;
         match &subscription.id {
             Id::Int(id) => self.int_ids.push(*id),
@@ -186,7 +199,6 @@ impl LedgerBuilder {
         self.priorities.push(subscription.priority);
         self.expiries.push(subscription.expires.unwrap_or(NEVER_EXPIRES));
         self.record_off.push(self.records.len() as u64);
-        record::encode(subscription, &mut self.records, attributes);
         for tag in &subscription.tags {
             let rows = self.tags.entry(tag.clone()).or_default();
             if rows.last() != Some(&row) {

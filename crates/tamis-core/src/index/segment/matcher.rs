@@ -25,13 +25,42 @@ pub struct Scratch {
     bits: Bits,
     runs: Vec<(u32, u32)>,
     queue: Vec<u32>,
-    /// Units that were delivered already.
-    done: Bits,
-    /// Units whose truth is known, and the truth.
-    known: Bits,
-    truth: Bits,
+    memory: Memory,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
+}
+
+/// What is known of remembered units during one event: a byte each, so that one look tells all.
+#[derive(Default)]
+struct Memory {
+    states: Vec<u8>,
+    touched: Vec<u32>,
+}
+
+/// The unit was decided because an access fired.
+const DONE: u8 = 1;
+const KNOWN: u8 = 2;
+const TRUE: u8 = 4;
+
+impl Memory {
+    /// Forgets everything and makes room for that many units.
+    fn reset(&mut self, units: usize) {
+        for unit in self.touched.drain(..) {
+            self.states[unit as usize] = 0;
+        }
+        if self.states.len() < units {
+            self.states.resize(units, 0);
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, unit: u32, flags: u8) {
+        let state = &mut self.states[unit as usize];
+        if *state == 0 {
+            self.touched.push(unit);
+        }
+        *state |= flags;
+    }
 }
 
 /// What one event cost.
@@ -65,11 +94,9 @@ impl Layout {
         if self.units() == 0 {
             return Work::default();
         }
-        let Scratch { bits, runs, queue, done, known, truth, open } = scratch;
+        let Scratch { bits, runs, queue, memory, open } = scratch;
         bits.reset(self.catalog.bits as usize);
-        done.reset(self.remembered as usize);
-        known.reset(self.remembered as usize);
-        truth.reset(self.remembered as usize);
+        memory.reset(self.remembered as usize);
         runs.clear();
         queue.clear();
         open.clear();
@@ -79,7 +106,7 @@ impl Layout {
         if event.has_intervals {
             self.note_open_bits(event, open);
         }
-        let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
+        let mut run = Run { layout: self, bits: bits.words(), open, memory };
         for &(from, to) in runs.iter() {
             work.candidates += (to - from) as u64;
             run.queue_entries(from as usize..to as usize, queue);
@@ -87,11 +114,11 @@ impl Layout {
         let mut at = 0;
         while at < queue.len() {
             let queued = queue[at];
-            self.fetch(queue, at);
+            self.fetch(queue, at, &run.memory.states);
             at += 1;
             let unit = queued & !ACCEPTS;
             let remembered = unit < self.remembered;
-            if remembered && done.replace(unit) {
+            if remembered && run.memory.states[unit as usize] & DONE != 0 {
                 continue;
             }
             work.evaluations += 1;
@@ -122,16 +149,14 @@ impl Layout {
         if self.units() == 0 {
             return work;
         }
-        let Scratch { bits, runs, queue, done, known, truth, open } = scratch;
+        let Scratch { bits, runs, queue, memory, open } = scratch;
         bits.reset(self.catalog.bits as usize);
-        done.reset(self.remembered as usize);
-        known.reset(self.remembered as usize);
-        truth.reset(self.remembered as usize);
+        memory.reset(self.remembered as usize);
         runs.clear();
         open.clear();
         let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
-        let mut run = Run { layout: self, bits: bits.words(), open, known, truth };
+        let mut run = Run { layout: self, bits: bits.words(), open, memory };
         let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
         let add = |pending: &mut BinaryHeap<PendingBlock>, from: u32, to: u32, wanted: f64| {
             let mut at = from as usize;
@@ -156,10 +181,10 @@ impl Layout {
             run.queue_entries(block.from as usize..block.to as usize, queue);
             for at in 0..queue.len() {
                 let queued = queue[at];
-                self.fetch(queue, at);
+                self.fetch(queue, at, &run.memory.states);
                 let unit = queued & !ACCEPTS;
                 let remembered = unit < self.remembered;
-                if remembered && done.replace(unit) {
+                if remembered && run.memory.states[unit as usize] & DONE != 0 {
                     continue;
                 }
                 work.evaluations += 1;
@@ -187,9 +212,13 @@ impl Layout {
 
     /// Fetches what will be needed of units further down the queue: first heads, then code.
     #[inline]
-    fn fetch(&self, queue: &[u32], at: usize) {
+    fn fetch(&self, queue: &[u32], at: usize, states: &[u8]) {
         if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
-            prefetch(&self.heads[(later & !ACCEPTS) as usize]);
+            let unit = (later & !ACCEPTS) as usize;
+            prefetch(&self.heads[unit]);
+            if let Some(state) = states.get(unit) {
+                prefetch(state);
+            }
         }
         if let Some(&soon) = queue.get(at + FETCH_AHEAD)
             && soon & ACCEPTS == 0
@@ -265,8 +294,7 @@ struct Run<'a> {
     layout: &'a Layout,
     bits: &'a [u64],
     open: &'a [(u32, u32)],
-    known: &'a mut Bits,
-    truth: &'a mut Bits,
+    memory: &'a mut Memory,
 }
 
 impl Run<'_> {
@@ -318,25 +346,27 @@ impl Run<'_> {
     #[inline]
     fn decide(&mut self, queued: u32) -> bool {
         let unit = queued & !ACCEPTS;
-        if queued & ACCEPTS != 0 {
-            if unit < self.layout.remembered && !self.known.replace(unit) {
-                self.truth.set(unit);
-            }
+        let accepted = queued & ACCEPTS != 0;
+        if unit >= self.layout.remembered {
+            return accepted || self.evaluate(unit);
+        }
+        if accepted {
+            self.memory.note(unit, DONE | KNOWN | TRUE);
             return true;
         }
-        if unit < self.layout.remembered { self.pull(unit) } else { self.evaluate(unit) }
+        let is_true = self.pull(unit);
+        self.memory.note(unit, DONE);
+        is_true
     }
 
     /// The truth of a remembered unit, computed at most once.
     fn pull(&mut self, unit: u32) -> bool {
-        if self.known.get(unit) {
-            return self.truth.get(unit);
+        let state = self.memory.states[unit as usize];
+        if state & KNOWN != 0 {
+            return state & TRUE != 0;
         }
         let is_true = self.evaluate(unit);
-        self.known.set(unit);
-        if is_true {
-            self.truth.set(unit);
-        }
+        self.memory.note(unit, if is_true { KNOWN | TRUE } else { KNOWN });
         is_true
     }
 
@@ -345,6 +375,7 @@ impl Run<'_> {
         let (kind, code) = layout.code_of(unit);
         match kind {
             CodeKind::Conjunction => code.iter().all(|leaf| self.test(Leaf(*leaf))),
+            CodeKind::Disjunction => code.iter().any(|leaf| self.test(Leaf(*leaf))),
             CodeKind::Jumps => {
                 let mut at = 0;
                 while let Some(&[leaf, jump]) = code.get(at..at + 2).and_then(|pair| pair.first_chunk()) {
@@ -360,13 +391,13 @@ impl Run<'_> {
                 }
                 true
             }
-            CodeKind::OddParity | CodeKind::EvenParity => {
+            CodeKind::Parity => {
                 let (mut even, mut odd) = (true, false);
-                for pair in code.chunks_exact(2) {
+                for pair in code[1..].chunks_exact(2) {
                     let (t, f) = (self.test(Leaf(pair[0])), self.test(Leaf(pair[1])));
                     (even, odd) = (even && f || odd && t, odd && f || even && t);
                 }
-                if kind == CodeKind::OddParity { odd } else { even }
+                if code[0] == 1 { odd } else { even }
             }
         }
     }

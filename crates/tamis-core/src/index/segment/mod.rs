@@ -93,6 +93,14 @@ impl<'a> SegmentBuilder<'a> {
         self.ledger.push(subscription, normal.point_only, self.attributes)
     }
 
+    /// Adds a row of another segment of the same index.
+    pub fn push_row(&mut self, segment: &Segment, row: u32) -> Result<()> {
+        let subscription = segment.subscription(row, self.attributes)?;
+        let normal = normal_form(&subscription.expression, self.attributes, &mut self.atoms);
+        self.layout.push(&normal.root);
+        self.ledger.push_copy(&subscription, normal.point_only, segment.ledger.record(row))
+    }
+
     /// Lays the segment out, using sample events to choose access predicates.
     pub fn finish(self, samples: &[Event<'_>]) -> Result<Segment> {
         let (layout, sharing) = self.layout.finish(&self.atoms, samples, self.ledger.priorities())?;

@@ -10,7 +10,7 @@
 //!                     2: c  true → end, which accepts; false jumps to REJECT
 //! ```
 //!
-//! A pure conjunction needs no jumps and stores its leaves alone.
+//! A pure conjunction or disjunction needs no jumps and stores its leaves alone.
 
 /// A test: a predicate's bit, set or clear, or another unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -54,11 +54,24 @@ pub const REJECT: u32 = (1 << 31) - 1;
 pub enum CodeKind {
     /// Leaves that must all hold.
     Conjunction = 0,
+    /// Leaves of which one must hold.
+    Disjunction = 1,
     /// Pairs of a leaf and a jump: `target << 1 | value that goes on`.
-    Jumps = 1,
-    /// Pairs of leaves, true form and false form; an odd number of children must be true.
-    OddParity = 2,
-    EvenParity = 3,
+    Jumps = 2,
+    /// 1 for odd or 0 for even, then pairs of leaves, true form and false form: that many children
+    /// must be true.
+    Parity = 3,
+}
+
+impl CodeKind {
+    /// Which words of the code are leaves: the first of them, and the step to the next.
+    pub fn leaf_words(self) -> (usize, usize) {
+        match self {
+            CodeKind::Conjunction | CodeKind::Disjunction => (0, 1),
+            CodeKind::Jumps => (0, 2),
+            CodeKind::Parity => (1, 1),
+        }
+    }
 }
 
 /// A part of an expression as it is compiled.
@@ -156,6 +169,12 @@ impl Tree {
                     child.compile(code);
                 }
                 CodeKind::Conjunction
+            }
+            Tree::Or(children) if children.iter().all(|child| matches!(child, Tree::Leaf(_))) => {
+                for child in children {
+                    child.compile(code);
+                }
+                CodeKind::Disjunction
             }
             _ => {
                 self.emit(0, ACCEPT, REJECT, code);

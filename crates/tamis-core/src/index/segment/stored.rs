@@ -14,6 +14,7 @@ use super::layout::Layout;
 use super::ledger::Ledger;
 use super::validate::validate;
 use crate::error::{Error, Result};
+use crate::fork::get_or_init;
 use crate::predicate::asked::AskedPredicates;
 use crate::predicate::catalog::Catalog;
 use crate::predicate::points::Points;
@@ -143,7 +144,7 @@ impl Origin {
     /// Verifies the arrays that matching reads, the first time.
     pub fn verify_once(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
         let verified =
-            self.verified.get_or_init(|| self.verify(layout, ledger).map_err(|error| error.to_string()));
+            get_or_init(&self.verified, || self.verify(layout, ledger).map_err(|error| error.to_string()));
         verified.clone().map_err(Error::Snapshot)
     }
 

@@ -96,7 +96,9 @@ fn access(layout: &Layout) -> Check {
     ensure(bounds == 0 || bounds == layout.entries.len().div_ceil(BLOCK), "block_bounds")?;
     ensure(layout.remembered <= layout.units(), "numbers")?;
     let good = |[unit, test]: &[u32; 2]| {
-        *unit & !ACCEPTS < layout.units() && Leaf(*test).as_unit().is_none() && Leaf(*test).bit() < layout.catalog.bits
+        *unit & !ACCEPTS < layout.units()
+            && Leaf(*test).as_unit().is_none()
+            && Leaf(*test).bit() < layout.catalog.bits
     };
     ensure(layout.entries.iter().all(good), "access_entries")
 }
@@ -115,9 +117,11 @@ fn code(layout: &Layout) -> Check {
     for unit in 0..layout.units() {
         let (kind, words) = layout.code_of(unit);
         match kind {
-            CodeKind::Conjunction => ensure(words.iter().all(|leaf| good_leaf(*leaf)), "code")?,
-            CodeKind::OddParity | CodeKind::EvenParity => {
-                ensure(words.len() % 2 == 0 && words.iter().all(|leaf| good_leaf(*leaf)), "code")?;
+            CodeKind::Conjunction | CodeKind::Disjunction => {
+                ensure(words.iter().all(|leaf| good_leaf(*leaf)), "code")?;
+            }
+            CodeKind::Parity => {
+                ensure(words.len() % 2 == 1 && words[1..].iter().all(|leaf| good_leaf(*leaf)), "code")?;
             }
             CodeKind::Jumps => {
                 ensure(words.len() % 2 == 0, "code")?;
@@ -143,8 +147,8 @@ fn acyclic(layout: &Layout) -> Check {
     }
     let needs = |unit: u32| -> Vec<u32> {
         let (kind, words) = layout.code_of(unit);
-        let step = if kind == CodeKind::Jumps { 2 } else { 1 };
-        words.iter().step_by(step).filter_map(|leaf| Leaf(*leaf).as_unit()).collect()
+        let (first, step) = kind.leaf_words();
+        words.iter().skip(first).step_by(step).filter_map(|leaf| Leaf(*leaf).as_unit()).collect()
     };
     let mut marks = vec![Mark::New; layout.remembered as usize];
     for start in 0..layout.remembered {

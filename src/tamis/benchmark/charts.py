@@ -1,0 +1,144 @@
+"""Charts as inline SVG, and HTML pages that need nothing from outside.
+
+Two kinds suffice: horizontal bars, and lines over logarithmic axes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+_WIDTH, _HEIGHT = 640, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 36, 40
+_COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770")
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
+  padding: 0 1rem; color: #222 }
+h1, h2, th { font-weight: 600 }
+h2 { margin-top: 2.5rem }
+table { border-collapse: collapse; margin: 1rem 0 }
+th, td { padding: .25rem .8rem; text-align: right }
+th { border-bottom: 1px solid #bbb }
+td:first-child, th:first-child { text-align: left; padding-left: 0 }
+.note { color: #666; font-size: .9em }
+svg { display: block; margin: 1rem 0; max-width: 100% }
+svg text { font: 12px system-ui, sans-serif; fill: #333 }
+"""
+
+
+def page(title: str, sections: Sequence[str]) -> str:
+    """A complete HTML page.
+
+    >>> page("Hello", ["<p>there</p>"]).startswith("<!doctype html>")
+    True
+    """
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    body = f"<h1>{escape(title)}</h1>{''.join(sections)}"
+    return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """An HTML table.
+
+    >>> table(["a"], [["<1>"]])
+    '<table><tr><th>a</th></tr><tr><td>&lt;1&gt;</td></tr></table>'
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
+    """Horizontal bars, one per label, from zero.
+
+    >>> bars("Sharing", {"paper": 18.35, "ours": 18.4}).count("<rect")
+    2
+    """
+    longest = max(values.values(), default=1.0) or 1.0
+    height = _TOP + 28 * len(values) + 8
+    room = _WIDTH - 200 - 90
+    parts = []
+    for place, (label, value) in enumerate(values.items()):
+        y = _TOP + 28 * place
+        width = max(1.0, room * value / longest)
+        colour = _COLOURS[place % len(_COLOURS)]
+        parts.append(f'<text x="190" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
+        parts.append(f'<rect x="200" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
+        parts.append(f'<text x="{206 + width:.1f}" y="{y + 14}">{value:,.4g} {escape(unit)}</text>')
+    return _svg(title, height, parts)
+
+
+def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_title: str, y_title: str) -> str:
+    """Lines through positive points, both axes logarithmic.
+
+    >>> lines("Time", {"index": [(1e4, 2.0), (1e5, 3.0)]}, "subscriptions", "µs").count("<polyline")
+    1
+    """
+    points = [point for line in series.values() for point in line if min(point) > 0]
+    if not points:
+        return ""
+    x_axis = _Axis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
+    y_axis = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+    parts = []
+    for tick in x_axis.ticks:
+        x = x_axis.place(tick)
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}" stroke="#e5e5e5"/>'
+        )
+        parts.append(
+            f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{_tick(tick)}</text>'
+        )
+    for tick in y_axis.ticks:
+        y = y_axis.place(tick)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>'
+        )
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(tick)}</text>')
+    for number, (name, line) in enumerate(series.items()):
+        placed = [(x_axis.place(x), y_axis.place(y)) for x, y in line if x > 0 and y > 0]
+        if not placed:
+            continue
+        colour = _COLOURS[number % len(_COLOURS)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
+        legend = _TOP + 8 + 18 * number
+        parts.append(
+            f'<rect x="{_WIDTH - _RIGHT + 14}" y="{legend - 9}" width="10" height="10" fill="{colour}"/>'
+        )
+        parts.append(f'<text x="{_WIDTH - _RIGHT + 30}" y="{legend}">{escape(name)}</text>')
+    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(x_title)}</text>')
+    parts.append(f'<text x="{_LEFT}" y="{_TOP - 6}">{escape(y_title)}</text>')
+    return _svg(title, _HEIGHT, parts)
+
+
+class _Axis:
+    """A logarithmic axis from the power of ten below the values to the one above."""
+
+    def __init__(self, values: Sequence[float], start: float, end: float) -> None:
+        self._low = math.floor(math.log10(min(values)))
+        self._high = max(self._low + 1, math.ceil(math.log10(max(values))))
+        self._start, self._end = start, end
+        self.ticks = [10.0**power for power in range(self._low, self._high + 1)]
+
+    def place(self, value: float) -> float:
+        share = (math.log10(value) - self._low) / (self._high - self._low)
+        return self._start + share * (self._end - self._start)
+
+
+def _tick(value: float) -> str:
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if value >= size:
+            return f"{value / size:g}{suffix}"
+    return f"{value:g}"
+
+
+def _svg(title: str, height: float, parts: Sequence[str]) -> str:
+    head = f'<text x="0" y="16" style="font-weight: 600">{escape(title)}</text>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
+        f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">{head}{"".join(parts)}</svg>'
+    )

@@ -1,0 +1,17 @@
+"""The `tamis` command: the library over files and pipes.
+
+One file per command, and four that they share: `inputs` opens files and pipes in any format, `rules` reads
+tables of subscriptions into an index, `events` streams events, `outputs` writes what was found. Heavy imports
+happen inside the commands, so that `tamis --help` is quick.
+"""
+
+
+def main() -> None:
+    """Run the command line; the entry point that the package installs."""
+    import signal
+
+    from tamis.cli.app import run
+
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the command, silently
+    run()

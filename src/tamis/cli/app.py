@@ -1,0 +1,73 @@
+"""All commands under one roof, and one way out: exit codes, one-line errors, quiet ends.
+
+Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing was found (or a check failed),
+2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
+"""
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from tamis.cli import bench, check, demo, experiment, explain, index, match, topk, why_not
+from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
+
+EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
+
+app = typer.Typer(
+    name="tamis",
+    help="Sift events through standing Boolean expressions.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("match")(match.match)
+app.command("topk")(topk.topk)
+app.command("explain")(explain.explain)
+app.command("why-not")(why_not.why_not)
+app.command("check")(check.check)
+app.add_typer(index.app, name="index")
+app.command("bench")(bench.bench)
+app.add_typer(experiment.app, name="experiment")
+app.command("demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tamis {version('tamis')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _tamis(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+# Typer exports one of its usage errors; the class above it has what all of them share.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run one command and exit with its code."""
+    try:
+        code = app(arguments, prog_name="tamis", standalone_mode=False)
+    except UserError as error:
+        complain(error)
+        code = error.code
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "tamis"
+        message = error.format_message()  # type: ignore[attr-defined]
+        complain(UserError(message[:1].lower() + message[1:].rstrip("."), hint=f"see `{command} --help`"))
+        code = BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)

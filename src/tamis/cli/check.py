@@ -1,0 +1,55 @@
+"""`tamis check`: is every rule of a file well formed? Lists all errors, each with its place."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tamis.cli import options as o
+from tamis.cli.inputs import Format
+
+if TYPE_CHECKING:
+    from tamis.cli.problems import Problem
+
+
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="RULES...", help="Files of rules; - is standard input.")
+    ],
+    as_json: o.AsJson = False,
+    rules_format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
+    ] = None,
+) -> int:
+    """Validate files of rules: every error with its file, line and column.
+
+    Exits with 0 if all rules are good, 1 if any is not.
+    """
+    from tamis.cli.failure import FOUND, NOT_FOUND, warn
+    from tamis.cli.problems import find_problems
+    from tamis.cli.rules import read_rules
+
+    errors = good = 0
+    for path in files:
+        rules = read_rules(path, rules_format)
+        problems = 0
+        for problem in find_problems(rules):
+            problems += 1
+            _print(problem, as_json)
+        errors += problems
+        good += len(rules) - problems
+    if errors:
+        warn(f"{errors:,} of {errors + good:,} rules are bad")
+    elif not as_json:
+        typer.echo(f"{good:,} rules, no errors")
+    return NOT_FOUND if errors else FOUND
+
+
+def _print(problem: "Problem", as_json: bool) -> None:
+    import json
+    import sys
+
+    if as_json:
+        sys.stdout.write(json.dumps(problem.to_dict(), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(problem.to_text() + "\n")

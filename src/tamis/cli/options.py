@@ -1,0 +1,56 @@
+"""Arguments and options that several commands share, spelt and explained once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tamis.cli.inputs import Format
+
+RulesPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="RULES",
+        help="Rules (CSV, JSON lines, Parquet, Arrow; columns id, expression), or a saved index.",
+    ),
+]
+EventsPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="[EVENTS]", help="Events (JSON lines, CSV, Parquet, Arrow); default: standard input."
+    ),
+]
+SubscriptionId = Annotated[str, typer.Argument(metavar="ID", help="The id of a rule.")]
+InlineEvent = Annotated[
+    str | None, typer.Option("--event", "-e", metavar="JSON", help="One event, given here instead.")
+]
+Row = Annotated[int, typer.Option("--row", min=0, help="Which event of the file, counted from 0.")]
+EventsFormat = Annotated[
+    Format | None, typer.Option("--format", "-f", help="Format of the events, where the name does not tell.")
+]
+RulesFormat = Annotated[
+    Format | None, typer.Option("--rules-format", help="Format of the rules, where the name does not tell.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON lines, also on a terminal.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write a file; .jsonl, .csv, .parquet or .arrow says in which format."
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", "-t", help="Only rules with this tag; may be given several times."),
+]
+Key = Annotated[
+    str | None, typer.Option("--key", help="Name events by this attribute of theirs, not by row number.")
+]
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Leave out bad rules and events, and count them, instead of stopping."),
+]
+Algorithm = Annotated[str, typer.Option("--algorithm", help="Which index to build.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="How many threads match; all cores by default.")
+]
+Score = Annotated[str, typer.Option("--score", "-s", help="What ranks: priority, relevance or relaxed.")]

@@ -1,0 +1,296 @@
+"""Read rules, the subscriptions as people keep them: a table with the columns `id` and `expression`.
+
+Optional columns: `priority`, `weights` (a JSON object of attribute to number), `tags` (a list, or text
+separated by `;`), `payload` and `expires` (a timestamp). A text file has one expression per line, and its
+line numbers are the ids. Every row remembers its line, so that errors can point at it.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis.cli.failure import UserError, nearest, warn
+from tamis.cli.inputs import STDIN, Format, Source, open_source, read_batches, read_json_records, read_lines
+from tamis.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from tamis import Index
+
+SNAPSHOT_MAGIC = b"TAMIS\0"
+CHUNK = 20_000
+COLUMNS = ("id", "expression", "priority", "weights", "tags", "payload", "expires")
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+Chunk = tuple[list[int], dict[str, list[Any]]]
+"""The places of some rows, and their values by column."""
+
+
+@dataclass
+class Rules:
+    """Rows of a rules file, by column, and the line (or row, where there are no lines) of each."""
+
+    name: str
+    unit: str
+    places: list[int] = field(default_factory=list)
+    ids: list[Any] = field(default_factory=list)
+    expressions: list[str] = field(default_factory=list)
+    optional: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """The number of rules."""
+        return len(self.ids)
+
+    def where(self, row: int) -> str:
+        """How messages name a row.
+
+        >>> Rules("rules.csv", "line", places=[2, 3]).where(1)
+        'rules.csv:3'
+        """
+        place = self.places[row]
+        return f"{self.name}:{place}" if self.unit == "line" else f"{self.name}: row {place}"
+
+
+def is_snapshot(path: str) -> bool:
+    """Does the file hold a saved index?
+
+    >>> is_snapshot("/no/such/file")
+    False
+    """
+    if path == STDIN:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC
+    except OSError:
+        return path.endswith(".tamis")
+
+
+def read_rules(path: str, asked: Format | None = None) -> Rules:
+    """Read all rules of a file, or of standard input for `-`."""
+    source = open_source(path, asked, what="rules")
+    rules = Rules(source.name, "line" if source.format not in (Format.PARQUET, Format.ARROW) else "row")
+    with Progress("reading rules", unit="rules") as progress:
+        for places, columns in _chunks(source):
+            _extend(rules, places, columns)
+            progress.advance(len(places), source.fraction())
+    if source.format in (Format.CSV, Format.TSV):
+        rules.ids = _typed_ids(rules.ids)
+    return rules
+
+
+def load_index(
+    path: str, asked: Format | None = None, algorithm: str = "auto", skip: bool = False
+) -> "Index":
+    """Open a snapshot, or index the rules of a file; `skip` leaves out bad rules instead of stopping."""
+    import tamis
+
+    if is_snapshot(path):
+        try:
+            return tamis.Index.open(path)
+        except (tamis.TamisError, OSError) as error:
+            raise UserError(f"cannot open {path}: {error}") from None
+    return build_index(read_rules(path, asked), algorithm, skip)
+
+
+def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "Index":
+    """Index rules; the first bad one stops, unless `skip` counts and leaves out all of them."""
+    import tamis
+
+    try:
+        index = tamis.Index(algorithm=algorithm)
+    except (tamis.TamisError, ValueError) as error:
+        hint = nearest(algorithm, list(tamis.ALGORITHMS)) or f"one of {', '.join(tamis.ALGORITHMS)}"
+        raise UserError(str(error), hint=hint) from None
+    skipped = 0
+    with Progress("indexing", total=len(rules), unit="rules") as progress:
+        for first in range(0, len(rules), CHUNK):
+            rows = slice(first, first + CHUNK)
+            columns = {name: column[rows] for name, column in rules.optional.items()}
+            try:
+                errors = index.add_many(
+                    rules.ids[rows], rules.expressions[rows], on_error="collect", **columns
+                )
+            except (tamis.TamisError, TypeError, OverflowError) as failure:
+                raise UserError(f"{rules.name}: {_first_line(failure)}") from None
+            for bad in errors:
+                if not skip:
+                    raise bad_rule(rules, first + bad.row, bad.error)
+                skipped += 1
+            progress.advance(len(rules.ids[rows]))
+    if skipped:
+        warn(f"{skipped:,} of {len(rules):,} rules left out; `tamis check {rules.name}` lists them")
+    return index
+
+
+def bad_rule(rules: Rules, row: int, error: Exception) -> UserError:
+    """The one-line error for a rule that cannot be indexed."""
+    column = getattr(error, "column", None)
+    place = rules.where(row) + (f":{column}" if column and rules.unit == "line" else "")
+    return UserError(
+        f"{place}: {_first_line(error)}",
+        hint=getattr(error, "hint", None)
+        or f"`tamis check {rules.name}` lists every error, --skip-bad goes on",
+    )
+
+
+def _chunks(source: Source) -> Iterator[Chunk]:
+    if source.format is Format.JSONL:
+        records = read_json_records(source)
+        while block := list(islice(records, CHUNK)):
+            names = {name for _, record in block for name in record}
+            columns = {name: [record.get(name) for _, record in block] for name in names}
+            yield [line for line, _ in block], columns
+    elif source.format in (Format.CSV, Format.TSV):
+        yield from _csv_chunks(source)
+    elif source.format is Format.TEXT:
+        yield from _text_chunks(source)
+    else:
+        first = 1
+        for batch in read_batches(source):
+            columns = {name: batch[name].to_pylist() for name in batch.schema.names if name in COLUMNS}
+            yield list(range(first, first + batch.num_rows)), columns
+            first += batch.num_rows
+
+
+def _csv_chunks(source: Source) -> Iterator[Chunk]:
+    text = io.TextIOWrapper(source.bytes, encoding="utf-8-sig", newline="")
+    rows = csv.reader(text, delimiter="\t" if source.format is Format.TSV else ",", strict=True)
+    csv.field_size_limit(1 << 30)
+    try:
+        header = next(rows, [])
+        numbered = _numbered(rows)
+        while block := list(islice(numbered, CHUNK)):
+            for line, row in block:
+                if len(row) > len(header):
+                    raise UserError(
+                        f"{source.name}:{line}: {len(row)} fields, but the header has {len(header)}",
+                        hint='put expressions with commas in double quotes: "age IN (1, 2)"',
+                    )
+            columns = {
+                name: [row[place] or None if place < len(row) else None for _, row in block]
+                for place, name in enumerate(header)
+            }
+            yield [line for line, _ in block], columns
+    except csv.Error as error:
+        raise UserError(f"{source.name}:{rows.line_num}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{source.name}: not UTF-8 text: {error.reason}", hint="see --rules-format") from None
+
+
+def _numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV reader that are not blank, each with the line on which it starts."""
+    line = rows.line_num + 1
+    for row in rows:
+        if row:
+            yield line, row
+        line = rows.line_num + 1
+
+
+def _text_chunks(source: Source) -> Iterator[Chunk]:
+    number = 0
+    for lines in read_lines(source):
+        places, expressions = [], []
+        for line in lines:
+            number += 1
+            text = line.decode("utf-8", "replace").strip()
+            if text and not text.startswith("--"):
+                places.append(number)
+                expressions.append(text)
+        yield places, {"expression": expressions}
+
+
+def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> None:
+    start = len(rules)
+    rules.places += places
+    expressions = columns.get("expression", [None] * len(places))
+    if not all(isinstance(text, str) for text in expressions):
+        row = next(row for row, text in enumerate(expressions) if not isinstance(text, str))
+        missing = "no column" if "expression" not in columns else "no text in the column"
+        raise UserError(
+            f"{rules.where(start + row)}: {missing} `expression`",
+            hint=nearest("expression", list(columns)) or "rules have the columns id and expression",
+        )
+    rules.expressions += expressions
+    rules.ids += columns.get("id", places)
+    for name, (keyword, convert) in _OPTIONAL.items():
+        if name in columns or keyword in rules.optional:
+            values = columns.get(name, [None] * len(places))
+            known = rules.optional.setdefault(keyword, [None] * start)
+            known += _converted(rules, start, name, values, convert)
+
+
+def _converted(
+    rules: Rules, start: int, name: str, values: list[Any], convert: Callable[[Any], Any]
+) -> list[Any]:
+    converted: list[Any] = []
+    try:
+        for value in values:
+            converted.append(None if value is None else convert(value))
+    except (TypeError, ValueError) as error:
+        where = rules.where(start + len(converted))
+        raise UserError(f"{where}: bad {name}: {_first_line(error)}") from None
+    return converted
+
+
+def _typed_ids(ids: list[Any]) -> list[Any]:
+    """Integers if every id is written as one (and as it would be printed), else the texts.
+
+    >>> _typed_ids(["7", "12"]), _typed_ids(["7", "012"])
+    ([7, 12], ['7', '012'])
+    """
+    if all(isinstance(id_, str) and _INTEGER.fullmatch(id_) for id_ in ids):
+        return [int(text) for text in ids]
+    return ids
+
+
+def _priority(value: Any) -> float:
+    return float(value)
+
+
+def _weights(value: Any) -> dict[str, float]:
+    parsed = json.loads(value) if isinstance(value, str) else value
+    if isinstance(parsed, list):  # an Arrow map
+        parsed = dict(parsed)
+    if not isinstance(parsed, dict):
+        raise ValueError('expected an object such as {"age": 0.7}')
+    return {str(name): float(weight) for name, weight in parsed.items() if weight is not None}
+
+
+def _tags(value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = json.loads(value) if value.lstrip().startswith("[") else value.split(";")
+    return [str(tag).strip() for tag in value]
+
+
+def _payload(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+
+
+def _expires(value: Any) -> datetime:
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_OPTIONAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "priority": ("priorities", _priority),
+    "weights": ("weights", _weights),
+    "tags": ("tags", _tags),
+    "payload": ("payloads", _payload),
+    "expires": ("expires", _expires),
+}
+
+
+def _first_line(error: Exception) -> str:
+    return (
+        str(getattr(error, "reason", None) or error).splitlines()[0] if str(error) else type(error).__name__
+    )

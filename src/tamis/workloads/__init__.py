@@ -1,0 +1,20 @@
+"""Generators of subscriptions and events, for benchmarks, experiments and demonstrations.
+
+    workload = Equality(count=100_000, seed=1)
+    for table in workload.subscriptions(): ...     # Arrow tables of id, expression, priority
+    for event in workload.events(1000): ...        # dicts
+
+One class per workload, one file per class; `WORKLOADS` lists them by name.
+"""
+
+from tamis.workloads.abe_gen import AbeGen
+from tamis.workloads.base import Workload
+from tamis.workloads.conjunctive import Conjunctive
+from tamis.workloads.dense import Dense
+from tamis.workloads.equality import Equality
+
+WORKLOADS: dict[str, type[Workload]] = {
+    workload.name: workload for workload in (Conjunctive, Equality, AbeGen, Dense)
+}
+
+__all__ = ["WORKLOADS", "AbeGen", "Conjunctive", "Dense", "Equality", "Workload"]

@@ -1,0 +1,240 @@
+"""`tamis match` and `tamis topk`: the same rows from every format and to every format."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from cli.conftest import EVENTS, RULES, Command
+
+MATCHES = [
+    {"event": 0, "subscription": "ad-1"},
+    {"event": 0, "subscription": "ad-2"},
+    {"event": 2, "subscription": "ad-2"},
+    {"event": 2, "subscription": "ad-3"},
+]
+TABLE = pa.Table.from_pylist([json.loads(line) for line in EVENTS.split("\n") if line])
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_events_from_a_pipe(tamis: Command, rules: Path) -> None:
+    finished = tamis("match", rules, stdin=EVENTS.encode())
+    assert (finished.code, finished.err) == (0, "")
+    assert rows(finished.out) == MATCHES
+
+
+def test_rules_from_a_pipe(tamis: Command, events: Path) -> None:
+    assert rows(tamis("match", "-", events, stdin=RULES.encode()).out) == MATCHES
+
+
+def _write_jsonl(path: Path) -> None:
+    path.write_text(EVENTS)
+
+
+def _write_gzip(path: Path) -> None:
+    path.write_bytes(gzip.compress(EVENTS.encode()))
+
+
+def _write_csv(path: Path) -> None:
+    pyarrow.csv.write_csv(TABLE, path)
+
+
+def _write_tsv(path: Path) -> None:
+    path.write_text("age\tcountry\tuser\n27\tCA\tann\n12\tCH\tbob\n40\tFR\teve\n")
+
+
+def _write_arrow_stream(path: Path) -> None:
+    with pa.ipc.new_stream(path, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+
+
+WRITERS = {
+    "events.jsonl": _write_jsonl,
+    "events.jsonl.gz": _write_gzip,
+    "events.csv": _write_csv,
+    "events.tsv": _write_tsv,
+    "events.parquet": lambda path: pq.write_table(TABLE, path),
+    "events.feather": lambda path: pyarrow.feather.write_feather(TABLE, str(path)),
+    "events.arrow": _write_arrow_stream,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_of_events(tamis: Command, rules: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    assert rows(tamis("match", rules, path).out) == MATCHES
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "events.tsv"])
+def test_a_pipe_needs_no_format(tamis: Command, rules: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    assert rows(tamis("match", rules, stdin=path.read_bytes()).out) == MATCHES
+
+
+@pytest.mark.parametrize("name", ["rules.jsonl", "rules.parquet", "rules.arrow"])
+def test_every_format_of_rules(tamis: Command, events: Path, tmp_path: Path, name: str) -> None:
+    records = [
+        {"id": "ad-1", "expression": "age BETWEEN 20 AND 30 AND country IN ('CA', 'US')", "tags": ["q4"]},
+        {"id": "ad-2", "expression": "age > 25", "priority": 9.0},
+        {"id": "ad-3", "expression": "country = 'FR'", "weights": {"country": 0.5}},
+    ]
+    path = tmp_path / name
+    if name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        columns = {
+            name: [record.get(name) for record in records]
+            for name in ("id", "expression", "priority", "tags")
+        }
+        table = pa.table(columns)
+        pq.write_table(table, path) if name.endswith(".parquet") else pyarrow.feather.write_feather(
+            table, str(path)
+        )
+    assert rows(tamis("match", path, events).out) == MATCHES
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet", "out.arrow"])
+def test_every_format_of_output(tamis: Command, rules: Path, events: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    finished = tamis("match", rules, events, "--output", path)
+    assert (finished.code, finished.out) == (0, "")
+    if name.endswith(".jsonl"):
+        found = rows(path.read_text())
+    elif name.endswith(".csv"):
+        found = pyarrow.csv.read_csv(path).to_pylist()
+    elif name.endswith(".parquet"):
+        found = pq.read_table(path).to_pylist()
+    else:
+        found = pyarrow.feather.read_table(str(path)).to_pylist()
+    assert found == MATCHES
+
+
+def test_output_without_matches_is_a_readable_file(tamis: Command, rules: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    assert tamis("match", rules, "--event", "{}", "--output", path).code == 1
+    assert pq.read_table(path).column_names == ["event", "subscription"]
+
+
+def test_exit_code_says_whether_anything_matched(tamis: Command, rules: Path) -> None:
+    hit, miss = '{"age": 27}', '{"age": 3}'
+    assert tamis("match", rules, "--event", hit).code == 0
+    assert tamis("match", rules, "--event", miss).code == 1
+    quiet = tamis("match", rules, "--quiet", "--event", hit)
+    assert (quiet.code, quiet.out) == (0, "")
+    assert tamis("match", rules, "--quiet", "--event", miss).code == 1
+
+
+def test_best_k_have_score_and_rank(tamis: Command, rules: Path, events: Path) -> None:
+    expected = [
+        {"event": 0, "subscription": "ad-2", "score": 9.0, "rank": 1},
+        {"event": 2, "subscription": "ad-2", "score": 9.0, "rank": 1},
+    ]
+    assert rows(tamis("match", rules, events, "-k", 1).out) == expected
+    assert rows(tamis("topk", rules, events, "--k", 1).out) == expected
+    parquet = events.with_suffix(".parquet")
+    pq.write_table(TABLE, parquet)
+    assert rows(tamis("topk", rules, parquet, "--k", 1).out) == expected
+
+
+def test_counts(tamis: Command, rules: Path, events: Path) -> None:
+    expected = [{"event": 0, "matches": 2}, {"event": 1, "matches": 0}, {"event": 2, "matches": 2}]
+    assert rows(tamis("match", rules, events, "--count").out) == expected
+    parquet = events.with_suffix(".parquet")
+    pq.write_table(TABLE, parquet)
+    assert rows(tamis("match", rules, parquet, "--count").out) == expected
+
+
+def test_events_named_by_an_attribute(tamis: Command, rules: Path, events: Path) -> None:
+    expected = ["ann", "ann", "eve", "eve"]
+    assert [row["event"] for row in rows(tamis("match", rules, events, "--key", "user").out)] == expected
+    parquet = events.with_suffix(".parquet")
+    pq.write_table(TABLE, parquet)
+    assert [row["event"] for row in rows(tamis("match", rules, parquet, "--key", "user").out)] == expected
+
+
+def test_only_rules_with_a_tag(tamis: Command, rules: Path, events: Path) -> None:
+    found = rows(tamis("match", rules, events, "--tag", "q4").out)
+    assert [row["subscription"] for row in found] == ["ad-1", "ad-3"]
+
+
+def test_integer_ids_stay_integers_unless_a_zero_would_be_lost(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\n7,x = 1\n12,x = 1\n")
+    assert [row["subscription"] for row in rows(tamis("match", path, "-e", '{"x": 1}').out)] == [7, 12]
+    path.write_text("id,expression\n7,x = 1\n012,x = 1\n")
+    assert [row["subscription"] for row in rows(tamis("match", path, "-e", '{"x": 1}').out)] == ["012", "7"]
+
+
+def test_a_bad_rule_stops_with_its_place_or_is_skipped(tamis: Command, tmp_path: Path, events: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\nad-2,age > 25\nad-9,age >\n")
+    stopped = tamis("match", path, events)
+    assert stopped.code == 2
+    assert stopped.err.startswith(f"tamis: {path}:3:")
+    assert stopped.err.count("\n") == 1
+    skipped = tamis("match", path, events, "--skip-bad")
+    assert skipped.code == 0
+    assert "1 of 2 rules left out" in skipped.err
+
+
+def test_a_bad_event_stops_with_its_line_or_is_skipped(tamis: Command, rules: Path) -> None:
+    stdin = b'{"age": 27}\n\n{"age": \n{"age": 99}\n'
+    stopped = tamis("match", rules, stdin=stdin)
+    assert stopped.code == 2
+    assert "<stdin>:3:" in stopped.err
+    skipped = tamis("match", rules, "--skip-bad", stdin=stdin)
+    assert skipped.code == 0
+    assert len(rows(skipped.out)) == 2
+    assert "1 events skipped" in skipped.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["match", "missing.csv"], "cannot read missing.csv"),
+        (["match", "RULES", "missing.jsonl"], "cannot read missing.jsonl"),
+        (["match", "RULES", "--event", "{"], "not valid JSON"),
+        (["match", "RULES", "--event", "[1]"], "not a JSON object"),
+        (["match", "RULES", "--event", "{}", "--output", "out.xyz"], "cannot tell the format"),
+        (["match", "RULES", "--event", "{}", "--algorithm", "magic"], "magic"),
+        (["match", "RULES", "--nonsense"], "no such option"),
+        (["topk", "RULES", "--k", "0"], "k"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_errors_are_one_line(tamis: Command, rules: Path, arguments: list[str], message: str) -> None:
+    finished = tamis(*[str(rules) if argument == "RULES" else argument for argument in arguments])
+    assert finished.code == 2
+    assert finished.out == ""
+    assert message in finished.err
+    assert finished.err.count("\n") == 1
+    assert finished.err.startswith("tamis: ")
+
+
+def test_a_missing_column_is_named(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expresion\n1,x = 1\n")
+    finished = tamis("match", path, "--event", "{}")
+    assert finished.code == 2
+    assert "no column `expression`" in finished.err
+
+
+def test_a_saved_index_stands_for_its_rules(
+    tamis: Command, rules: Path, events: Path, tmp_path: Path
+) -> None:
+    snapshot = tmp_path / "rules.tamis"
+    built = tamis("index", "build", rules, snapshot)
+    assert built.code == 0
+    assert "3 rules" in built.out
+    assert rows(tamis("match", snapshot, events).out) == MATCHES
+    assert rows(tamis("topk", snapshot, events, "-k", 1).out)[0]["score"] == 9.0
