@@ -23,7 +23,7 @@ from events import FORMS, SCHEMA, to_dict, to_json, to_table
 from oracle import Node, evaluate
 from writer import to_builder, to_text
 
-EXPRESSIONS = 400
+DEPTHS = {6: 80, 3: 120, 1: 100, 0: 100}  # depth -> how many expressions
 EVENTS = 60
 TAGS = ["red", "green", "blue"]
 
@@ -33,7 +33,11 @@ Judged = list[tuple[dict[str, Any], list[int]]]
 @pytest.fixture(scope="module")
 def nodes() -> list[Node]:
     """Random expressions; every tenth is there twice, to share a node."""
-    found = strategies.collect(strategies.expressions(), EXPRESSIONS)
+    found = [
+        node
+        for depth, count in DEPTHS.items()
+        for node in strategies.collect(strategies.expressions(depth=depth), count)
+    ]
     return [*found, *found[::10]]
 
 

@@ -30,24 +30,28 @@ pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The chunks of a column, or the batches of a table as arrays of structs.
 pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
     let py = object.py();
-    if object.hasattr(intern!(py, "__arrow_c_stream__"))? {
-        let capsule = object.call_method0(intern!(py, "__arrow_c_stream__"))?;
-        let raw = pointer(&capsule, STREAM)?.cast();
-        // SAFETY: a capsule of this name holds a stream; taking it leaves an empty one behind.
-        let stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
-        let read = || -> Result<Vec<ArrayRef>, ArrowError> {
-            ArrayStreamReader::try_new(stream)?.map(|chunk| validated(chunk?)).collect()
-        };
-        return py.detach(read).map_err(unreadable);
+    // What has both is one chunk, also when it is empty; a stream may leave an empty chunk out.
+    if object.hasattr(intern!(py, "__arrow_c_array__"))? {
+        let capsules = object.call_method0(intern!(py, "__arrow_c_array__"))?;
+        let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.extract()?;
+        let schema = pointer(&schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
+        let raw = pointer(&array, ARRAY)?.cast();
+        // SAFETY: capsules of these names hold a schema and an array; taking the array leaves an empty one
+        // behind, and the schema stays in its capsule, which outlives this call.
+        let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(raw.as_ptr()), schema.as_ref()) };
+        return data
+            .and_then(|data| validated(make_array(data)))
+            .map(|array| vec![array])
+            .map_err(unreadable);
     }
-    let capsules = object.call_method0(intern!(py, "__arrow_c_array__"))?;
-    let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules.extract()?;
-    let schema = pointer(&schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
-    let raw = pointer(&array, ARRAY)?.cast();
-    // SAFETY: capsules of these names hold a schema and an array; taking the array leaves an empty one
-    // behind, and the schema stays in its capsule, which outlives this call.
-    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(raw.as_ptr()), schema.as_ref()) };
-    data.and_then(|data| validated(make_array(data))).map(|array| vec![array]).map_err(unreadable)
+    let capsule = object.call_method0(intern!(py, "__arrow_c_stream__"))?;
+    let raw = pointer(&capsule, STREAM)?.cast();
+    // SAFETY: a capsule of this name holds a stream; taking it leaves an empty one behind.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
+    let read = || -> Result<Vec<ArrayRef>, ArrowError> {
+        ArrayStreamReader::try_new(stream)?.map(|chunk| validated(chunk?)).collect()
+    };
+    py.detach(read).map_err(unreadable)
 }
 
 /// The batches of a table.
