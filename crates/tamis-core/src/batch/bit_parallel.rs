@@ -10,6 +10,9 @@
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
+
+use super::masks::Masks;
 use crate::event::Event;
 use crate::index::segment::layout::{ACCEPTS, Layout, code_place};
 use crate::index::segment::prefetch::prefetch;
@@ -22,7 +25,7 @@ pub const WIDTH: usize = 512;
 const LANES: usize = WIDTH / 64;
 
 /// One bit per event of a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Mask(pub [u64; LANES]);
 
@@ -90,11 +93,11 @@ impl Mask {
 pub struct BlockScratch {
     bits: Bits,
     /// Per access key, bits first, then intervals: the events that fired it.
-    keys: Vec<Mask>,
+    keys: Masks,
     /// Keys whose mask is not empty. Most are: asking here first saves the way to memory.
     live: Vec<u64>,
     /// Per remembered unit: the events for which it holds, once known.
-    truth: Vec<Mask>,
+    truth: Masks,
     /// Remembered units whose truth is known, and those that were delivered; a bit each.
     known: Vec<u64>,
     done: Vec<u64>,
@@ -218,7 +221,7 @@ impl BlockScratch {
             bits.resize((layout.remembered as usize).div_ceil(64), 0);
         }
         if self.truth.len() < layout.remembered as usize {
-            self.truth.resize(layout.remembered as usize, Mask::NONE);
+            self.truth = Masks::new(layout.remembered as usize);
         }
     }
 }
@@ -227,8 +230,7 @@ impl BlockScratch {
     /// Clears what the last block left: the live masks, and the toggles of runs that were empty.
     fn clear_keys(&mut self, keys: usize) {
         if self.keys.len() != keys {
-            self.keys.clear();
-            self.keys.resize(keys, Mask::NONE);
+            self.keys = Masks::new(keys);
             self.live.clear();
             self.live.resize(keys.div_ceil(64), 0);
             return;

@@ -5,6 +5,7 @@
 
 pub mod bit_parallel;
 pub mod counters;
+mod masks;
 mod threads;
 
 use std::time::Instant;
@@ -285,7 +286,7 @@ fn block_is_cheaper(reader: &Reader, work: &Work, done: usize, rest: usize) -> b
     let entries: usize = view.parts.iter().map(|part| part.segment.layout.entries.len()).sum();
     let keys: usize = view.parts.iter().map(|part| part.segment.layout.keys() as usize).sum();
     let one_by_one =
-        (work.candidates as f64 * 1.5 + work.evaluations as f64 * 20.0) / done as f64 * rest as f64;
-    let block = entries as f64 * 60.0 + keys as f64 * 6.0;
+        (work.candidates as f64 * 2.0 + work.evaluations as f64 * 40.0) / done as f64 * rest as f64;
+    let block = entries as f64 * 110.0 + keys as f64 * 6.0;
     block < one_by_one
 }

@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 /// An immutable, cheaply cloneable slice of plain values, owned or inside a snapshot.
 ///
@@ -53,7 +53,12 @@ enum Owner<T> {
     // Only dropped, never read: the buffer reads through its own pointer.
     Vector(#[allow(dead_code)] Arc<Vec<T>>),
     Snapshot(#[allow(dead_code)] Arc<Memory>),
+    Pages(#[allow(dead_code)] Arc<Memory>),
 }
+
+/// Values of this many bytes or more are put on huge pages: they are read at random, and with small pages
+/// looking up the address takes longer than the value.
+const HUGE_FROM: usize = 4 << 20;
 
 // SAFETY: a buffer gives out shared references to `T` only, and its owner is an `Arc` of data that nobody
 // changes, so it may go where `&T` and `Arc<Vec<T>>` may go.
@@ -71,6 +76,13 @@ impl<T: Pod> Buffer<T> {
             len: values.len(),
             owner: Owner::Snapshot(Arc::clone(memory)),
         })
+    }
+
+    fn on_huge_pages(values: &[T]) -> Option<Self> {
+        let memory = Arc::new(Memory::on_huge_pages(bytemuck::cast_slice(values))?);
+        let bytes = memory.get(..size_of_val(values))?;
+        let start = NonNull::from(bytemuck::try_cast_slice::<u8, T>(bytes).ok()?).cast();
+        Some(Self { start, len: values.len(), owner: Owner::Pages(memory) })
     }
 
     /// The size of the values in bytes.
@@ -100,6 +112,11 @@ impl<T: Pod> From<Vec<T>> for Buffer<T> {
     fn from(values: Vec<T>) -> Self {
         if values.is_empty() {
             return Self::default();
+        }
+        if size_of_val(values.as_slice()) >= HUGE_FROM
+            && let Some(buffer) = Self::on_huge_pages(&values)
+        {
+            return buffer;
         }
         let values = Arc::new(values);
         Self {
@@ -146,6 +163,16 @@ impl Memory {
         // does is said there too), and only ever read as `Pod` values (fact 2).
         let mapping = unsafe { MmapOptions::new().len(len).map(file)? };
         Ok(Self::Mapped(mapping))
+    }
+
+    /// Copies bytes to anonymous memory for which the system is asked to use huge pages; `None` if there is
+    /// no memory to be had that way.
+    pub fn on_huge_pages(bytes: &[u8]) -> Option<Self> {
+        let mut mapping = MmapMut::map_anon(bytes.len()).ok()?;
+        #[cfg(target_os = "linux")]
+        let _ = mapping.advise(memmap2::Advice::HugePage); // only a wish
+        mapping.copy_from_slice(bytes);
+        Some(Self::Mapped(mapping.make_read_only().ok()?))
     }
 
     /// Reads `len` bytes of `source` into the heap.

@@ -10,7 +10,7 @@ use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::expr::atoms::AtomTable;
+use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::normal_form::Form;
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
@@ -59,10 +59,12 @@ impl LayoutBuilder {
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
         let mut planner = Planner {
             dag: &self.dag,
+            atoms: atoms.len(),
             rows: &rows,
             unit_of: vec![NOT_A_UNIT; self.dag.nodes()],
             units: vec![],
             node_selectivity: vec![-1.0; self.dag.nodes()],
+            literal_selectivity: vec![],
             selectivity,
             catalog,
             code: vec![],
@@ -116,10 +118,14 @@ struct Unit {
 
 struct Planner<'a> {
     dag: &'a Dag,
+    /// How many atoms there are.
+    atoms: usize,
     rows: &'a Rows,
     unit_of: Vec<u32>,
     units: Vec<Unit>,
     node_selectivity: Vec<f64>,
+    /// By literal: each is asked for once per node that has it.
+    literal_selectivity: Vec<f64>,
     selectivity: Selectivity,
     catalog: CatalogBuilder<'a>,
     code: Vec<u32>,
@@ -161,6 +167,9 @@ impl Planner<'_> {
     /// Children have lower numbers than their parents, so going down visits parents first: when a
     /// unit's turn comes, it is known whether anybody waits for it.
     fn compile_units(&mut self) -> Result<()> {
+        let literals = (0..2 * self.atoms as u32).map(Literal);
+        self.literal_selectivity =
+            literals.map(|literal| self.literal(self.catalog.test(literal)).selectivity()).collect();
         for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
@@ -327,7 +336,7 @@ impl Planner<'_> {
     /// Assumes that predicates are independent.
     fn estimate(&self, node: u32) -> f64 {
         let of = |child: &Ref| match child.target() {
-            Target::Literal(literal) => self.literal(self.catalog.test(literal)).selectivity(),
+            Target::Literal(literal) => self.literal_selectivity[literal.0 as usize],
             Target::Node(node) => self.node_selectivity[node as usize],
         };
         let children = self.dag.children(node);

@@ -129,7 +129,7 @@ impl Tree {
                         other => flat.push(other),
                     }
                 }
-                flat.sort_by(|a, b| (b.kills() / b.cost()).total_cmp(&(a.kills() / a.cost())));
+                let mut flat = by_falling(flat, |child| (1.0 - child.selectivity()) / child.cost());
                 if flat.len() == 1 { flat.remove(0) } else { Tree::And(flat) }
             }
             Tree::Or(children) => {
@@ -140,14 +140,10 @@ impl Tree {
                         other => flat.push(other),
                     }
                 }
-                flat.sort_by(|a, b| (b.selectivity() / b.cost()).total_cmp(&(a.selectivity() / a.cost())));
+                let mut flat = by_falling(flat, |child| child.selectivity() / child.cost());
                 if flat.len() == 1 { flat.remove(0) } else { Tree::Or(flat) }
             }
         }
-    }
-
-    fn kills(&self) -> f64 {
-        1.0 - self.selectivity()
     }
 
     fn leaves(&self) -> u32 {
@@ -212,4 +208,11 @@ impl Tree {
             }
         }
     }
+}
+
+/// Sorts trees by a merit that is computed once for each, the greatest first.
+fn by_falling(trees: Vec<Tree>, merit: impl Fn(&Tree) -> f64) -> Vec<Tree> {
+    let mut judged: Vec<(f64, Tree)> = trees.into_iter().map(|tree| (merit(&tree), tree)).collect();
+    judged.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    judged.into_iter().map(|(_, tree)| tree).collect()
 }
