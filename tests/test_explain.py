@@ -21,7 +21,7 @@ NAMES = {TRUE: "true", FALSE: "false", UNDEFINED: "undefined", EITHER: "either"}
 @pytest.fixture
 def index() -> Index:
     index = Index()
-    index.add("a", "age >= 22 AND (country = 'CA' OR name > 3)")
+    index.add("a", "age >= 22 AND (country = 'CA' OR NOT name > 3)")
     return index
 
 
@@ -42,7 +42,8 @@ def test_a_tree_of_what_was_seen(index: Index) -> None:
         "  ✓ age >= 22 (age is 27)\n"
         "  ? OR\n"
         "    ? country = 'CA' (country is absent)\n"
-        "    ? name > 3 (name is 'Ada', a string, but needs a number)"
+        "    ? NOT\n"
+        "      ? name > 3 (name is 'Ada', a string, but needs a number)"
     )
     assert Explanation.from_json(explanation.to_json()) == explanation
     assert json.loads(explanation.to_json())["children"][0]["value"] == 27

@@ -87,7 +87,7 @@ def test_the_schema_is_kept(tmp_path: Path) -> None:
 def test_paths_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Index.open(tmp_path / "none.tamis")
-    with pytest.raises(SnapshotError, match="folder"):
+    with pytest.raises(tamis.SnapshotError, match="it is a folder"):
         Index.open(tmp_path)
     with pytest.raises(FileNotFoundError):
         Index().save(tmp_path / "no" / "folder" / "x.tamis")

@@ -28,7 +28,7 @@ from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column, col, parse
 
 if TYPE_CHECKING:
-    from tamis.index import ALGORITHMS, Index, Match, RowError, Subscription
+    from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
 
 __version__ = "0.1.0"
 
@@ -46,7 +46,7 @@ __all__ = [
     "Index",
     "Interval",
     "Match",
-    "RowError",
+    "RefusedRow",
     "SnapshotError",
     "Subscription",
     "TamisError",
@@ -57,7 +57,7 @@ __all__ = [
     "parse",
 ]
 
-_NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RowError", "Subscription"})
+_NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ class Match(NamedTuple):
     rank: int
 
 
-class RowError(NamedTuple):
+class RefusedRow(NamedTuple):
     """A row that `add_many` did not add: its number, its id if it has one, and what is wrong with it.
 
     >>> index = Index()
@@ -198,7 +198,7 @@ class Index:
         payloads: Iterable[bytes | None] | None = None,
         expires: Iterable[Moment | None] | None = None,
         on_error: Literal["raise", "collect"] = "raise",
-    ) -> list[RowError]:
+    ) -> list[RefusedRow]:
         """Add many subscriptions; all become visible together.
 
         Each argument is a list, or an Arrow, Polars, pandas or NumPy column, which is read where it lies.
@@ -221,9 +221,9 @@ class Index:
         }
         details = details_batch(len(rows), given)
         failed = self._kernel.add_many(rows, text_column(expressions), details, on_error)
-        return [RowError(*row) for row in failed]
+        return [RefusedRow(*row) for row in failed]
 
-    def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RowError]:
+    def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RefusedRow]:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.
 
         The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `payload` and `expires`

@@ -152,7 +152,7 @@ impl Codes {
             Codes::Sparse(codes) => {
                 let key = match place {
                     Location::Row { part, row } => (part as usize, row),
-                    Location::Buffer(at) => (IN_BUFFER, at as u32),
+                    Location::Buffer(at) => (IN_BUFFER, at),
                 };
                 let next = codes.len() as i32;
                 let code = *codes.entry(key).or_insert(next);

@@ -59,7 +59,7 @@ impl Rows {
         let rows = Self {
             ids: Ids::from_python(ids)?,
             expressions: Expressions::from_python(expressions)?,
-            details: details.map(the_batch).transpose()?,
+            details: details.map(the_batch).transpose()?.flatten(),
         };
         let expressions = rows.expressions.len();
         if expressions != rows.len() {
@@ -196,8 +196,10 @@ fn the_array(column: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     }
 }
 
-fn the_batch(table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    only(arrow_ffi::batches(table)?)
+/// The details of the rows; none at all when there are no rows.
+fn the_batch(table: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
+    let chunks = arrow_ffi::batches(table)?;
+    if chunks.is_empty() { Ok(None) } else { only(chunks).map(Some) }
 }
 
 fn only<T>(mut chunks: Vec<T>) -> PyResult<T> {

@@ -8,8 +8,11 @@
 //! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
 //! pass over the cuts turns toggles into masks.
 
+use std::ops::Range;
+
 use crate::event::Event;
-use crate::index::segment::layout::{ACCEPTS, Layout};
+use crate::index::segment::layout::{ACCEPTS, Layout, code_place};
+use crate::index::segment::prefetch::prefetch;
 use crate::index::segment::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
@@ -92,13 +95,25 @@ pub struct BlockScratch {
     live: Vec<u64>,
     /// Per remembered unit: the events for which it holds, once known.
     truth: Vec<Mask>,
-    known: Bits,
-    done: Bits,
+    /// Remembered units whose truth is known, and those that were delivered; a bit each.
+    known: Vec<u64>,
+    done: Vec<u64>,
     /// Masks of jump targets, a frame per unit under evaluation.
     reached: Vec<Mask>,
-    /// Remembered units that hold for some events and whose waiting units are still to be looked at.
-    waiting: Vec<u32>,
+    candidates: Candidates,
 }
+
+/// Units to be decided, and the events for which key and test of their access hold.
+#[derive(Default)]
+struct Candidates {
+    units: Vec<u32>,
+    events: Vec<Mask>,
+}
+
+/// Candidates that are decided together: enough to fetch ahead, few enough to stay in the cache.
+const ENOUGH: usize = 1024;
+/// How far ahead of the evaluation memory is fetched, in units.
+const FETCH_AHEAD: usize = 4;
 
 /// Notes in each key's mask that the current event fired it.
 struct MaskKeys<'a> {
@@ -107,8 +122,12 @@ struct MaskKeys<'a> {
     event: usize,
 }
 
-fn mark(live: &mut [u64], key: u32) {
-    live[key as usize / 64] |= 1 << (key % 64);
+fn mark(bits: &mut [u64], at: u32) {
+    bits[at as usize / 64] |= 1 << (at % 64);
+}
+
+fn has(bits: &[u64], at: u32) -> bool {
+    bits[at as usize / 64] >> (at % 64) & 1 == 1
 }
 
 impl Fired for MaskKeys<'_> {
@@ -194,8 +213,10 @@ impl BlockScratch {
                 }
             }
         }
-        self.known.reset(layout.remembered as usize);
-        self.done.reset(layout.remembered as usize);
+        for bits in [&mut self.known, &mut self.done] {
+            bits.clear();
+            bits.resize((layout.remembered as usize).div_ceil(64), 0);
+        }
         if self.truth.len() < layout.remembered as usize {
             self.truth.resize(layout.remembered as usize, Mask::NONE);
         }
@@ -229,7 +250,7 @@ fn evaluate_block(
     scratch: &mut BlockScratch,
     holds: &mut impl FnMut(u32, &Mask),
 ) {
-    let BlockScratch { keys, live, truth, known, done, reached, waiting, .. } = scratch;
+    let BlockScratch { keys, live, truth, known, done, reached, candidates, .. } = scratch;
     let mut block = Block { layout, all, keys, live, truth, known, reached };
     for (at, word) in block.live.iter().enumerate() {
         let mut rest = *word;
@@ -237,17 +258,16 @@ fn evaluate_block(
             let key = at as u32 * 64 + rest.trailing_zeros();
             rest &= rest - 1;
             let entries = layout.entries_of(key, key + 1);
-            if entries.is_empty() {
-                continue;
-            }
-            let fired = block.keys[key as usize];
-            block.offer(entries, &fired, done, waiting, holds);
-            while let Some(unit) = waiting.pop() {
-                let fired = block.truth[unit as usize];
-                block.offer(layout.waiting_for(unit), &fired, done, waiting, holds);
+            if !entries.is_empty() {
+                let fired = block.keys[key as usize];
+                block.collect(entries, &fired, done, candidates);
+                if candidates.units.len() >= ENOUGH {
+                    block.decide(candidates, done, holds);
+                }
             }
         }
     }
+    block.decide(candidates, done, holds);
 }
 
 struct Block<'a> {
@@ -256,44 +276,78 @@ struct Block<'a> {
     keys: &'a [Mask],
     live: &'a [u64],
     truth: &'a mut [Mask],
-    known: &'a mut Bits,
+    known: &'a mut [u64],
     reached: &'a mut Vec<Mask>,
 }
 
 impl Block<'_> {
-    /// Looks at the units behind a key that fired for some events.
+    /// Notes the units behind a key that fired for some events, unless they are decided already.
     #[inline(always)]
-    fn offer(
-        &mut self,
-        entries: std::ops::Range<usize>,
-        fired: &Mask,
-        done: &mut Bits,
-        waiting: &mut Vec<u32>,
-        holds: &mut impl FnMut(u32, &Mask),
-    ) {
-        let layout = self.layout;
-        for [flagged, test] in &layout.entries[entries] {
-            let unit = &(flagged & !ACCEPTS);
-            let candidates = self.test_bit(Leaf(*test), fired);
-            if candidates.is_empty() {
+    fn collect(&self, entries: Range<usize>, fired: &Mask, done: &[u64], candidates: &mut Candidates) {
+        for [flagged, test] in &self.layout.entries[entries] {
+            let unit = flagged & !ACCEPTS;
+            if unit < self.layout.remembered && has(done, unit) {
                 continue;
             }
-            if *unit < layout.remembered {
-                if done.replace(*unit) {
-                    continue;
-                }
-                let truth = self.pull(*unit);
+            let events = self.test_bit(Leaf(*test), fired);
+            if !events.is_empty() {
+                candidates.units.push(*flagged);
+                candidates.events.push(events);
+            }
+        }
+    }
+
+    /// Decides the candidates, and those that waited for them, and so on.
+    #[inline(always)]
+    fn decide(&mut self, candidates: &mut Candidates, done: &mut [u64], holds: &mut impl FnMut(u32, &Mask)) {
+        let layout = self.layout;
+        let mut at = 0;
+        while at < candidates.units.len() {
+            self.fetch(&candidates.units, at);
+            let flagged = candidates.units[at];
+            let events = candidates.events[at];
+            at += 1;
+            let unit = flagged & !ACCEPTS;
+            if unit >= layout.remembered {
+                let truth = if flagged & ACCEPTS != 0 { events } else { self.evaluate(unit, events) };
                 if !truth.is_empty() {
-                    holds(*unit, &truth);
-                    if !layout.waiting_for(*unit).is_empty() {
-                        waiting.push(*unit);
-                    }
+                    holds(unit, &truth);
                 }
-            } else {
-                let accepts = flagged & ACCEPTS != 0;
-                let truth = if accepts { candidates } else { self.evaluate(*unit, candidates) };
-                if !truth.is_empty() {
-                    holds(*unit, &truth);
+                continue;
+            }
+            if has(done, unit) {
+                continue;
+            }
+            mark(done, unit);
+            let truth = self.pull(unit);
+            if !truth.is_empty() {
+                holds(unit, &truth);
+                self.collect(layout.waiting_for(unit), &truth, done, candidates);
+            }
+        }
+        candidates.units.clear();
+        candidates.events.clear();
+    }
+
+    /// Fetches what will be needed soon: heads first, then code, then the masks that the code reads.
+    #[inline(always)]
+    fn fetch(&self, units: &[u32], at: usize) {
+        let layout = self.layout;
+        if let Some(later) = units.get(at + 3 * FETCH_AHEAD) {
+            prefetch(&layout.heads[(later & !ACCEPTS) as usize]);
+        }
+        if let Some(later) = units.get(at + 2 * FETCH_AHEAD)
+            && let Some(code) = layout.code.get(code_place(layout.heads[(later & !ACCEPTS) as usize].code))
+        {
+            prefetch(code);
+        }
+        if let Some(soon) = units.get(at + FETCH_AHEAD) {
+            let (kind, code) = layout.code_of(soon & !ACCEPTS);
+            let (first, step) = kind.leaf_words();
+            for leaf in code.iter().skip(first).step_by(step) {
+                match Leaf(*leaf).as_unit() {
+                    Some(unit) => prefetch(&self.truth[unit as usize]),
+                    None => prefetch(self.mask(Leaf(*leaf).bit() as usize)),
                 }
             }
         }
@@ -325,10 +379,10 @@ impl Block<'_> {
 
     /// The events for which a remembered unit holds, computed at most once.
     fn pull(&mut self, unit: u32) -> Mask {
-        if !self.known.get(unit) {
+        if !has(self.known, unit) {
             let truth = self.evaluate(unit, self.all);
             self.truth[unit as usize] = truth;
-            self.known.set(unit);
+            mark(self.known, unit);
         }
         self.truth[unit as usize]
     }

@@ -21,10 +21,6 @@ impl Outcome {
     pub const UNDEFINED: Self = Self { can_be_true: false, can_be_false: false };
     pub const EITHER: Self = Self { can_be_true: true, can_be_false: true };
 
-    pub fn not(self) -> Self {
-        Self { can_be_true: self.can_be_false, can_be_false: self.can_be_true }
-    }
-
     pub fn and(self, other: Self) -> Self {
         Self {
             can_be_true: self.can_be_true && other.can_be_true,
@@ -33,7 +29,7 @@ impl Outcome {
     }
 
     pub fn or(self, other: Self) -> Self {
-        self.not().and(other.not()).not()
+        !(!self).and(!other)
     }
 
     pub fn xor(self, other: Self) -> Self {
@@ -41,6 +37,14 @@ impl Outcome {
             can_be_true: self.can_be_true && other.can_be_false || self.can_be_false && other.can_be_true,
             can_be_false: self.can_be_true && other.can_be_true || self.can_be_false && other.can_be_false,
         }
+    }
+}
+
+impl std::ops::Not for Outcome {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self { can_be_true: self.can_be_false, can_be_false: self.can_be_true }
     }
 }
 

@@ -12,12 +12,12 @@ pub fn evaluate<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>
     match expr {
         Expr::Constant(outcome) => *outcome,
         Expr::Predicate(predicate) => predicate.outcome(value_of(&predicate.attribute)),
-        Expr::Not(child) => evaluate(child, value_of).not(),
+        Expr::Not(child) => !evaluate(child, value_of),
         Expr::And(children) => fold_until(children, value_of, Outcome::and, Outcome::FALSE),
         Expr::Or(children) => fold_until(children, value_of, Outcome::or, Outcome::TRUE),
         Expr::Xor(children) => fold_until(children, value_of, Outcome::xor, Outcome::UNDEFINED),
         Expr::Xnor(children) => {
-            fold_until(children, value_of, |left, right| left.xor(right).not(), Outcome::UNDEFINED)
+            fold_until(children, value_of, |left, right| !left.xor(right), Outcome::UNDEFINED)
         }
     }
 }
@@ -45,7 +45,7 @@ impl Predicate {
     pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
         let value = value.filter(|value| !matches!(value, ValueRef::Null));
         let outcome = self.operator.rules().evaluate(value, &self.operands);
-        if self.negated { outcome.not() } else { outcome }
+        if self.negated { !outcome } else { outcome }
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
                     assert_eq!(outcome(&Expr::And(children())), a.and(b).and(c));
                     assert_eq!(outcome(&Expr::Or(children())), a.or(b).or(c));
                     assert_eq!(outcome(&Expr::Xor(children())), a.xor(b).xor(c));
-                    assert_eq!(outcome(&Expr::Xnor(children())), a.xor(b).not().xor(c).not());
+                    assert_eq!(outcome(&Expr::Xnor(children())), !(!a.xor(b)).xor(c));
                 }
             }
         }

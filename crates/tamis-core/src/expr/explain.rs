@@ -77,17 +77,12 @@ pub fn explain<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>
         }
         Expr::Not(child) => {
             let child = explain(child, value_of);
-            Explanation {
-                text: "NOT".into(),
-                outcome: child.outcome.not(),
-                seen: None,
-                children: vec![child],
-            }
+            Explanation { text: "NOT".into(), outcome: !child.outcome, seen: None, children: vec![child] }
         }
         Expr::And(children) => joined("AND", all(children), Outcome::and),
         Expr::Or(children) => joined("OR", all(children), Outcome::or),
         Expr::Xor(children) => joined("XOR", all(children), Outcome::xor),
-        Expr::Xnor(children) => joined("XNOR", all(children), |left, right| left.xor(right).not()),
+        Expr::Xnor(children) => joined("XNOR", all(children), |left, right| !left.xor(right)),
     }
 }
 

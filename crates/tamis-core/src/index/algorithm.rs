@@ -29,6 +29,8 @@ pub trait Algorithm: Send + Sync {
     fn bytes(&self) -> Vec<(&'static str, usize)>;
 }
 
+/// Makes an empty structure.
+pub type Make = fn() -> Box<dyn Algorithm>;
+
 /// The names that can be asked for, and how each is made.
-pub static ALGORITHMS: &[(&str, fn() -> Box<dyn Algorithm>)] =
-    &[("scan", || Box::new(super::scan::Scan::default()))];
+pub static ALGORITHMS: &[(&str, Make)] = &[("scan", || Box::new(super::scan::Scan::default()))];

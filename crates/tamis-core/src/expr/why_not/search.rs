@@ -170,7 +170,7 @@ impl<'e> Tree<'e> {
                 can_be_true: !is_never_true(operator),
                 can_be_false: !operator.rules().complement().is_some_and(is_never_true),
             };
-            let now = if flipped { now.not() } else { now };
+            let now = if flipped { !now } else { now };
             self.variables.push(Variable { now, possible, written: predicate, flipped, paths: Vec::new() });
         }
         (at, flipped)

@@ -126,13 +126,13 @@ fn outcome_under(expr: &Expr, truths: &FxHashMap<String, Outcome>) -> Outcome {
         Expr::Constant(outcome) => *outcome,
         Expr::Predicate(predicate) => {
             let (name, turned) = canonical(predicate);
-            if turned { truths[&name].not() } else { truths[&name] }
+            if turned { !truths[&name] } else { truths[&name] }
         }
-        Expr::Not(child) => outcome_under(child, truths).not(),
+        Expr::Not(child) => !outcome_under(child, truths),
         Expr::And(children) => all(children).into_iter().reduce(Outcome::and).unwrap(),
         Expr::Or(children) => all(children).into_iter().reduce(Outcome::or).unwrap(),
         Expr::Xor(children) => all(children).into_iter().reduce(Outcome::xor).unwrap(),
-        Expr::Xnor(children) => all(children).into_iter().reduce(|a, b| a.xor(b).not()).unwrap(),
+        Expr::Xnor(children) => all(children).into_iter().reduce(|a, b| !a.xor(b)).unwrap(),
     }
 }
 
@@ -142,7 +142,7 @@ fn collect(expr: &Expr, event: &TestEvent, variables: &mut Variables) {
         Expr::Predicate(predicate) => {
             let (name, turned) = canonical(predicate);
             let outcome = predicate.outcome(lookup(event)(&predicate.attribute));
-            variables.now.insert(name.clone(), if turned { outcome.not() } else { outcome });
+            variables.now.insert(name.clone(), if turned { !outcome } else { outcome });
             let rules = predicate.operator.rules();
             let is_ordering = rules.complement().is_some();
             let is_never = matches!(rules.shape(&predicate.operands), Shape::Never);

@@ -97,7 +97,7 @@ fn choose(view: &View) -> Option<Vec<Part>> {
         by_class[size_class(part.living())].push(part);
     }
     let class = by_class.iter().find(|class| class.len() >= FAN_IN)?;
-    Some(class.iter().map(|part| Part::clone(part)).collect())
+    Some(class.iter().copied().cloned().collect())
 }
 
 fn size_class(rows: usize) -> usize {

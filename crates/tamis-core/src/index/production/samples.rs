@@ -42,7 +42,7 @@ impl Samples {
     /// Considers an event. Never waits.
     pub fn offer(&self, event: &Event<'_>) {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
-        if seen >= CAPACITY as u64 && seen % EVERY != 0 {
+        if seen >= CAPACITY as u64 && !seen.is_multiple_of(EVERY) {
             return;
         }
         if let Some(mut kept) = self.kept.try_lock() {

@@ -51,18 +51,18 @@ impl LayoutBuilder {
     ) -> Result<(Layout, Sharing)> {
         let sharing = Sharing {
             predicates: atoms.len(),
-            nodes: self.dag.len() + atoms.len(),
+            nodes: self.dag.nodes() + atoms.len(),
             written_nodes: self.written_nodes,
         };
-        let rows = Rows::group(&self.roots, self.dag.len());
+        let rows = Rows::group(&self.roots, self.dag.nodes());
         let catalog = CatalogBuilder::new(atoms);
         let selectivity = Selectivity::estimate(&catalog.draft(), samples);
         let mut planner = Planner {
             dag: &self.dag,
             rows: &rows,
-            unit_of: vec![NOT_A_UNIT; self.dag.len()],
+            unit_of: vec![NOT_A_UNIT; self.dag.nodes()],
             units: vec![],
-            node_selectivity: vec![-1.0; self.dag.len()],
+            node_selectivity: vec![-1.0; self.dag.nodes()],
             selectivity,
             catalog,
             code: vec![],
@@ -128,7 +128,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn choose_units(&mut self) {
-        for node in 0..self.dag.len() as u32 {
+        for node in 0..self.dag.nodes() as u32 {
             let parity = matches!(self.dag.gate(node), Gate::OddParity | Gate::EvenParity);
             let has_rows = !self.rows.of(node).is_empty();
             if has_rows || parity || self.dag.parents(node) >= 2 {
@@ -161,7 +161,7 @@ impl Planner<'_> {
     /// Children have lower numbers than their parents, so going down visits parents first: when a
     /// unit's turn comes, it is known whether anybody waits for it.
     fn compile_units(&mut self) -> Result<()> {
-        for node in 0..self.dag.len() as u32 {
+        for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();

@@ -135,7 +135,8 @@ impl Dag {
         Ref::node(node)
     }
 
-    pub fn len(&self) -> usize {
+    /// How many distinct nodes there are.
+    pub fn nodes(&self) -> usize {
         self.gates.len()
     }
 
@@ -151,11 +152,6 @@ impl Dag {
 
     pub fn parents(&self, node: u32) -> u32 {
         self.parents[node as usize]
-    }
-
-    /// Children over all nodes: what a tree without sharing would hold is counted by the caller.
-    pub fn edges(&self) -> usize {
-        self.children.len()
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::layout::{ACCEPTS, BLOCK, Layout, code_place};
+use super::prefetch::prefetch;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
@@ -276,18 +277,6 @@ impl PartialEq for PendingBlock {
 }
 
 impl Eq for PendingBlock {}
-
-#[inline]
-fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint; it reads nothing and cannot fault, and the place is a reference.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
 
 /// The evaluation of one event, after its bits are set.
 struct Run<'a> {

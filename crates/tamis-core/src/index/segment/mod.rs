@@ -8,6 +8,7 @@ pub mod dag;
 pub mod layout;
 pub mod ledger;
 pub mod matcher;
+pub mod prefetch;
 pub mod program;
 pub mod record;
 pub mod selectivity;
