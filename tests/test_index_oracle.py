@@ -23,8 +23,8 @@ from events import FORMS, SCHEMA, to_dict, to_json, to_table
 from oracle import Node, evaluate
 from writer import to_builder, to_text
 
-DEPTHS = {6: 80, 3: 120, 1: 100, 0: 100}  # depth -> how many expressions
-EVENTS = 60
+DEPTHS = {6: 60, 3: 60, 1: 60, 0: 60}  # depth -> how many expressions
+EVENTS = 40
 TAGS = ["red", "green", "blue"]
 
 Judged = list[tuple[dict[str, Any], list[int]]]
@@ -110,7 +110,7 @@ def built_with_detours(nodes: list[Node], **options: Any) -> tamis.Index:
         else:
             index.upsert(name_of(at), to_builder(node), **details)
         index.add(f"passing {at}", "TRUE", tags=TAGS)
-        if at % 100 == 50:
+        if at % 60 == 30:
             index.optimize()
     for at in range(len(nodes)):
         index.remove(f"passing {at}")
@@ -317,4 +317,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=25)
+TestHistories.settings = settings(max_examples=40, stateful_step_count=20)
