@@ -36,12 +36,12 @@ from tamis.spark.building import build
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.plan import PlanReport
 from tamis.spark.store import SubscriptionStore
-from tamis.spark.subscriptions import SubscriptionErrors, validate
+from tamis.spark.subscriptions import InvalidSubscriptionsError, validate
 
 __all__ = [
     "BuiltIndex",
+    "InvalidSubscriptionsError",
     "PlanReport",
-    "SubscriptionErrors",
     "SubscriptionStore",
     "build",
     "count",

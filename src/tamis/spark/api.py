@@ -5,16 +5,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import ArgumentError
 from tamis.spark.building import OnError, build, read_on_executor
-from tamis.spark.built_index import BuiltIndex, Key
+from tamis.spark.built_index import BuiltIndex, Key, report_of
 from tamis.spark.plan import PlanReport
 from tamis.spark.snapshot_file import published_snapshot
+from tamis.spark.store import SubscriptionStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from tamis.spark.store import SubscriptionStore
 
     Subscriptions = DataFrame | BuiltIndex | SubscriptionStore | str | os.PathLike[str]
 
@@ -42,18 +40,19 @@ def match(
     arrays stay arrays, a map column `m` gives `m.key`; `spread` names map or struct columns whose keys or
     fields are attributes themselves. `key` names the column or columns to carry through; `"*"` is all.
 
-    `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`, `payload`,
-    `expires`), which is indexed at once on the executors; or the path of a snapshot or of a directory with an
-    index; or a `BuiltIndex` or `SubscriptionStore`.
+    `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`,
+    `payload`, `expires`), which is indexed at once on the executors; or the path of a snapshot or of a
+    directory with an index; or a `BuiltIndex` or `SubscriptionStore`.
 
-    The result has the key columns, `subscription`, for the best k also `score` and `rank`, then `version` and,
-    where subscriptions have any, `payload`. A subscription that does not parse makes `match` raise
-    `SubscriptionErrors`; with `on_error="quarantine"` the others are used, and the result is a pair: the
-    matches and a DataFrame of what was left out.
+    The result has the key columns, `subscription`, for the best k also `score` and `rank`, then `version`
+    and, where subscriptions have any, `payload`. A subscription that does not parse makes `match` raise
+    `InvalidSubscriptionsError`; with `on_error="quarantine"` the others are used, and the result is a pair:
+    the matches and a DataFrame of what was left out.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
-    >>> rules = spark.createDataFrame([("a", "user.age > 21"), ("b", "user.age >")], "id string, expression string")
+    >>> rules = [("a", "user.age > 21"), ("b", "user.age >")]
+    >>> rules = spark.createDataFrame(rules, "id string, expression string")
     >>> events = spark.sql("SELECT 1 AS event_id, named_struct('age', 27) AS user")
     >>> matches, bad = match(events, rules, on_error="quarantine")
     >>> [row.subscription for row in matches.collect()], [row.id for row in bad.collect()]
@@ -166,13 +165,7 @@ def explain(matches: "DataFrame") -> PlanReport:
     >>> str(explain(match(events, rules))).splitlines()[0].split(":")[0]
     'plan           replicated'
     """
-    report = matches.__dict__.get("tamis")
-    if not isinstance(report, PlanReport):
-        raise ArgumentError(
-            "this DataFrame is not what tamis.spark.match returned: keep that one, transformations of it have no "
-            "report"
-        )
-    return report
+    return report_of(matches)
 
 
 _ASKING = ("tags", "now", "spread", "intervals")
@@ -192,10 +185,9 @@ def index_of(spark: "SparkSession", subscriptions: "Subscriptions", **building: 
         return subscriptions
     if isinstance(subscriptions, str | os.PathLike):
         return open_index(spark, subscriptions)
-    if hasattr(subscriptions, "built_index"):
-        held: BuiltIndex = subscriptions.built_index(spark)
-        return held
-    if hasattr(subscriptions, "mapInArrow"):
+    if isinstance(subscriptions, SubscriptionStore):
+        return subscriptions.built_index(spark)
+    if hasattr(subscriptions, "mapInArrow"):  # classic and Connect have classes of their own
         return build(subscriptions, **building)
     raise TypeError(
         "subscriptions are a DataFrame, the path of an index, a BuiltIndex or a SubscriptionStore, "

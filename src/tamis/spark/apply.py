@@ -19,7 +19,7 @@ from tamis.spark.changes import REMOVE, UPSERT, latest, read_changes, to_bytes
 from tamis.spark.directory import Directory
 from tamis.spark.garbage import collect
 from tamis.spark.opened import open_shard
-from tamis.spark.versions import Version, latest_number, read_version, version_file
+from tamis.spark.versions import IdKind, Version, latest_number, read_version, version_file
 
 CHANGES_BEFORE_REWRITE = 20_000
 """Changes that may lie on top of snapshots, unless a tenth of the subscriptions is more."""
@@ -64,7 +64,7 @@ _NO_SEQUENCE = -(1 << 63)
 
 
 def _latest(directory: Directory, schema: pa.Schema) -> Version:
-    ids = "int" if pa.types.is_integer(schema.field("id").type) else "string"
+    ids: IdKind = "int" if pa.types.is_integer(schema.field("id").type) else "string"
     if latest_number(directory) is None:
         return Version(
             number=0, plan="replicated", ids=ids, shards=[[]], notes={"reason": "a store of changes"}

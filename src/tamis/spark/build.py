@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
@@ -65,8 +66,6 @@ def _built(report: dict[str, Any]) -> Built:
 def _build_shards(
     table: pa.Table, directory: Directory, schema: dict[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
-    import pyarrow.compute as pc
-
     if SHARD not in table.column_names:
         yield _build_one(0, table, directory, schema)
         return
@@ -110,8 +109,8 @@ def put_index(directory: Directory, index: Index) -> IndexFile:
             directory.upload(name, draft)
         except OSError as error:
             raise SnapshotError(
-                f"cannot write a snapshot to {directory.url}: {error.strerror or error}. The version before this "
-                "one stays in use; make room, or name another directory."
+                f"cannot write a snapshot to {directory.url}: {error.strerror or error}. The version before "
+                "this one stays in use; make room, or name another directory."
             ) from error
     return file
 

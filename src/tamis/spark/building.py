@@ -4,13 +4,15 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.sql import functions as sf
+
 from tamis.errors import ArgumentError
 from tamis.spark.build import FIRST_PROBLEMS, Built, all_attributes, build_files
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.plan import ROWS_PER_FILE, Plan, Sizes, choose
 from tamis.spark.session import cluster, on_executor, snapshot_directory
-from tamis.spark.subscriptions import SubscriptionErrors, id_kind, normalised, validate
+from tamis.spark.subscriptions import InvalidSubscriptionsError, id_kind, normalised, validate
 from tamis.spark.versions import Router, Version, publish, read_version
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ def build(
     spark = subscriptions.sparkSession
     if subscriptions.isStreaming:
         raise ArgumentError(
-            "the subscriptions are a stream; feed them to tamis.spark.SubscriptionStore(path).apply_changes(...) "
-            "and match against the store"
+            "the subscriptions are a stream; feed them to SubscriptionStore(path).apply_changes(...) and "
+            "match against the store"
         )
     ids = id_kind(subscriptions)
     url = snapshot_directory(spark, directory)
@@ -58,10 +60,8 @@ def build(
 
 def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
     """How many subscriptions there are, how long their texts, and how large the hosts."""
-    from pyspark.sql import functions as F
-
     [counted] = rows.agg(
-        F.count("*").alias("rows"), F.sum(F.length("expression")).alias("characters")
+        sf.count("*").alias("rows"), sf.sum(sf.length("expression")).alias("characters")
     ).collect()
     hosts = cluster(spark)
     return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks)
@@ -82,7 +82,7 @@ def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
         first = sorted(
             (problem for part in files for problem in part.problems), key=lambda problem: str(problem[0])
         )
-        raise SubscriptionErrors(first[:FIRST_PROBLEMS], refused)
+        raise InvalidSubscriptionsError(first[:FIRST_PROBLEMS], refused)
 
 
 def _version(files: list[Built], plan: Plan, ids: str, router: Router | None = None) -> Version:

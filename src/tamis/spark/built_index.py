@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as sf
+
 from tamis.errors import ArgumentError
 from tamis.spark.events import Projected, project
 from tamis.spark.plan import PlanReport
@@ -85,16 +87,14 @@ class BuiltIndex:
 
     def count_by_subscription(self, events: "DataFrame", **options: Any) -> "DataFrame":
         """How many events satisfy each subscription, for those that any does; batch DataFrames only."""
-        from pyspark.sql import functions as F
-
         if events.isStreaming:
             raise ArgumentError(
                 "count_by_subscription adds up a whole table; for a stream, group the result of match by "
                 "subscription, with a watermark"
             )
         partial = self._ask_plain("by_subscription", events, None, **options)
-        counted = partial.groupBy("subscription", "version").agg(F.sum("matches").alias("matches"))
-        return _describe(counted.select("subscription", "matches", "version"), partial.tamis)
+        counted = partial.groupBy("subscription", "version").agg(sf.sum("matches").alias("matches"))
+        return _describe(counted.select("subscription", "matches", "version"), report_of(partial))
 
     def _ask_plain(
         self,
@@ -163,5 +163,16 @@ def result_columns(question: Question, key_types: str, ids: str) -> str:
 
 def _describe(result: "DataFrame", report: PlanReport) -> "DataFrame":
     """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
-    result.tamis = report
+    result.__dict__["tamis"] = report
     return result
+
+
+def report_of(result: "DataFrame") -> PlanReport:
+    """The report that hangs on a DataFrame."""
+    report = result.__dict__.get("tamis")
+    if not isinstance(report, PlanReport):
+        raise ArgumentError(
+            "this DataFrame is not what tamis.spark.match returned: keep that one, transformations of it "
+            "have no report"
+        )
+    return report

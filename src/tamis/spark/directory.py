@@ -8,10 +8,13 @@ are; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through 
 import os
 import posixpath
 import shutil
+import tempfile
+import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -65,8 +68,6 @@ class Directory(ABC):
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A local path to prepare a file at before `upload`."""
-        import tempfile
-
         with tempfile.TemporaryDirectory(prefix="tamis-") as folder:
             yield Path(folder) / "file"
 
@@ -145,8 +146,6 @@ class LocalDirectory(Directory):
 
     def age(self, name: str) -> float | None:
         """See `Directory.age`."""
-        import time
-
         try:
             return time.time() - (self._root / name).stat().st_mtime
         except FileNotFoundError:
@@ -182,7 +181,7 @@ class RemoteDirectory(Directory):
         """Find the file system of the URL."""
         super().__init__(url.rstrip("/"))
         try:
-            import fsspec
+            import fsspec  # noqa: PLC0415 - only URLs need it
         except ImportError as missing:
             raise ArgumentError(
                 f"{url} needs the package fsspec (and the one for its protocol); a path of a file system "
@@ -231,13 +230,11 @@ class RemoteDirectory(Directory):
 
     def age(self, name: str) -> float | None:
         """See `Directory.age`."""
-        from datetime import UTC, datetime
-
         try:
             modified = self._files.modified(self._path(name))
         except FileNotFoundError:
             return None
-        return (datetime.now(UTC) - modified.astimezone(UTC)).total_seconds()
+        return float((datetime.now(UTC) - modified.astimezone(UTC)).total_seconds())
 
     def delete(self, name: str) -> None:
         """See `Directory.delete`."""

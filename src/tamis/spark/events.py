@@ -1,13 +1,16 @@
 """From a DataFrame of events to the columns that matching needs, and nothing more.
 
-A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for each
-of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers. Columns
-named in `spread` give up their name: their fields or keys are attributes themselves.
+A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for
+each of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers.
+Columns named in `spread` give up their name: their fields or keys are attributes themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis.errors import ArgumentError
 from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX
@@ -57,8 +60,8 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
     for name in wanted:
         if name not in names:
             raise ArgumentError(
-                f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) that "
-                f'tell events apart, for example key="{names[0] if names else "event_id"}".'
+                f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
+                f'that tell events apart, for example key="{names[0] if names else "event_id"}".'
             )
     return wanted
 
@@ -74,15 +77,13 @@ def project(
 
     `taken` are names that keys must not have.
     """
-    from pyspark.sql import functions as F
-
     keys = key_columns(events, key)
     for name in set(keys) & set(taken):
         raise ArgumentError(
             f"the key column {name!r} has the name of a column of the result; rename it with "
             f'events.withColumnRenamed("{name}", "event_{name}")'
         )
-    selected = [F.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
+    selected = [sf.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
     warnings: list[str] = []
     columns: dict[str, Column] = {}
     for column in _spread(events, spread):
@@ -93,7 +94,7 @@ def project(
     types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
     key_types = ", ".join(f"{quoted(name)} {types[name]}" for name in keys)
     if not selected:  # rows must still be counted
-        selected = [F.lit(None).cast("boolean").alias(KEY_PREFIX)]
+        selected = [sf.lit(None).cast("boolean").alias(KEY_PREFIX)]
     return Projected(events.select(*selected), keys, key_types, warnings)
 
 
@@ -119,15 +120,12 @@ def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
 
     The keys of a map are spread in the task, where they are known.
     """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import MapType, StructType
-
     wanted = [spread] if isinstance(spread, str) else list(spread)
     for name in wanted:
         if name not in events.columns:
             raise ArgumentError(f"the events have no column {name!r} to spread")
     for field in events.schema.fields:
-        column = F.col(quoted(field.name))
+        column = sf.col(quoted(field.name))
         if field.name not in wanted:
             yield _Source(field.name, field.dataType, column)
         elif isinstance(field.dataType, StructType):
@@ -146,9 +144,6 @@ def _needed(
     column: "Column", data_type: Any, path: str, attributes: dict[str, list[str]] | None, warnings: list[str]
 ) -> "Column | None":
     """The part of a column that subscriptions ask for, or None."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
     if path.startswith(SPREAD_PREFIX):
         return column
     if attributes is not None and path not in attributes:
@@ -163,7 +158,7 @@ def _needed(
             if part is not None:
                 kept.append(part.alias(field.name))
         # Without fields, only whether the record is there can matter.
-        return F.when(column.isNotNull(), F.struct(*(kept or [F.lit(True).alias("present")])))
+        return sf.when(column.isNotNull(), sf.struct(*(kept or [sf.lit(True).alias("present")])))
     if isinstance(data_type, MapType):
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
@@ -173,7 +168,7 @@ def _needed(
             warnings.append(
                 f"column {path} is {shown}, which no predicate can read; only its presence counts"
             )
-        return F.when(column.isNotNull(), F.struct(F.lit(True).alias("present")))
+        return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("present")))
     expected = (attributes or {}).get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:

@@ -108,8 +108,8 @@ def _fetch(directory: Directory, file: IndexFile, copy: Path) -> None:
         directory.download(file.name, draft)
         if sha256_of(draft) != file.sha256:
             raise SnapshotError(
-                f"{directory.url}/{file.name} does not have the content that its version names: it was damaged "
-                "after it was written, or changed. Build the index again."
+                f"{directory.url}/{file.name} does not have the content that its version names: it was "
+                "damaged after it was written, or changed. Build the index again."
             )
         os.replace(draft, copy)
     finally:

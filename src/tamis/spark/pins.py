@@ -8,6 +8,8 @@ import json
 import time
 from typing import NamedTuple
 
+from pyspark import TaskContext
+
 from tamis.errors import TamisError
 from tamis.spark.directory import Directory
 from tamis.spark.versions import read_version
@@ -24,8 +26,6 @@ class Pin(NamedTuple):
 
 def pinned(directory: Directory) -> Pin:
     """The pin of the micro-batch that this task belongs to."""
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")

@@ -138,7 +138,7 @@ class PlanReport:
         lines = [
             f"plan           {version.plan}: {notes.get('reason', '')}",
             f"index          version {version.number}, {version.subscriptions:,} subscriptions, "
-            f"{_human(version.bytes)} in {sum(map(len, version.shards))} file(s)",
+            f"{_human(version.size)} in {sum(map(len, version.shards))} file(s)",
             f"directory      {self.url}",
             f"attributes     {len(version.attributes):,} asked for",
         ]

@@ -49,7 +49,12 @@ class Question:
 
     def pairs(self, index: Index, events: pa.RecordBatch) -> pa.Table:
         """The matches in one index: columns `event` and `subscription`, for top-k also `score` and `rank`."""
-        common = {"tags": self.tags, "now": self.now, "intervals": self.intervals, "threads": 1}
+        common: dict[str, Any] = {
+            "tags": self.tags,
+            "now": self.now,
+            "intervals": self.intervals,
+            "threads": 1,
+        }
         if self.mode == "top_k":
             return index.top_k_batch(events, self.k or 0, self.score or "priority", **common, **self.scoring)
         return index.match_batch(events, **common)
@@ -67,7 +72,7 @@ class Answers:
     def __init__(
         self, question: Question, indexes: Sequence[Index], version: int, keys: Sequence[str]
     ) -> None:
-        """Ask `question` of `indexes`, which together are `version`; `keys` are the key columns' own names."""
+        """Ask `question` of `indexes`, which are `version`; `keys` are the key columns' own names."""
         self.question = question
         self.indexes = indexes
         self.version = version
@@ -113,11 +118,7 @@ class Answers:
         yield from pa.table(columns).combine_chunks().to_batches(max_chunksize=ROWS_OUT)
 
     def _payloads(self, ids: pa.ChunkedArray) -> pa.Array:
-        encoded = pc.dictionary_encode(ids).combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = (
-                encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.dictionary(pa.int32(), ids.type))
-            )
+        encoded = pc.dictionary_encode(ids.combine_chunks())
         wanted = encoded.dictionary.to_pylist()
         payloads: list[bytes | None] = [None] * len(wanted)
         for index in self.indexes:
@@ -211,8 +212,9 @@ def merged(found: list[pa.Table], question: Question) -> pa.Table:
 def best(scored: pa.Table, event: list[str], k: int) -> pa.Table:
     """The k rows of each event with the highest score, ranked from 1; ties go to the smaller id.
 
-    >>> rows = {"event": [0, 0, 1], "subscription": ["b", "a", "c"], "score": [1.0, 1.0, 2.0], "rank": [1, 1, 1]}
-    >>> best(pa.table(rows), ["event"], 1).to_pydict()["subscription"]
+    >>> found = {"event": [0, 0, 1], "subscription": ["b", "a", "c"]}
+    >>> scores = {"score": [1.0, 1.0, 2.0], "rank": [1, 1, 1]}
+    >>> best(pa.table(found | scores), ["event"], 1).to_pydict()["subscription"]
     ['a', 'c']
     """
     order = [(name, "ascending") for name in event] + [("score", "descending"), ("subscription", "ascending")]

@@ -21,7 +21,7 @@ DIRECTORY_SETTING = "spark.tamis.directory"
 
 
 def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
-    """Run `work` in one task and return its result, which must be JSON: a client may share no disk with it."""
+    """Run `work` in one task and return its result, as JSON: a client may share no disk with it."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -71,8 +71,8 @@ def snapshot_directory(spark: "SparkSession", given: str | os.PathLike[str] | No
     master = setting(spark, "spark.master") or ""
     if not master.startswith("local"):
         raise ArgumentError(
-            f"the executors of {master or 'this session'} need a directory that all of them reach, to read the "
-            f'index from: pass directory="s3://..." (or a path that every host mounts), or set '
+            f"the executors of {master or 'this session'} need a directory that all of them reach, to read "
+            f'the index from: pass directory="s3://..." (or a path that every host mounts), or set '
             f"{DIRECTORY_SETTING}"
         )
     folder = os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}-{uuid.uuid4().hex[:12]}")

@@ -25,7 +25,7 @@ from tamis.spark.subscriptions import INTEGERS, normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _QUARANTINE = "id string, op string, sequence bigint, expression string, error string, version bigint"
 
@@ -38,8 +38,9 @@ class SubscriptionStore:
     >>> import tamis.spark
     >>> spark = SparkSession.builder.getOrCreate()
     >>> store = tamis.spark.SubscriptionStore(tempfile.mkdtemp())
-    >>> changes = spark.createDataFrame([("add", 1, "a", "x > 1"), ("add", 2, "b", "x > 2"), ("remove", 3, "b", None)],
-    ...                                 "op string, sequence bigint, id string, expression string")
+    >>> changes = [("add", 1, "a", "x > 1"), ("add", 2, "b", "x > 2"), ("remove", 3, "b", None)]
+    >>> columns = "op string, sequence bigint, id string, expression string"
+    >>> changes = spark.createDataFrame(changes, columns)
     >>> store.apply_changes(changes).version
     1
     >>> events = spark.createDataFrame([(1, 3)], "event_id int, x int")
@@ -73,8 +74,8 @@ class SubscriptionStore:
     ) -> "StreamingQuery | Applied":
         """Turn changes into new versions: a table at once, a stream by a query that this returns.
 
-        The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"), `sequence`,
-        and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
+        The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
+        `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
         `DataStreamWriter.trigger` takes, for example `{"processingTime": "1 second"}`, and bounds the delay.
         """
         ids = self._check(changes)
@@ -120,8 +121,8 @@ class SubscriptionStore:
     def collect_garbage(self, spark: "SparkSession", *, keep: int = 3, grace: float = 3600.0) -> list[str]:
         """Remove what no query uses any more; the names of the removed files.
 
-        The latest `keep` versions stay, and those that a streaming query has pinned or a batch query has leased;
-        no file younger than `grace` seconds is removed.
+        The latest `keep` versions stay, and those that a streaming query has pinned or a batch query has
+        leased; no file younger than `grace` seconds is removed.
         """
         url = self.url
         removed: list[str] = on_executor(spark, lambda: collect(open_directory(url), keep, grace))

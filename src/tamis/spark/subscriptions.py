@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, ExpressionError, TamisError
 from tamis.index import Index, RefusedRow
+from tamis.spark.session import cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,13 +32,13 @@ _DETAILS = {
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-class SubscriptionErrors(TamisError, ValueError):
+class InvalidSubscriptionsError(TamisError, ValueError):
     """Subscriptions that cannot be accepted. `problems` has the first of them: (id, message).
 
-    >>> raise SubscriptionErrors([("ad-7", "unexpected end")], refused=3)
+    >>> raise InvalidSubscriptionsError([("ad-7", "unexpected end")], refused=3)
     Traceback (most recent call last):
     ...
-    tamis.spark.subscriptions.SubscriptionErrors: 3 subscriptions cannot be accepted; the first is:
+    tamis.spark.subscriptions.InvalidSubscriptionsError: 3 subscriptions cannot be accepted; the first is:
     ...
     """
 
@@ -50,7 +52,8 @@ class SubscriptionErrors(TamisError, ValueError):
         for id, message in problems:
             lines.append(f"  {id!r}: " + message.replace("\n", "\n    "))
         lines.append(
-            'hint: tamis.spark.validate(subscriptions) lists all of them; on_error="quarantine" goes on without'
+            "hint: tamis.spark.validate(subscriptions) lists all of them; "
+            'on_error="quarantine" goes on without them'
         )
         super().__init__("\n".join(lines))
 
@@ -75,24 +78,20 @@ def id_kind(subscriptions: "DataFrame") -> str:
 
 def normalised(subscriptions: "DataFrame", carried: tuple[str, ...] = ()) -> "DataFrame":
     """The columns of a subscription, in the types that the kernel reads; and those carried as they are."""
-    from pyspark.sql import functions as F
-
     id_type = "bigint" if id_kind(subscriptions) == "int" else "string"
-    columns: list[Column] = [F.col("id").cast(id_type).alias("id"), F.col("expression")]
+    columns: list[Column] = [sf.col("id").cast(id_type).alias("id"), sf.col("expression")]
     types = dict(subscriptions.dtypes)
     for name, wanted in _DETAILS.items():
         if name in types:
-            columns.append(_detail(F.col(name), name, types[name], wanted).alias(name))
+            columns.append(_detail(sf.col(name), name, types[name], wanted).alias(name))
     return subscriptions.select(*columns, *carried)
 
 
 def _detail(column: "Column", name: str, given: str, wanted: str) -> "Column":
-    from pyspark.sql import functions as F
-
     if given == wanted or (name == "payload" and given == "string"):
         return column.cast(wanted)
     if name == "weights" and given.startswith("struct<"):
-        return F.from_json(F.to_json(column), wanted)
+        return sf.from_json(sf.to_json(column), wanted)
     if wanted in ("double", "timestamp", "string") and not given.startswith(("array", "map", "struct")):
         return column.cast(wanted)
     if given.startswith(wanted.split("<", maxsplit=1)[0] + "<"):
@@ -123,8 +122,6 @@ def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None
         found = [problem_row(table, row) for row in refused]
         if found:
             yield from pa.Table.from_pylist(found, problem_schema(table.schema)).to_batches()
-
-    from tamis.spark.session import cluster
 
     parts = cluster(subscriptions.sparkSession).tasks
     rows = normalised(subscriptions).repartition(parts, "id")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.opened import open_shard
@@ -86,8 +87,6 @@ class Seen:
 
     def report(self, directory: Directory, run: str | None, matches: int) -> None:
         """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         if context is None or run is None:
             return
@@ -128,7 +127,7 @@ def _wrong_in(path: str, column: pa.Array, expected: dict[str, list[str]]) -> It
                 key = name.removeprefix(path + ".")
                 values = pc.map_lookup(column, pa.scalar(key, column.type.key_type), "first")
                 yield from _counted(name, values)
-    elif (kinds := expected.get(path)) and _kind(column.type) not in kinds:
+    elif path in expected and expected[path] and _kind(column.type) not in expected[path]:
         yield from _counted(path, column)
 
 

@@ -10,8 +10,8 @@ reports/<run>/*.json                 what each task saw: rows, matches, values o
 quarantine/*.arrow                   changes that could not be applied
 ```
 
-A version is complete once its JSON file exists, and that file is created by `Directory.create`: of two writers
-that make the same number, one wins and the other starts again from the winner's.
+A version is complete once its JSON file exists, and that file is created by `Directory.create`: of two
+writers that make the same number, one wins and the other starts again from the winner's.
 """
 
 import json
@@ -24,6 +24,7 @@ from tamis.spark.directory import Directory
 FORMAT = 1
 
 PlanName = Literal["replicated", "sharded", "by-source"]
+IdKind = Literal["int", "string"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Version:
 
     number: int
     plan: PlanName
-    ids: Literal["int", "string"]
+    ids: IdKind
     shards: list[list[IndexFile]]
     router: Router | None = None
     """Absent in the replicated plan."""
@@ -79,8 +80,8 @@ class Version:
     """Why the plan was chosen, and sizes; for reports only."""
 
     @property
-    def bytes(self) -> int:
-        """The size of all shards."""
+    def size(self) -> int:
+        """The bytes of all shards."""
         return sum(file.bytes for shard in self.shards for file in shard)
 
     def files(self) -> list[str]:
