@@ -30,6 +30,7 @@ def match(
     payload: bool | None = None,
     spread: str | Iterable[str] = (),
     intervals: Sequence[str] = (),
+    source: str = "source",
     on_error: OnError = "fail",
     directory: str | os.PathLike[str] | None = None,
     **building: Any,
@@ -70,6 +71,7 @@ def match(
         payload=payload,
         spread=spread,
         intervals=intervals,
+        source=source,
     )
     return (matches, index.quarantined) if on_error == "quarantine" else matches
 
@@ -168,7 +170,7 @@ def explain(matches: "DataFrame") -> PlanReport:
     return report_of(matches)
 
 
-_ASKING = ("tags", "now", "spread", "intervals")
+_ASKING = ("tags", "now", "spread", "intervals", "source")
 
 
 def _split(

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis.errors import ArgumentError
-from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX
+from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX, column_alias
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,7 +45,7 @@ class Projected:
 
     events: "DataFrame"
     keys: list[str]
-    key_types: str
+    key_types: list[str]
     warnings: list[str]
 
 
@@ -63,13 +63,15 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
                 f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
                 f'that tell events apart, for example key="{names[0] if names else "event_id"}".'
             )
+    if len(set(wanted)) < len(wanted):
+        raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
     return wanted
 
 
 def project(
     events: "DataFrame",
     attributes: dict[str, list[str]] | None,
-    key: str | Sequence[str] | None,
+    keys: list[str],
     spread: Iterable[str] = (),
     taken: Iterable[str] = (),
 ) -> Projected:
@@ -77,7 +79,6 @@ def project(
 
     `taken` are names that keys must not have.
     """
-    keys = key_columns(events, key)
     for name in set(keys) & set(taken):
         raise ArgumentError(
             f"the key column {name!r} has the name of a column of the result; rename it with "
@@ -90,9 +91,9 @@ def project(
         needed = _needed(column.value, column.type, column.name, attributes, warnings)
         if needed is not None:
             columns[column.name] = needed
-    selected += [column.alias(name) for name, column in columns.items()]
+    selected += [column.alias(column_alias(name)) for name, column in columns.items()]
     types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
-    key_types = ", ".join(f"{quoted(name)} {types[name]}" for name in keys)
+    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
     if not selected:  # rows must still be counted
         selected = [sf.lit(None).cast("boolean").alias(KEY_PREFIX)]
     return Projected(events.select(*selected), keys, key_types, warnings)

@@ -157,9 +157,11 @@ class PlanReport:
         lines += [f"warning        {warning}" for warning in self.warnings]
         finished = self.tasks()
         if finished:
-            rows = sum(task["rows"] for task in finished)
+            rows = sum(task["rows"] for task in finished if task["step"] != "shard")
             matches = sum(task["matches"] for task in finished)
             lines.append(f"seen           {rows:,} events, {matches:,} matches, {len(finished)} task(s)")
+            if (visits := sum(task["visits"] for task in finished)) and rows:
+                lines.append(f"visited        {visits / rows:.2f} shards per event")
         for name, count in self.wrong_types().items():
             lines.append(
                 f"wrong type     {count:,} values of {name}: predicates expect "

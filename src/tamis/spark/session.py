@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PythonException
 
-from tamis.errors import ArgumentError
+from tamis.errors import ArgumentError, TamisError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,10 +46,24 @@ def cluster(spark: "SparkSession") -> Cluster:
     known: Cluster | None = spark.__dict__.get("_tamis_cluster")
     if known is None:
         # One row for each task that Spark itself would split a range into.
-        rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+        try:
+            rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+        except PythonException as error:
+            raise _explained(error) from error
         known = Cluster(max(1, len(rows)), min((row["memory"] for row in rows), default=0))
         spark.__dict__["_tamis_cluster"] = known
     return known
+
+
+def _explained(error: PythonException) -> Exception:
+    """What to do when the executors' Python is not ready for us."""
+    if "No module named" not in str(error):
+        return error
+    return TamisError(
+        "the Python of the executors lacks tamis or something that it needs. On one host, set the "
+        f"environment variable PYSPARK_PYTHON={sys.executable} before the Spark session starts; on a "
+        f"cluster, install the package on every host or ship it with spark.archives. Spark says:\n{error}"
+    )
 
 
 def _memory_of_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.opened import open_shard
 from tamis.spark.pins import pinned
-from tamis.spark.question import KEY_PREFIX, Answers, Question, spread_maps
+from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns
 from tamis.spark.versions import Version, read_version
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -73,34 +73,41 @@ class Seen:
         """Expect the kinds that the version's subscriptions ask for."""
         self.version = version
         self.rows = 0
+        self.visits = 0
         self.wrong: dict[str, int] = {}
         self.started = time.monotonic()
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass the batches on."""
-        for given in batches:
-            batch = spread_maps(given, self.version.attributes)
-            self.rows += batch.num_rows
-            for name, count in wrong_values(batch, self.version.attributes):
-                self.wrong[name] = self.wrong.get(name, 0) + count
-            yield batch
+        """Pass the batches on, with their columns named as the attributes."""
+        for batch in batches:
+            yield self.note(batch)
 
-    def report(self, directory: Directory, run: str | None, matches: int) -> None:
+    def note(self, given: pa.RecordBatch) -> pa.RecordBatch:
+        """Count one batch; it comes back with its columns named as the attributes."""
+        batch = attribute_columns(given, self.version.attributes)
+        self.rows += batch.num_rows
+        for name, count in wrong_values(batch, self.version.attributes):
+            self.wrong[name] = self.wrong.get(name, 0) + count
+        return batch
+
+    def report(self, directory: Directory, run: str | None, matches: int, step: str = "match") -> None:
         """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
         context = TaskContext.get()
         if context is None or run is None:
             return
         batch = context.getLocalProperty("streaming.sql.batchId")
         content = {
+            "step": step,
             "version": self.version.number,
             "batch": None if batch is None else int(batch),
             "partition": context.partitionId(),
             "rows": self.rows,
             "matches": matches,
+            "visits": self.visits,
             "wrong_types": self.wrong,
             "seconds": time.monotonic() - self.started,
         }
-        name = f"reports/{run}/{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
+        name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
         directory.create(name, json.dumps(content).encode())
 
 
