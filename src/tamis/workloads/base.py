@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tamis.workloads.sampling import stream
+from tamis.workloads.sampling import Floats, stream
 
 BLOCK = 16_384
 EVENT_BLOCK = 1_024
@@ -53,6 +53,10 @@ class Workload(ABC):
         """The columns of the subscriptions: id, expression, priority, and what the workload adds."""
         return SUBSCRIPTION_SCHEMA
 
+    def _priorities(self, block: int) -> Floats:
+        """The `BLOCK` priorities of block number `block`: anything between 0 and 1."""
+        return stream(self.seed, self.name, "priority", block).random(BLOCK).round(6)
+
     def _further_columns(self, block: int) -> list[pa.Array]:
         """What the workload adds to the `BLOCK` rows of block number `block`, in the order of its schema."""
         return []
@@ -74,14 +78,14 @@ class Workload(ABC):
         for block, rows in blocks(start, stop, BLOCK):
             first = block * BLOCK
             ids = np.arange(first + rows.start, first + rows.stop)
-            priorities = stream(self.seed, self.name, "priority", block).random(BLOCK).round(6)
-            columns = [self._expressions(block), pa.array(priorities), *self._further_columns(block)]
-            cut = [column[rows].cast(field.type) for column, field in zip(columns, self._made(), strict=True)]
+            made = [
+                self._expressions(block),
+                pa.array(self._priorities(block)),
+                *self._further_columns(block),
+            ]
+            fields = list(self.subscription_schema)[1:]
+            cut = [column[rows].cast(field.type) for column, field in zip(made, fields, strict=True)]
             yield pa.table([pa.array(ids), *cut], schema=self.subscription_schema)
-
-    def _made(self) -> list[pa.Field]:
-        """The columns that are made block by block: all but the id."""
-        return list(self.subscription_schema)[1:]
 
     def subscriptions_table(self) -> pa.Table:
         """All subscriptions as one table, for those who want them in memory.
@@ -124,8 +128,7 @@ class Workload(ABC):
         return pa.concat_tables(tables).combine_chunks() if tables else self.event_schema.empty_table()
 
     def event_tables(self, start: int, stop: int, key: str | None = None) -> Iterator[pa.Table]:
-        """Yield events `start` to `stop` as tables; a `key` adds a first column of that name with their
-        numbers.
+        """Yield events `start` to `stop` as tables; `key` names a first column with their numbers.
 
         >>> from tamis.workloads import Equality
         >>> tables = list(Equality(count=10).event_tables(1_000, 1_100, key="event_id"))
@@ -161,7 +164,7 @@ class Workload(ABC):
         ...     pq.read_table(f"{folder}/rules.parquet").num_rows
         10
         """
-        _write_parquet(path, self.subscription_schema, self.subscriptions(), progress)
+        write_tables(path, self.subscription_schema, self.subscriptions(), progress)
 
     def write_events_parquet(
         self,
@@ -182,7 +185,7 @@ class Workload(ABC):
         schema = self.event_schema
         if key is not None:
             schema = schema.insert(0, pa.field(key, pa.int64()))
-        _write_parquet(path, schema, self.event_tables(0, count, key), progress)
+        write_tables(path, schema, self.event_tables(0, count, key), progress)
 
     def write_events(self, path: str | Path, count: int) -> None:
         """Write the first `count` events as JSON lines.
@@ -213,9 +216,17 @@ def blocks(start: int, stop: int, size: int) -> Iterator[tuple[int, slice]]:
             yield block, rows
 
 
-def _write_parquet(
+def write_tables(
     path: str | Path, schema: pa.Schema, tables: Iterable[pa.Table], progress: Callable[[int], None] | None
 ) -> None:
+    """Write tables to a Parquet file as they come; `progress` hears of the rows that are written.
+
+    >>> import tempfile
+    >>> table = pa.table({"x": [1, 2]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tables(f"{folder}/x.parquet", table.schema, [table], progress=print)
+    2
+    """
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for table in _regrouped(tables):
             writer.write_table(table)

@@ -1,15 +1,24 @@
 """The workload itself: streams of subscriptions, advertisements, events and status events."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tamis.workloads.base import BLOCK, EVENT_BLOCK, SUBSCRIPTION_SCHEMA, EventDict, Workload, blocks
+from tamis.workloads.base import (
+    BLOCK,
+    EVENT_BLOCK,
+    SUBSCRIPTION_SCHEMA,
+    EventDict,
+    Workload,
+    blocks,
+    write_tables,
+)
 from tamis.workloads.book_auction.classes import ADVERTISEMENTS, SUBSCRIPTIONS, USED_BELOW_NEW
 from tamis.workloads.book_auction.events import EVENT_SCHEMA, draw_events
 from tamis.workloads.book_auction.operands import OperandDistribution
@@ -108,6 +117,20 @@ class BookAuction(Workload):
             ids = np.arange(BLOCK) + block * BLOCK
             columns = [pa.array(ids), expressions.cast(pa.string()), pa.array(classes).cast(pa.int8())]
             yield pa.table([column[rows] for column in columns], schema=ADVERTISEMENT_SCHEMA)
+
+    def write_advertisements(
+        self, path: str | Path, count: int, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Write the first `count` advertisements to a Parquet file.
+
+        >>> import tempfile
+        >>> import pyarrow.parquet as pq
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BookAuction().write_advertisements(f"{folder}/offers.parquet", 8)
+        ...     pq.read_table(f"{folder}/offers.parquet")["class"].to_pylist()
+        [1, 2, 3, 4, 5, 6, 7, 8]
+        """
+        write_tables(path, ADVERTISEMENT_SCHEMA, self.advertisements(0, count), progress)
 
     def _fill(
         self,
