@@ -74,9 +74,17 @@ impl Leaves {
         self.tree_of(expr, true)
     }
 
-    /// The number of a predicate, negated as it is.
-    pub fn predicate(&mut self, predicate: &Predicate) -> LeafId {
-        self.literal(predicate, true)
+    /// The number that a leaf of others has here, if it has one.
+    pub fn find(&self, others: &Leaves, id: LeafId) -> Option<LeafId> {
+        match others.leaf(id) {
+            Leaf::Part(part) => self.parts.get(&part.to_string()).copied(),
+            Leaf::Literal(literal) => {
+                let atom = others.atoms.atom(literal.atom());
+                let attribute = self.attributes.get(others.attributes.name(atom.attribute))?;
+                let atom = self.atoms.get(attribute, atom.operator, &atom.operands)?;
+                self.literals.get(&Literal::new(atom, literal.is_negated())).copied()
+            }
+        }
     }
 
     /// The leaf as an expression.
