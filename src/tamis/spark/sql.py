@@ -105,7 +105,8 @@ class MatchTable:
             if not argument.isConstantExpression or not isinstance(argument.value, str):
                 raise ArgumentError(f"the argument {name} of tamis_match is a constant string")
         url, key_column = str(path.value), str(key.value)
-        columns = {field.name: field.dataType for field in events.dataType.fields}  # type: ignore[attr-defined]
+        table: Any = events.dataType
+        columns = {field.name: field.dataType for field in table.fields}
         if key_column not in columns:
             raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(columns)}")
         version = read_version(open_directory(url))
