@@ -91,7 +91,8 @@ def _generate(console: Console, spark: Any, workload: BookAuction, events: int, 
     example = spark.read.parquet(str(folder / "rules")).filter("id = 2").collect()[0]
     console.print(f"    [cyan]rule {example.id}[/]   {escape(example.expression)}")
     event = spark.read.parquet(str(folder / "events")).filter("event_id = 0").drop("event_id")
-    console.print(f"    [cyan]event 0[/]  {escape(event.toJSON().first())}")
+    [shown] = event.select(sf.to_json(sf.struct("*")).alias("json")).collect()
+    console.print(f"    [cyan]event 0[/]  {escape(shown.json)}")
 
 
 def _index(console: Console, spark: Any, seen: Seen, folder: Path) -> tamis.spark.SubscriptionStore:
