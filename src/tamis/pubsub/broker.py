@@ -31,7 +31,7 @@ from tamis.pubsub.clients import Client, LocalAdvertisement, LocalSubscription, 
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.effects import DeliverGap, Effect, Persist, Reply, Send, SetTimer
 from tamis.pubsub.entry import Entry
-from tamis.pubsub.event_types import EventTypes, types_meet
+from tamis.pubsub.event_types import EventTypes
 from tamis.pubsub.forwarding import Forwarding
 from tamis.pubsub.link import Link
 from tamis.pubsub.matcher import Matcher, is_true
@@ -388,7 +388,7 @@ class Broker:
         conforming = [
             advertisement
             for advertisement in client.advertisements.values()
-            if types_meet(advertisement.entry.type, input.type)
+            if advertisement.entry.type in (None, input.type)
             and is_true(advertisement.entry.expression, event)
         ]
         uses_advertisements = self.options.routing.uses_advertisements
