@@ -21,7 +21,9 @@ class Network(RuleBasedStateMachine):
 
     @initialize(data=st.data(), topology=s.topologies)
     def build(self, data: Any, topology: Any) -> None:
-        self.history = make(topology, data.draw(s.options_for(topology)), self.faults(data), data.draw(places))
+        self.history = make(
+            topology, data.draw(s.options_for(topology)), self.faults(data), data.draw(places)
+        )
 
     def faults(self, data: Any) -> Faults:
         return Faults()

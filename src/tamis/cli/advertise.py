@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def advertise(
-    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="Such as \"price > 3\".")],
+    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help='Such as "price > 3".')],
     *,
     broker: n.Broker = n.DEFAULT_BROKER,
     name: n.Name = "publisher",

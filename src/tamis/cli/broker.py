@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 
-
 def broker(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The broker's name, unique in the network.")],
     *,
@@ -18,7 +17,9 @@ def broker(
         typer.Option("--neighbour", "-n", help="NAME=HOST:PORT to connect to, or NAME to wait for."),
     ] = None,
     data: Annotated[Path, typer.Option(help="Folder for what must survive a crash.")] = Path("tamis-data"),
-    routing: Annotated[str, typer.Option(help="subscriptions, advertisements or flooding.")] = "subscriptions",
+    routing: Annotated[
+        str, typer.Option(help="subscriptions, advertisements or flooding.")
+    ] = "subscriptions",
     covering: Annotated[bool, typer.Option("--covering", help="Do not send what is covered.")] = False,
     merging: Annotated[str, typer.Option(help="off, perfect or imperfect.")] = "off",
     prune: Annotated[

@@ -17,9 +17,7 @@ T = TypeVar("T")
 Broker = Annotated[str, typer.Option("--broker", "-b", help="HOST:PORT of the broker.")]
 Name = Annotated[str, typer.Option("--name", help="Who you are; subscriptions belong to a name.")]
 Token = Annotated[str | None, typer.Option(envvar="TAMIS_TOKEN", help="Your token, if the broker wants one.")]
-Authority = Annotated[
-    Path | None, typer.Option(help="PEM file: trusted certificates; connects with TLS.")
-]
+Authority = Annotated[Path | None, typer.Option(help="PEM file: trusted certificates; connects with TLS.")]
 Type = Annotated[str | None, typer.Option(help="The event type.")]
 
 DEFAULT_BROKER = "127.0.0.1:7001"

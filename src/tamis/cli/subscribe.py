@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def subscribe(
-    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="Such as \"price < 15\".")],
+    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help='Such as "price < 15".')],
     *,
     broker: n.Broker = n.DEFAULT_BROKER,
     name: n.Name = "subscriber",

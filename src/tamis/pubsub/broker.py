@@ -1,12 +1,12 @@
-"""A broker as a state machine: `handle(input, now)` returns what is to be done. No sockets, no files, no clock.
+"""A broker as a state machine: `handle(input, now)` returns what is to be done. No I/O, no clock.
 
-The parts: `link` makes each connection reliable, `spreading` keeps the routing tables and what neighbours know,
-`forwarding` keeps events until a neighbour has taken them, `clients` keeps notifications until a client has.
-Here they are joined, and requests of clients answered.
+The parts: `link` makes each connection reliable, `spreading` keeps the routing tables and what neighbours
+know, `forwarding` keeps events until a neighbour has taken them, `clients` keeps notifications until a
+client has. Here they are joined, and requests of clients answered.
 
 What must survive a crash goes into one durable map through `Persist`, before anything that relies on it is
-sent: local subscriptions and advertisements, events that a neighbour or client has not acknowledged, numbers. The
-routing tables are not in it; neighbours tell them again.
+sent: local subscriptions and advertisements, events that a neighbour or client has not acknowledged,
+numbers. The routing tables are not in it; neighbours tell them again.
 
     key                     value
     epoch                   how often this broker has started
@@ -95,7 +95,7 @@ class Broker:
             self.options,
             self.counters,
             self._say,
-            lambda: self._tuning.selectivities,
+            selectivities=lambda: self._tuning.selectivities,
         )
         self._tuning = Tuning(self.spreading, self.options.post_pruning, self.counters, self._sample)
         self.forwarding = Forwarding(self.neighbours, self._persist)
@@ -229,8 +229,8 @@ class Broker:
     def _notify(self, forward: Forward, matched: list[str]) -> None:
         by_client: dict[str, list[str]] = {}
         for key in matched:
-            client, _, id = key.partition("/")
-            by_client.setdefault(client, []).append(id)
+            name, _, id = key.partition("/")
+            by_client.setdefault(name, []).append(id)
         for name, ids in by_client.items():
             client = self.clients[name]
             kept = [id for id in ids if self._shedding.serves(client.subscriptions[id].priority)]

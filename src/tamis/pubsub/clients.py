@@ -57,7 +57,9 @@ class Client:
         self.advertisements: dict[str, LocalAdvertisement] = {}
         self._most_waiting = most_waiting
 
-    def notify(self, event: str, type: str | None, subscriptions: tuple[str, ...], origin: str) -> Notification:
+    def notify(
+        self, event: str, type: str | None, subscriptions: tuple[str, ...], origin: str
+    ) -> Notification:
         """Queue an event, or a gap in its place; returns what is last in the queue now."""
         if len(self.waiting) >= self._most_waiting:
             return self.skip("buffer full")

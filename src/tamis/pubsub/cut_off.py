@@ -1,9 +1,9 @@
 """A cut-off that finds itself: how far should a broker prune?
 
-Pruning makes filtering here cheaper and sends more events to the neighbours. The first wins up to a point, the cut-off,
-and loses after it. `CutOff` walks there: after each window of events it is told what an event cost, takes another
-step the same way while the cost falls, and turns round with half the step when it rises. Once steps are
-small it stays; when the cost where it stays has changed for good, it walks again.
+Pruning makes filtering here cheaper and sends more events to the neighbours. The first wins up to a point,
+the cut-off, and loses after it. `CutOff` walks there: after each window of events it is told what an event
+cost, takes another step the same way while the cost falls, and turns round with half the step when it
+rises. Once steps are small it stays; when the cost where it stays has changed for good, it walks again.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Events on their way to neighbours: numbered for ever, kept until acknowledged, and taken once.
 
-Numbers of a link's events go on across restarts, unlike those of frames, so that an event that a neighbour had
-taken before a crash is recognised after it.
+Numbers of a link's events go on across restarts, unlike those of frames, so that an event that a neighbour
+had taken before a crash is recognised after it.
 """
 
 from collections.abc import Callable, Iterable, Mapping

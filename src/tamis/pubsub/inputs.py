@@ -93,7 +93,7 @@ class WithdrawAdvertisement:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A client publishes an event (JSON text). `number` grows with each: one that was seen is not repeated."""
+    """A client publishes an event (JSON text). `number` grows; one that was seen is not repeated."""
 
     client: str
     request: int

@@ -1,6 +1,7 @@
 """What must hold in every network of brokers, whatever happens: checked by the simulator after every step."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from tamis.pubsub.broker import Broker
@@ -25,15 +26,15 @@ def check_broker(broker: Broker, disk: Mapping[str, Any]) -> None:
         for number in events
     }
     _same(broker, "events for neighbours", kept.get("out", set()), waiting)
-    queued = {
-        f"{client.name}/{note.number}" for client in broker.clients.values() for note in client.waiting
-    }
+    queued = {f"{client.name}/{note.number}" for client in broker.clients.values() for note in client.waiting}
     _same(broker, "notifications", kept.get("queue", set()), queued)
     for client in broker.clients.values():
         numbers = [(note.number, last_number(note)) for note in client.waiting]
-        for (_, last), (following, _) in zip(numbers, numbers[1:], strict=False):
+        for (_, last), (following, _) in pairwise(numbers):
             if following != last + 1:
-                raise InvariantError(f"{broker.name}: notifications of {client.name} are not in a row: {numbers}")
+                raise InvariantError(
+                    f"{broker.name}: notifications of {client.name} are not in a row: {numbers}"
+                )
         most = broker.options.limits.client_notifications
         if len(client.waiting) > 2 * most + 2:
             raise InvariantError(f"{broker.name}: {len(client.waiting)} notifications wait for {client.name}")

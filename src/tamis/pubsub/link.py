@@ -1,9 +1,9 @@
 """A reliable, ordered link over a channel that may lose, repeat and reorder frames.
 
-Frames are numbered from 1 within a *conversation*, which is a pair of epochs: how often each side has started.
-The receiver takes frames in order and acknowledges the last one taken; the sender repeats what is not
-acknowledged in time. When either side restarts, both begin a new conversation: numbers start again, and the
-owner of the link decides what must be told again.
+Frames are numbered from 1 within a *conversation*, which is a pair of epochs: how often each side has
+started. The receiver takes frames in order and acknowledges the last one taken; the sender repeats what is
+not acknowledged in time. When either side restarts, both begin a new conversation: numbers start again, and
+the owner of the link decides what must be told again.
 
         A (epoch 3)                               B (epoch 7)
         Hello 3,0   ----------------------------> new epoch: conversation 3,7 begins
@@ -25,7 +25,7 @@ WINDOW = 128
 
 @dataclass
 class Received:
-    """What a frame brought: messages in order, messages of ours now acknowledged, and whether to start over."""
+    """What a frame brought: messages in order, acknowledged ones of ours, and whether to start over."""
 
     bodies: list[Message] = field(default_factory=list)
     acknowledged: list[Message] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Which of these expressions does an event satisfy? Kept by event type, small sets without an index.
 
-An index pays from a few dozen expressions on; most tables of most brokers are smaller. An event of a type asks
-the expressions of that type and those of any type; an event without a type asks only the latter.
+An index pays from a few dozen expressions on; most tables of most brokers are smaller. An event of a type
+asks the expressions of that type and those of any type; an event without a type asks only the latter.
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,9 @@ class Matcher:
     def predicates(self) -> int:
         """The predicates of all expressions, repeated ones included."""
         return sum(
-            expression.predicates for part in self._by_type.values() for expression in part.expressions.values()
+            expression.predicates
+            for part in self._by_type.values()
+            for expression in part.expressions.values()
         )
 
     def _asked(self, type: str | None) -> Iterator["_OneType"]:

@@ -1,9 +1,9 @@
 """What brokers say to one another over a link, and how it is written as JSON.
 
-A message is one of the small classes below. `Register` and `Deregister` carry subscriptions, `Advertise` and
-`Withdraw` advertisements, `Forward` an event. `Barrier` asks the neighbour to answer `Settled` once everything
-said before it has spread to all brokers behind the neighbour. `Synced` ends the retelling that follows a
-restart: what was not told again is gone.
+A message is one of the small classes below. `Register` and `Deregister` carry subscriptions, `Advertise`
+and `Withdraw` advertisements, `Forward` an event. `Barrier` asks the neighbour to answer `Settled` once
+everything said before it has spread to all brokers behind the neighbour. `Synced` ends the retelling that
+follows a restart: what was not told again is gone.
 
 Expressions and events travel as text, so that a message is plain data and means the same on every machine.
 """
@@ -132,9 +132,11 @@ class Frame:
         tamis.pubsub.messages.ProtocolError: a frame says 'Shout'; known are Register, ...
         """
         if not isinstance(parts, list) or len(parts) < 4 or not all(_is_count(part) for part in parts[:4]):
-            raise ProtocolError("a frame starts with four numbers: two epochs, its number, the acknowledged one")
+            raise ProtocolError(
+                "a frame starts with four numbers: two epochs, its number, the acknowledged one"
+            )
         if len(parts) == 4:
-            return Frame(*parts, None)
+            return Frame(parts[0], parts[1], parts[2], parts[3], None)
         name, *fields = parts[4:]
         kind = _KINDS.get(name) if isinstance(name, str) else None
         if kind is None:
@@ -144,7 +146,7 @@ class Frame:
             _fits(value, hint) for value, hint in zip(fields, wanted.values(), strict=True)
         ):
             raise ProtocolError(f"{name} needs {', '.join(wanted)}; got {len(fields)} values")
-        return Frame(*parts[:4], kind(*fields))
+        return Frame(parts[0], parts[1], parts[2], parts[3], kind(*fields))
 
 
 def _is_count(value: Any) -> bool:

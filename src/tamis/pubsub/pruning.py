@@ -1,8 +1,8 @@
-"""Post-pruning: generalise the entries that came from neighbours, all of them together, the best prunings first.
+"""Post-pruning: generalise the entries of all neighbours together, the best prunings first.
 
-Local subscriptions are never pruned, so what clients hear stays exact; a pruned entry lets some events travel
-that nobody wants. The originals are kept: a subscription that must be forwarded later is forwarded as it came, and
-pruning can be taken back.
+Local subscriptions are never pruned, so what clients hear stays exact; a pruned entry lets some events
+travel that nobody wants. The originals are kept: a subscription that must be forwarded later is forwarded
+as it came, and pruning can be taken back.
 
 How far to go is a share of the way from the original predicates to the fewest that pruning can leave.
 """

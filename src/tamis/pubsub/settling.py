@@ -1,8 +1,8 @@
 """When has something spread to every broker that must know it?
 
-Each neighbour is asked (`Barrier`) whether what we told it has spread behind it; it answers (`Settled`) once its
-own other neighbours have. The question always travels away from where it started, and the overlay has no
-cycles, so it ends. What nobody waits for is never asked.
+Each neighbour is asked (`Barrier`) whether what we told it has spread behind it; it answers (`Settled`)
+once its own other neighbours have. The question always travels away from where it started, and the overlay
+has no cycles, so it ends. What nobody waits for is never asked.
 """
 
 from collections.abc import Callable, Iterable
@@ -65,7 +65,8 @@ class Settling:
     def heard(self, neighbour: str, number: int) -> None:
         """A neighbour says that what it was told up to that number has spread."""
         self._settled[neighbour] = max(self._settled[neighbour], number)
-        ready, waiting = [], []
+        ready: list[_Wait] = []
+        waiting: list[_Wait] = []
         for wait in self._waits:
             done = all(self._settled[name] >= number for name, number in wait.needs.items())
             (ready if done else waiting).append(wait)

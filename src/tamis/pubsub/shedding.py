@@ -1,8 +1,8 @@
 """Under overload, low-priority subscriptions are shed first.
 
-Load is the number of notifications that wait for all clients. Between `shed_from` and `shed_all` more and more of
-the distinct priorities are left out, lowest first; the highest is always served. What is shed shows in the
-counters, and a client that gets nothing of an event gets a gap.
+Load is the number of notifications that wait for all clients. Between `shed_from` and `shed_all` more and
+more of the distinct priorities are left out, lowest first; the highest is always served. What is shed shows
+in the counters, and a client that gets nothing of an event gets a gap.
 """
 
 from bisect import bisect_left, insort

@@ -1,8 +1,8 @@
 """A network of brokers in one process, in virtual time, the same for the same seed.
 
-Frames take time, and may be lost, repeated or reordered; links can be cut; brokers crash, between any two effects,
-and come back with what they had persisted. Clients sit beside their broker: they repeat requests that were
-not answered and drop notifications they have seen, as real ones do.
+Frames take time, and may be lost, repeated or reordered; links can be cut; brokers crash, between any two
+effects, and come back with what they had persisted. Clients sit beside their broker: they repeat requests
+that were not answered and drop notifications they have seen, as real ones do.
 
 After every step the brokers' invariants are checked (see `invariants`).
 """
@@ -11,6 +11,7 @@ import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tamis.pubsub import inputs as i
@@ -89,7 +90,7 @@ class Simulator:
         stopwatch: Callable[[], float] | None = None,
         check: bool = True,
     ) -> None:
-        """`options` may differ by broker; `bandwidth` is bytes a second on each link, without limit if None."""
+        """`options` may differ by broker; `bandwidth` is bytes a second on each link; None: no limit."""
         self.topology = topology
         self.faults = faults or Faults()
         self.now = 0.0
@@ -370,7 +371,7 @@ class Simulator:
                 arrival += self._chance.random() * 10 * self._delay
             self._in_flight += 1
             life = self._lives[receiver]
-            self._at(arrival, lambda: self._arrive(sender, receiver, life, frame))
+            self._at(arrival, partial(self._arrive, sender, receiver, life, frame))
 
     def _arrive(self, sender: str, receiver: str, life: int, frame: Frame) -> None:
         self._in_flight -= 1

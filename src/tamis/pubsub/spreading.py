@@ -1,11 +1,11 @@
 """How subscriptions and advertisements spread, and how they are told again after a crash.
 
 A broker keeps what came from each neighbour (`tables`) and decides for each neighbour what it should know
-(`outgoing`): the subscriptions of all others that the routing algorithm wants there. Every change is told at once,
-additions before removals.
+(`outgoing`): the subscriptions of all others that the routing algorithm wants there. Every change is told
+at once, additions before removals.
 
-After a restart a broker knows only its own clients. Each neighbour tells it everything again, and it tells each
-neighbour what it learns, ending with `Synced` once it has heard that from all others. Until then the
+After a restart a broker knows only its own clients. Each neighbour tells it everything again, and it tells
+each neighbour what it learns, ending with `Synced` once it has heard that from all others. Until then the
 neighbour keeps what it had been told before, so that no event is missed meanwhile.
 """
 
@@ -43,6 +43,7 @@ class Spreading:
         options: Options,
         counters: Counters,
         say: Callable[[str, Message], None],
+        *,
         selectivities: Callable[[], Any] = lambda: None,
     ) -> None:
         """`name` is unique to this broker and this life of it; `say` tells a neighbour, if it listens."""
@@ -70,6 +71,11 @@ class Spreading:
         self._conversation = dict.fromkeys(self.neighbours, 0)
         self._heard_all: dict[str, set[str]] = {SUBSCRIPTIONS: set(), ADVERTISEMENTS: set()}
         self._told_all: dict[str, set[str]] = {SUBSCRIPTIONS: set(), ADVERTISEMENTS: set()}
+
+    @property
+    def subscriptions(self) -> list[Entry]:
+        """All subscriptions known here, local ones included."""
+        return [entry for entry, _ in self._subscriptions.values()]
 
     # --- events ------------------------------------------------------------------------------------
 

@@ -1,17 +1,18 @@
 """The two tables of a broker.
 
-The *event routing table* holds, for each neighbour, the subscriptions that came from there: an event goes to those
-neighbours of which it satisfies at least one. The *subscription routing table* holds the advertisements
-that came from each neighbour: a subscription goes to those of which it overlaps at least one.
+The *event routing table* holds, for each neighbour, the subscriptions that came from there: an event goes
+to those neighbours of which it satisfies at least one. The *subscription routing table* holds the
+advertisements that came from each neighbour: a subscription goes to those of which it overlaps at least
+one.
 
 Entries remember in which conversation with the neighbour they were last told, so that those from before a
 restart can be dropped once everything has been told again.
 """
 
-from collections.abc import Callable
 from typing import Literal
 
 from tamis._kernel import Event, Expression
+from tamis.pubsub.advertisement_pruning import AdvertisementPruner
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.event_types import types_meet
@@ -112,6 +113,7 @@ class Advertisements(FromNeighbour):
         super().__init__()
         self._method = method
         self._counters = counters
+        self.pruner = AdvertisementPruner()
 
     def overlapping(self, subscription: Entry) -> str | None:
         """The id of one advertisement that overlaps the subscription: the decision problem."""
@@ -124,7 +126,19 @@ class Advertisements(FromNeighbour):
             subscription.expression, method=self._method
         )
 
-    def generalise(self, prune: Callable[[Entry], Expression]) -> None:
-        """Replace each expression by a more general one."""
-        for id, entry in self.entries.items():
-            self.entries[id] = Entry(id, prune(entry), entry.type, entry.hops)
+    def put(self, entry: Entry, conversation: int) -> None:
+        """Add an entry or replace it; it is compared as it is."""
+        super().put(entry, conversation)
+        self.pruner.originals[entry.id] = entry
+        self.pruner.current.pop(entry.id, None)
+
+    def remove(self, id: str) -> Entry | None:
+        """Remove an entry, whatever form it is compared in."""
+        self.pruner.originals.pop(id, None)
+        self.pruner.current.pop(id, None)
+        return super().remove(id)
+
+    def generalise(self, id: str, expression: Expression) -> None:
+        """Compare a more general form of an entry from now on."""
+        entry = self.entries[id]
+        self.entries[id] = Entry(id, expression, entry.type, entry.hops)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tamis.pubsub.advertisement_pruning import Worth
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.cut_off import CutOff
 from tamis.pubsub.options import PostPruning
@@ -12,8 +13,8 @@ from tamis.relate import Selectivities
 class Tuning:
     """Prunes the routing tables of one broker, and watches what that does.
 
-    An event costs the time to filter it here, and for each neighbour it goes to about as much again: a neighbour
-    is a broker like this one.
+    An event costs the time to filter it here, and for each neighbour it goes to about as much again: a
+    neighbour is a broker like this one.
 
     >>> from tamis.pubsub.options import Options
     >>> options = Options(post_pruning=PostPruning())
@@ -62,8 +63,19 @@ class Tuning:
         return done
 
     def prune_advertisements(self, steps: int) -> int:
-        """Prune the subscription routing table; returns how many prunings were done."""
-        return 0
+        """Prune the subscription routing table; returns how many advertisements changed."""
+        self.learn()
+        known = dict(self.selectivities or ())
+        hits = {text: share * len(self._sample) for text, share in known.items()}
+        worth = Worth((entry.expression for entry in self._spreading.subscriptions), hits)
+        changed = 0
+        for table in self._spreading.advertisements_from.values():
+            forms = table.pruner.prune(steps, worth.of)
+            for id, expression in forms.items():
+                table.generalise(id, expression)
+            changed += len(forms)
+        self._counters.prunings += changed
+        return changed
 
     def learn(self) -> None:
         """Count on the sample how often the predicates of all routing entries are true."""

@@ -80,7 +80,9 @@ class Permissions:
     def _check_event(self, event: str) -> None:
         size = len(event.encode())
         if size > self.limits.event_bytes:
-            raise AccessError(f"the event has {size:,} bytes; at most {self.limits.event_bytes:,} are allowed")
+            raise AccessError(
+                f"the event has {size:,} bytes; at most {self.limits.event_bytes:,} are allowed"
+            )
         try:
             values = json.loads(event)
         except (ValueError, RecursionError) as error:
@@ -94,9 +96,8 @@ class Permissions:
             return
         for attribute in attributes:
             if attribute not in self.attributes:
-                raise AccessError(
-                    f"the attribute {attribute!r} is not allowed; allowed are {', '.join(sorted(self.attributes))}"
-                )
+                allowed = ", ".join(sorted(self.attributes))
+                raise AccessError(f"the attribute {attribute!r} is not allowed; allowed are {allowed}")
 
 
 class RateLimit:

@@ -55,9 +55,9 @@ class Client:
             async for notification in client:
                 print(notification.event)
 
-    `subscribe` and `advertise` return once the network knows; `publish` once the event is safe with the broker. A
-    notification is acknowledged when the next one is asked for, so one that was being dealt with in a crash
-    comes again.
+    `subscribe` and `advertise` return once the network knows; `publish` once the event is safe with the
+    broker. A notification is acknowledged when the next one is asked for, so one that was being dealt with
+    in a crash comes again.
     """
 
     def __init__(
@@ -178,7 +178,8 @@ class Client:
             elif "reply" in message:
                 self._on_reply(message)
             elif "gap" in message:
-                self._on_heard(message["gap"][1], Gap(*message["gap"], message["reason"]))
+                first, last = message["gap"]
+                self._on_heard(last, Gap(first, last, message["reason"]))
             elif "event" in message:
                 note = Notification(
                     message["number"],

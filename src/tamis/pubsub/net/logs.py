@@ -10,7 +10,8 @@ _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskN
 class JsonFormatter(logging.Formatter):
     """Writes a record as JSON, with whatever was passed as `extra`.
 
-    >>> record = logging.makeLogRecord({"msg": "link up", "levelname": "INFO", "neighbour": "b2", "created": 0})
+    >>> details = {"msg": "link up", "levelname": "INFO", "created": 0, "neighbour": "b2"}
+    >>> record = logging.makeLogRecord(details)
     >>> JsonFormatter().format(record)
     '{"time": 0, "level": "info", "event": "link up", "neighbour": "b2"}'
     """

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from tamis.pubsub.broker import Broker
 
 
-
 def render(broker: Broker) -> str:
     """The page that Prometheus reads.
 

@@ -1,15 +1,15 @@
 """The messages between a client and its broker, after the hello.
 
-    client -> broker                                            broker -> client
-    {"do": "subscribe", "request": 1, "id": "s1",               {"reply": 1} or {"reply": 1, "error": "..."}
-     "expression": "price < 15", "type": null, "priority": 0}
-    {"do": "unsubscribe", "request": 2, "id": "s1"}             {"event": "{...}", "number": 7, "type": null,
-    {"do": "advertise", "request": 3, "id": "a1",                "subscriptions": ["s1"], "origin": "b1/ann/4"}
-     "expression": "price > 3", "type": null}
-    {"do": "withdraw", "request": 4, "id": "a1"}                {"gap": [8, 12], "reason": "buffer full"}
-    {"do": "publish", "request": 5, "number": 1,                {"reply": 0, "value": 4}: after the hello, the
-     "event": "{...}", "type": null}                             number of the client's last publication
-    {"do": "acknowledge", "number": 7}
+client -> broker                                            broker -> client
+{"do": "subscribe", "request": 1, "id": "s1",               {"reply": 1} or {"reply": 1, "error": "..."}
+ "expression": "price < 15", "type": null, "priority": 0}
+{"do": "unsubscribe", "request": 2, "id": "s1"}             {"event": "{...}", "number": 7, "type": null,
+{"do": "advertise", "request": 3, "id": "a1",                "subscriptions": ["s1"], "origin": "b1/ann/4"}
+ "expression": "price > 3", "type": null}
+{"do": "withdraw", "request": 4, "id": "a1"}                {"gap": [8, 12], "reason": "buffer full"}
+{"do": "publish", "request": 5, "number": 1,                {"reply": 0, "value": 4}: after the hello, the
+ "event": "{...}", "type": null}                             number of the client's last publication
+{"do": "acknowledge", "number": 7}
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
 """A broker on TCP: sockets, a file and a clock around the state machine.
 
-All inputs go through one queue to one worker, which handles a batch of them, makes their changes durable with one
-sync, and only then carries out what they ask for. The queue is bounded, so a flood of input slows its senders
-down instead of filling memory.
+All inputs go through one queue to one worker, which handles a batch of them, makes their changes durable
+with one sync, and only then carries out what they ask for. The queue is bounded, so a flood of input slows
+its senders down instead of filling memory.
 
-A connection starts with one message, from a client `{"hello": "client", "name": ..., "token": ...}`, from a broker
-`{"hello": "broker", ...}`. `requests` says what follows.
+A connection starts with one message, from a client `{"hello": "client", "name": ..., "token": ...}`, from a
+broker `{"hello": "broker", ...}`. `requests` says what follows.
 """
 
 import asyncio
@@ -268,7 +268,6 @@ class BrokerServer:
             if self._neighbours.get(name) is writer:
                 del self._neighbours[name]
                 logger.info("link down", extra={"neighbour": name})
-            writer.close()
 
     async def _dial(self, name: str, address: Address) -> None:
         """Keep a connection to a neighbour, with longer and longer pauses between attempts."""
@@ -284,7 +283,8 @@ class BrokerServer:
                 if answer is None or answer.get("welcome") != name:
                     raise ProtocolError(f"{address.host}:{address.port} is not {name}: {answer}")
                 pause = 0.05
-                await self._serve_neighbour(name, reader, writer)
+                with contextlib.closing(writer):
+                    await self._serve_neighbour(name, reader, writer)
             except (OSError, TimeoutError, TamisError) as error:
                 logger.info("no link", extra={"neighbour": name, "error": str(error)})
             await asyncio.sleep(pause)
@@ -311,7 +311,6 @@ class BrokerServer:
             if self._clients.get(name) is writer:
                 del self._clients[name]
                 await self._queue.put(i.Detach(name))
-            writer.close()
 
     async def _on_request(
         self, name: str, permissions: Permissions, message: dict[str, Any], writer: asyncio.StreamWriter

@@ -1,8 +1,8 @@
 """The durable map of a broker: a file to which changes are appended, each synced to disk before it counts.
 
-One change set is one line: a checksum, a space, a JSON object, a newline. A torn last line, from a crash in the
-middle of a write, is cut off on opening; it was never acknowledged. Damage anywhere else is an error. When most lines
-are outdated, the file is written anew and replaced atomically.
+One change set is one line: a checksum, a space, a JSON object, a newline. A torn last line, from a crash in
+the middle of a write, is cut off on opening; it was never acknowledged. Damage anywhere else is an error.
+When most lines are outdated, the file is written anew and replaced atomically.
 """
 
 import json

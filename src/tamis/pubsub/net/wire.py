@@ -1,4 +1,4 @@
-"""Messages on a TCP connection: four bytes of length, then a JSON object. Nothing larger than a limit is read."""
+"""Messages on a TCP connection: four bytes of length, then a JSON object; never more than a limit."""
 
 import asyncio
 import json

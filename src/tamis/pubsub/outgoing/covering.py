@@ -1,10 +1,10 @@
 """Covering: an entry need not be sent while another one, or several together, are true whenever it is.
 
-Works for any Boolean expression. It may miss a covering, never invent one. When a covering entry goes, what it
-hid is shown again first.
+Works for any Boolean expression. It may miss a covering, never invent one. When a covering entry goes, what
+it hid is shown again first.
 
-Only few pairs are compared: an entry that covers another one matches every event of it, so candidates are found
-by matching one example event of the covered entry.
+Only few pairs are compared: an entry that covers another one matches every event of it, so candidates are
+found by matching one example event of the covered entry.
 """
 
 from tamis import relate

@@ -1,4 +1,4 @@
-"""Advertisement forwarding (Bittner 2008, section 2.4.3): subscriptions go only where events may come from."""
+"""Advertisement forwarding (Bittner 2008, section 2.4.3): subscriptions go where events come from."""
 
 from dataclasses import dataclass
 

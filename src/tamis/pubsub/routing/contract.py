@@ -2,7 +2,8 @@
 
 Laws, on an acyclic overlay and for any two brokers P and S:
 
-1. A subscription at S that is wanted everywhere (`sends_subscription`), or that overlaps an advertisement of a
+1. A subscription at S that is wanted everywhere (`sends_subscription`), or that overlaps an advertisement
+of a
    publisher at P, reaches P; so P's events that satisfy it find their way back along the routing entries.
 2. Where `uses_advertisements` is true, a publisher's events conform to its advertisements, or go everywhere.
 """

@@ -1,8 +1,8 @@
 """Rendezvous brokers (Bittner 2008, section 2.4.4): subscriptions and advertisements meet half-way.
 
-Each event type has one rendezvous broker. Advertisements go towards it and no further. Subscriptions go towards
-it too, and from every broker they pass also back along overlapping advertisements, so that they reach
-the publishers.
+Each event type has one rendezvous broker. Advertisements go towards it and no further. Subscriptions go
+towards it too, and from every broker they pass also back along overlapping advertisements, so that they
+reach the publishers.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ class Rendezvous:
     """Where each type's rendezvous broker is, as seen from one broker.
 
     `towards` maps each type to the neighbour on the way to its rendezvous broker; it has no entry for a
-    type whose rendezvous broker is the broker itself. `default` is the way for all other types, and for events
-    without one.
+    type whose rendezvous broker is the broker itself. `default` is the way for all other types, and for
+    events without one.
 
     >>> routing = Rendezvous(towards={"book": "b2"}, default="b3")
     >>> routing.sends_subscription("book", "b2"), routing.sends_subscription("car", "b2")
