@@ -37,10 +37,10 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="No space left on device"), Store(tmp_path / "b1.log") as store:
-        store._file.close()
-        store._file = Path("/dev/full").open("ab")
-        store.append({"a": 1})
+    with Store(tmp_path / "b1.log") as store, Path("/dev/full").open("ab", buffering=0) as full:
+        store._file = full
+        with pytest.raises(StoreError, match="No space left on device"):
+            store.append({"a": 1})
 
 
 def test_two_owners_are_an_error(tmp_path: Path) -> None:
