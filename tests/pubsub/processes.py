@@ -46,11 +46,6 @@ class BrokerProcess:
 
     def start(self, most_file_bytes: int | None = None) -> "BrokerProcess":
         """Start it; with a limit, its disk is full when a file has grown to that size."""
-
-        def limit() -> None:
-            if most_file_bytes is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (most_file_bytes, most_file_bytes))
-
         with (self.data / f"{self.name}.err").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -60,8 +55,9 @@ class BrokerProcess:
                 ],
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
-                preexec_fn=limit,
             )
+        if most_file_bytes is not None:
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (most_file_bytes, most_file_bytes))
         return self
 
     def kill(self) -> None:

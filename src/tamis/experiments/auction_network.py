@@ -1,7 +1,7 @@
 """What the experiments with brokers share: auctions on a simulated network, and the measures of a run.
 
-Bittner (2008, section 8.1) measures how long filtering takes per published event (E), which share of the other
-brokers filters an event (N), and how many of the predicates in routing tables are gone (M).
+Bittner (2008, section 8.1) measures how long filtering takes per published event (E), which share of the
+other brokers filters an event (N), and how many of the predicates in routing tables are gone (M).
 """
 
 import json

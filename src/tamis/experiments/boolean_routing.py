@@ -1,4 +1,4 @@
-"""Is it better to route general Boolean subscriptions than their conjunctions, and what does the shortcut save?
+"""Is it better to route Boolean subscriptions than their conjunctions, and what does the shortcut save?
 
 Bittner (2008, section 8.2) registers 500,000 Boolean subscriptions on a line of five brokers, and in a second
 system the conjunctions of their normal forms.

@@ -1,8 +1,8 @@
 """What does subscription pruning save, by which measure, and where is the cut-off?
 
-Bittner (2008, section 8.3.1) prunes 200,000 subscriptions on a line of five brokers by four measures. Here the
-filter is the production index, whose cost hardly depends on the number of predicates, so less is to be gained
-in time than with the counting of the thesis; what is gained in memory and lost in traffic compares directly.
+Bittner (2008, section 8.3.1) prunes 200,000 subscriptions on a line of five brokers by four measures. Here
+the filter is the production index, whose cost hardly depends on the number of predicates, so less is to be
+gained in time than with the counting of the thesis; memory and traffic compare directly.
 """
 
 import numpy as np
