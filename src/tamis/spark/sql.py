@@ -53,7 +53,7 @@ def register(spark: "SparkSession") -> None:
     '''
     from pyspark.sql.functions import udf, udtf  # noqa: PLC0415 - they need a session
 
-    spark.udf.register("tamis_matches", udf(matches, "boolean"))
+    spark.udf.register("tamis_matches", udf(lambda expression, event: matches(expression, event), "boolean"))
     spark.udtf.register("tamis_match", udtf(MatchTable))  # type: ignore[arg-type]
 
 
