@@ -12,7 +12,8 @@
 //! Scores, ties, tags and expiry are applied by the caller, the same way for all.
 
 use crate::error::Result;
-use crate::event::{Attributes, Event};
+use crate::event::{Attributes, Event, Value};
+use crate::index::options;
 use crate::index::segment::matcher::Work;
 use crate::index::subscription::Subscription;
 
@@ -27,10 +28,23 @@ pub trait Algorithm: Send + Sync {
 
     /// Bytes by part, the subscriptions' own data aside.
     fn bytes(&self) -> Vec<(&'static str, usize)>;
+
+    /// What else is worth counting: nodes, conjunctions, collisions.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![]
+    }
+
+    /// Sets an option. Only called before the first `insert`.
+    fn set_option(&mut self, name: &str, _: &Value) -> Result<()> {
+        Err(options::unknown(name, &[]))
+    }
 }
 
 /// Makes an empty structure.
 pub type Make = fn() -> Box<dyn Algorithm>;
 
 /// The names that can be asked for, and how each is made.
-pub static ALGORITHMS: &[(&str, Make)] = &[("scan", || Box::new(super::scan::Scan::default()))];
+pub static ALGORITHMS: &[(&str, Make)] = &[
+    ("scan", || Box::new(super::scan::Scan::default())),
+    ("a-tree", || Box::new(super::a_tree::ATree::default())),
+];

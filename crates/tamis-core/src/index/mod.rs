@@ -1,8 +1,12 @@
 //! The structures that find matches without looking at every subscription.
 
+pub mod a_tree;
 pub mod add_many;
 pub mod algorithm;
+pub mod circuit;
 pub mod classic;
+pub mod options;
+pub mod over_predicates;
 pub mod persist;
 pub mod predicates;
 pub mod production;
