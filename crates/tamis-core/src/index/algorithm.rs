@@ -11,6 +11,15 @@
 //!
 //! Scores, ties, tags and expiry are applied by the caller, the same way for all.
 
+use super::conjunctions::Translated;
+use super::conjunctions::access::AccessLists;
+use super::conjunctions::cluster::Clusters;
+use super::conjunctions::counting::Counting;
+use super::conjunctions::tree::ConjunctionTree;
+use super::leaf_ids::Annotated;
+use super::leaf_ids::dewey::DeweyIds;
+use super::leaf_ids::interval::IntervalIds;
+use super::over_predicates::{Filter, OverPredicates};
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::index::options;
@@ -47,4 +56,16 @@ pub type Make = fn() -> Box<dyn Algorithm>;
 pub static ALGORITHMS: &[(&str, Make)] = &[
     ("scan", || Box::new(super::scan::Scan::default())),
     ("a-tree", || Box::new(super::a_tree::ATree::default())),
+    ("boolean", || Box::new(super::boolean::BooleanFiltering::default())),
+    ("counting", || over_predicates::<Translated<Counting>>()),
+    ("cluster", || over_predicates::<Translated<Clusters>>()),
+    ("translation", || over_predicates::<Translated<ConjunctionTree>>()),
+    ("propagation", || over_predicates::<Translated<AccessLists>>()),
+    ("dewey-id", || over_predicates::<Annotated<DeweyIds>>()),
+    ("interval-id", || over_predicates::<Annotated<IntervalIds>>()),
+    ("bdd", || Box::new(super::bdd::Bdd::default())),
 ];
+
+fn over_predicates<F: Filter + 'static>() -> Box<dyn Algorithm> {
+    Box::new(OverPredicates::<F>::default())
+}

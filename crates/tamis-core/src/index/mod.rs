@@ -2,9 +2,15 @@
 
 pub mod a_tree;
 pub mod add_many;
+#[cfg(test)]
+mod agreement;
 pub mod algorithm;
+pub mod bdd;
+pub mod boolean;
 pub mod circuit;
 pub mod classic;
+pub mod conjunctions;
+pub mod leaf_ids;
 pub mod options;
 pub mod over_predicates;
 pub mod persist;

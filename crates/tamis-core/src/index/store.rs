@@ -18,6 +18,8 @@ pub const AUTO: &str = "auto";
 pub struct Index {
     engine: Engine,
     algorithm: &'static str,
+    /// The options of the algorithm that were set.
+    options: Vec<(String, Value)>,
     schema: Option<Schema>,
     pub(super) observed: Observed,
 }
@@ -61,11 +63,12 @@ impl Index {
         })?;
         let mut made = make();
         options.iter().try_for_each(|(option, value)| made.set_option(option, value))?;
-        Ok(Self::with_engine(name, Engine::Classic(Classic::new(made)), schema))
+        let index = Self::with_engine(name, Engine::Classic(Classic::new(made)), schema);
+        Ok(Self { options: options.to_vec(), ..index })
     }
 
     pub(super) fn with_engine(algorithm: &'static str, engine: Engine, schema: Option<Schema>) -> Self {
-        Self { engine, algorithm, schema, observed: Observed::default() }
+        Self { engine, algorithm, options: vec![], schema, observed: Observed::default() }
     }
 
     pub fn algorithm_names() -> impl Iterator<Item = &'static str> {
@@ -74,6 +77,10 @@ impl Index {
 
     pub fn algorithm(&self) -> &'static str {
         self.algorithm
+    }
+
+    pub fn options(&self) -> &[(String, Value)] {
+        &self.options
     }
 
     pub fn schema(&self) -> Option<&Schema> {
