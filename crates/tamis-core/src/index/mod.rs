@@ -5,6 +5,7 @@ pub mod add_many;
 #[cfg(test)]
 mod agreement;
 pub mod algorithm;
+pub mod asked_kinds;
 pub mod bdd;
 pub mod boolean;
 pub mod circuit;
