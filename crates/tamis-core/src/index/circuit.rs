@@ -324,7 +324,7 @@ impl<'a> Builder<'a> {
     }
 
     fn kept_xor(&mut self, children: &'a [Expr], is_xor: bool) -> u32 {
-        let mut flip = !is_xor && children.len() % 2 == 0;
+        let mut flip = !is_xor && children.len().is_multiple_of(2);
         let mut gates = vec![];
         for child in children {
             let gate = self.gate(child, true);
@@ -335,7 +335,7 @@ impl<'a> Builder<'a> {
                 _ => gates.push(gate),
             }
         }
-        let even = gates.len() % 2 == 0;
+        let even = gates.len().is_multiple_of(2);
         match (&gates[..], flip) {
             ([], flip) => self.put(if flip { Gate::True } else { Gate::False }),
             ([only], false) => *only,

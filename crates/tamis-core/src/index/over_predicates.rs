@@ -62,7 +62,7 @@ pub struct OverPredicates<F: Filter> {
     filter: F,
     /// Rows that are true, or not, for every event.
     constant: FxHashMap<u32, bool>,
-    scratch: Mutex<Vec<Box<Scratch<F>>>>,
+    scratch: Mutex<Vec<Scratch<F>>>,
 }
 
 struct Scratch<F: Filter> {
@@ -115,7 +115,7 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
         self.constant.iter().filter(|(_, is_true)| **is_true).for_each(|(row, _)| found(*row));
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         self.predicates.satisfied(event, &mut scratch.satisfied);
-        let Scratch { satisfied, filter } = &mut *scratch;
+        let Scratch { satisfied, filter } = &mut scratch;
         let work = self.filter.matches(satisfied, event, filter, found);
         self.scratch.lock().push(scratch);
         work

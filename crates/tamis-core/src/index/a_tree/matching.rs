@@ -124,10 +124,12 @@ impl ATree {
             Op::Not => !outcomes.next().expect("NOT has a child"),
             Op::Xor => outcomes.fold(Outcome::FALSE, Outcome::xor),
             // The left fold of XNOR: the XOR of all, negated if their number is even.
-            Op::Xnor if node.children().len() % 2 == 0 => !outcomes.fold(Outcome::FALSE, Outcome::xor),
+            Op::Xnor if node.children().len().is_multiple_of(2) => {
+                !outcomes.fold(Outcome::FALSE, Outcome::xor)
+            }
             Op::Xnor => outcomes.fold(Outcome::FALSE, Outcome::xor),
             Op::Leaf | Op::Undefined => unreachable!("leaves are on the first level"),
         };
-        outcome.can_be_true as u32 * TRUE | outcome.can_be_false as u32 * FALSE
+        (outcome.can_be_true as u32 * TRUE) | (outcome.can_be_false as u32 * FALSE)
     }
 }

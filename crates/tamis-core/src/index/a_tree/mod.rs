@@ -115,7 +115,7 @@ pub struct ATree {
     node_of: Vec<u32>,
     /// Rows that are true, or not, for every event.
     constant: FxHashMap<u32, bool>,
-    scratch: Mutex<Vec<Box<Scratch>>>,
+    scratch: Mutex<Vec<Scratch>>,
 }
 
 impl Algorithm for ATree {

@@ -46,7 +46,7 @@ pub struct Bdd {
     roots: Vec<(u32, ShortList)>,
     place_of: FxHashMap<u32, u32>,
     root_of: Vec<u32>,
-    scratch: Mutex<Vec<Box<Satisfied>>>,
+    scratch: Mutex<Vec<Satisfied>>,
 }
 
 impl Default for Bdd {

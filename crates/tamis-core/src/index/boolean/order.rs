@@ -33,7 +33,7 @@ struct Sample {
 
 impl Frequencies {
     pub fn observe(&self, satisfied: &Satisfied) {
-        if self.events.fetch_add(1, Ordering::Relaxed) % SAMPLED != 0 {
+        if !self.events.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED) {
             return;
         }
         let mut sample = self.sample.lock();

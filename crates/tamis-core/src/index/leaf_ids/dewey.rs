@@ -48,8 +48,7 @@ impl DeweyIds {
 
     /// The leaves share the first `depth` numbers of their ids, which name an AND.
     fn and_is_true(&self, leaves: &[u32], depth: usize) -> bool {
-        let mut expected = 1;
-        for child in self.children(leaves, depth) {
+        for (expected, child) in (1..).zip(self.children(leaves, depth)) {
             let number = self.id(child[0])[depth];
             if number & !LAST != expected || !self.child_is_true(child, depth, Self::or_is_true) {
                 return false;
@@ -57,7 +56,6 @@ impl DeweyIds {
             if number & LAST != 0 {
                 return true;
             }
-            expected += 1;
         }
         false
     }
@@ -88,7 +86,7 @@ impl Builder {
     fn and(&mut self, children: &[Tree]) {
         for (at, child) in children.iter().enumerate() {
             let last = if at + 1 == children.len() { LAST } else { 0 };
-            self.child(child, at as u16 + 1 | last);
+            self.child(child, (at as u16 + 1) | last);
         }
     }
 

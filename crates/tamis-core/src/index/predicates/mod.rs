@@ -123,7 +123,7 @@ impl Predicates {
 
     /// Distinct predicates in use.
     pub fn len(&self) -> usize {
-        self.table.len()
+        self.table.in_use()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -86,7 +86,7 @@ impl PredicateTable {
         self.slots.len()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.numbers.len()
     }
 
