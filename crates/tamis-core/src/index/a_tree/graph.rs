@@ -148,41 +148,57 @@ impl Graph {
         self.levels[at as usize] == 0
     }
 
-    /// Gives a node other children, and with them links, an access child and a level.
+    /// Gives an AND or OR other children. Links that stay are not touched: a popular predicate has many, and
+    /// finding one among them takes long.
     pub fn set_children(&mut self, at: u32, children: Vec<u32>) {
-        self.unlink_children(at);
         let node = &mut self.nodes[at as usize];
-        node.children = (children[..] != *node.operands).then(|| children.into());
-        self.link_children(at);
-    }
-
-    pub fn link_children(&mut self, at: u32) {
-        let node = &self.nodes[at as usize];
-        let (on_demand, tells_false) = (node.on_demand, node.listens_to_false());
-        let children: Vec<u32> = node.children().to_vec();
-        if on_demand {
-            // The paper takes one at random; this is as random, and the same on every machine.
-            let random = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-            self.nodes[at as usize].access = children[random as usize % children.len()];
+        let before = node.children().to_vec();
+        node.children = (children[..] != *node.operands).then(|| children[..].into());
+        for &child in before.iter().filter(|child| !children.contains(child)) {
+            self.unlink(child, at);
         }
-        let access = self.nodes[at as usize].access;
-        for &child in &children {
-            let links = &mut self.nodes[child as usize];
-            let list = if on_demand && child != access { &mut links.held_by } else { &mut links.pushes_to };
-            list.push(at);
-            if tells_false {
-                self.tell_false(child);
+        let added = || children.iter().copied().filter(|child| !before.contains(child));
+        let node = &mut self.nodes[at as usize];
+        if node.on_demand && !children.contains(&node.access) {
+            let access = any_of(&children, at);
+            node.access = access;
+            if before.contains(&access) {
+                self.unlink(access, at);
+                self.link(access, at);
             }
         }
+        added().for_each(|child| self.link(child, at));
+        self.update_level(at);
+    }
+
+    /// Links a new node to its children.
+    pub fn link_children(&mut self, at: u32) {
+        let children = self.nodes[at as usize].children().to_vec();
+        if self.nodes[at as usize].on_demand {
+            self.nodes[at as usize].access = any_of(&children, at);
+        }
+        children.iter().for_each(|&child| self.link(child, at));
         self.update_level(at);
     }
 
     pub fn unlink_children(&mut self, at: u32) {
-        let children: Vec<u32> = self.nodes[at as usize].children().to_vec();
-        for child in children {
-            let links = &mut self.nodes[child as usize];
-            assert!(links.pushes_to.remove(at) || links.held_by.remove(at), "links are symmetric");
+        let children = self.nodes[at as usize].children().to_vec();
+        children.iter().for_each(|&child| self.unlink(child, at));
+    }
+
+    fn link(&mut self, child: u32, parent: u32) {
+        let node = &self.nodes[parent as usize];
+        let (hears, needs_false) = (!node.on_demand || node.access == child, node.listens_to_false());
+        let links = &mut self.nodes[child as usize];
+        if hears { &mut links.pushes_to } else { &mut links.held_by }.push(parent);
+        if needs_false {
+            self.tell_false(child);
         }
+    }
+
+    fn unlink(&mut self, child: u32, parent: u32) {
+        let links = &mut self.nodes[child as usize];
+        assert!(links.pushes_to.remove(parent) || links.held_by.remove(parent), "links are symmetric");
     }
 
     /// Somebody above a node must hear when it is false: it then has to hear of all its children, and so
@@ -258,4 +274,10 @@ impl Graph {
             ("expression table", self.identities.bytes()),
         ]
     }
+}
+
+/// The paper takes an access child at random; this is as random, and the same on every machine.
+fn any_of(children: &[u32], node: u32) -> u32 {
+    let random = (node as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+    children[random as usize % children.len()]
 }

@@ -89,7 +89,7 @@ impl Default for Settings {
             zero_suppression: true,
             propagation_on_demand: true,
             published_ids: false,
-            search_limit: 256,
+            search_limit: 64,
         }
     }
 }
