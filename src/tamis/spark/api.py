@@ -59,6 +59,7 @@ def match(
     >>> [row.subscription for row in matches.collect()], [row.id for row in bad.collect()]
     (['a'], ['b'])
     """
+    building = {"sample": None if events.isStreaming else events, **building}
     index = index_of(events.sparkSession, subscriptions, on_error=on_error, directory=directory, **building)
     matches = index.match(
         events,

@@ -50,7 +50,7 @@ class Question:
     scoring: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `Index.top_k_batch`, such as `min_score`."""
 
-    def pairs(self, index: Index, events: pa.RecordBatch) -> pa.Table:
+    def pairs(self, index: Index, events: pa.RecordBatch | pa.Table) -> pa.Table:
         """The matches in one index: columns `event` and `subscription`, for top-k also `score` and `rank`."""
         common: dict[str, Any] = {
             "tags": self.tags,

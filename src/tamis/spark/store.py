@@ -25,7 +25,6 @@ from tamis.spark.subscriptions import INTEGERS, normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _QUARANTINE = "id string, op string, sequence bigint, expression string, error string, version bigint"
 
@@ -71,8 +70,10 @@ class SubscriptionStore:
         checkpoint: str | os.PathLike[str] | None = None,
         trigger: dict[str, Any] | None = None,
         name: str | None = None,
-    ) -> "StreamingQuery | Applied":
-        """Turn changes into new versions: a table at once, a stream by a query that this returns.
+    ) -> Any:
+        """Turn changes into new versions: a table at once, a stream by a `StreamingQuery` that this returns.
+
+        For a table the result is an `Applied`: the latest version, and what became of the changes.
 
         The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
         `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
