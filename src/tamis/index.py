@@ -80,8 +80,8 @@ class Index:
     """Subscriptions, and for each event those that it satisfies.
 
     A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit; without one
-    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`. Ids are strings or
-    64-bit integers; the first one fixes which.
+    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`, and `options` are
+    that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
 
     >>> import tamis
     >>> from tamis import col
@@ -96,9 +96,15 @@ class Index:
 
     __slots__ = ("__weakref__", "_kernel")
 
-    def __init__(self, schema: Mapping[str, Any] | None = None, algorithm: str = "auto") -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        options: Mapping[str, bool | int | str] | None = None,
+    ) -> None:
         """Make an empty index."""
-        self._kernel = _kernel.Index(algorithm, None if schema is None else json.dumps(_plain(schema)))
+        declared = None if schema is None else json.dumps(_plain(schema))
+        self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()))
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
@@ -306,6 +312,15 @@ class Index:
         'scan'
         """
         return self._kernel.algorithm
+
+    @property
+    def options(self) -> dict[str, bool | int | str]:
+        """The options of the algorithm that the index was made with.
+
+        >>> Index(algorithm="a-tree", options={"zero_suppression": False}).options
+        {'zero_suppression': False}
+        """
+        return dict(self._kernel.options)
 
     @property
     def schema(self) -> dict[str, str] | None:
@@ -630,7 +645,8 @@ class Index:
         """Pickle as a snapshot, or, for algorithms that have none, as subscriptions."""
         if self.algorithm == "auto":
             return _from_bytes, (type(self), self._kernel.to_bytes())
-        return _from_subscriptions, (type(self), self.schema, self.algorithm, [self[id] for id in self])
+        made_with = (self.schema, self.algorithm, self.options)
+        return _from_subscriptions, (type(self), made_with, [self[id] for id in self])
 
     def __copy__(self) -> "Index":
         """An index of its own with the same subscriptions."""
@@ -648,9 +664,9 @@ def _from_bytes(cls: type[Index], snapshot: bytes) -> Index:
 
 
 def _from_subscriptions(
-    cls: type[Index], schema: dict[str, str] | None, algorithm: str, subscriptions: list[Subscription]
+    cls: type[Index], made_with: tuple[Any, ...], subscriptions: list[Subscription]
 ) -> Index:
-    index = cls(schema, algorithm)
+    index = cls(*made_with)
     for held in subscriptions:
         index.add(
             held.id,

@@ -96,7 +96,12 @@ impl Index {
             Reader::View(view) => view_statistics(view),
             Reader::Classic(state) => {
                 let parts: Vec<_> = state.algorithm.bytes();
-                json!({ "bytes": bytes(parts.iter().copied()), "index_bytes": sum(&parts) })
+                let mut structure =
+                    json!({ "bytes": bytes(parts.iter().copied()), "index_bytes": sum(&parts) });
+                let counters = state.algorithm.counters();
+                let counters = counters.into_iter().map(|(name, count)| (name.into(), Json::from(count)));
+                merge(&mut structure, Json::Object(counters.collect()));
+                structure
             }
         };
         merge(&mut stats, structure);
