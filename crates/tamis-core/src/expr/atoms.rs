@@ -102,6 +102,12 @@ impl AtomTable {
         self.atoms.is_empty()
     }
 
+    /// Bytes on the heap, strings aside.
+    pub fn bytes(&self) -> usize {
+        let operands: usize = self.atoms.iter().map(|atom| size_of_val(&*atom.operands)).sum();
+        self.atoms.capacity() * size_of::<Atom>() + operands + self.numbers.allocation_size()
+    }
+
     /// All atoms in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Atom> {
         self.atoms.iter()

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value as Json, json};
 
 use super::reader::Reader;
+use super::segment::forms::Forms;
 use super::segment::matcher::Work;
 use super::store::Index;
 use crate::fork::Mutex;
@@ -148,6 +149,7 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         let segment = &part.segment;
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());
+        add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;

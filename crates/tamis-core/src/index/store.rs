@@ -97,16 +97,6 @@ impl Index {
         }
     }
 
-    pub(super) fn add_sorted(
-        &self,
-        subscriptions: impl Iterator<Item = Result<Subscription>>,
-    ) -> Result<usize> {
-        match &self.engine {
-            Engine::Production(production) => production.add_sorted(subscriptions),
-            Engine::Classic(classic) => classic.add_all(subscriptions),
-        }
-    }
-
     /// Whether this index accepts the subscription: limits, weights, priority and schema.
     pub fn check(&self, subscription: &Subscription) -> Result<()> {
         subscription.check()?;

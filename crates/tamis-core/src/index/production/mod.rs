@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
+use crate::event::Attributes;
 use crate::fork::Mutex;
 use crate::index::segment::{Segment, SegmentBuilder};
 use crate::index::subscription::{Id, Subscription};
@@ -88,28 +89,23 @@ impl Production {
         Ok(())
     }
 
-    /// Adds many at once: all become visible together, or none if the builder fails.
+    /// Adds many at once: all become visible together, or none if one is refused.
     ///
-    /// `next` yields subscriptions in rising order of id; the caller has checked each of them.
-    pub fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    /// `build` is given the attributes of the index and adds subscriptions in rising order of id; the caller
+    /// has checked each of them.
+    pub fn add_segment(&self, build: impl FnOnce(Attributes) -> Result<SegmentBuilder>) -> Result<usize> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
-        let mut attributes = draft.next.attributes.clone();
-        let mut builder = SegmentBuilder::new(&mut attributes);
-        let mut previous: Option<Id> = None;
-        let mut added = 0;
-        for subscription in subscriptions {
-            let subscription = subscription?;
-            draft.accept_id(&subscription.id)?;
-            if previous.as_ref() == Some(&subscription.id) || draft.next.locate(&subscription.id).is_some() {
-                return Err(Error::duplicate(&subscription.id));
-            }
-            builder.push(&subscription)?;
-            previous = Some(subscription.id);
-            added += 1;
-        }
+        let builder = build(draft.next.attributes.clone())?;
+        let added = builder.ledger().len();
         if added > 0 {
-            let segment = builder.finish(&as_events(&self.inner.samples.snapshot()))?;
+            for id in builder.ledger().ids() {
+                draft.accept_id(&id)?;
+                if draft.next.locate(&id).is_some() {
+                    return Err(Error::duplicate(&id));
+                }
+            }
+            let (segment, attributes) = builder.finish(&as_events(&self.inner.samples.snapshot()))?;
             draft.next.attributes = attributes;
             draft.next.parts.push(Part::new(segment));
             draft.next.len += added;
@@ -224,13 +220,13 @@ impl<'a> Draft<'a> {
     fn seal(&mut self) -> Result<Segment> {
         let mut buffered: Vec<_> = self.next.buffer.iter().collect();
         buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
-        let mut attributes = self.next.attributes.clone();
-        let mut builder = SegmentBuilder::new(&mut attributes);
+        let mut builder = SegmentBuilder::new(self.next.attributes.clone());
         for held in buffered {
             builder.push(&held.subscription)?;
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
-        builder.finish(&[])
+        let (segment, _) = builder.finish(&[])?;
+        Ok(segment)
     }
 
     fn publish(mut self) {

@@ -5,26 +5,17 @@
 
 use super::access::{Access, Key, plan};
 use super::dag::{Dag, Gate, Ref, Target};
+use super::forms::Forms;
 use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::expr::atoms::{AtomTable, Literal};
-use crate::expr::normal_form::Form;
+use crate::expr::atoms::Literal;
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 
 const NOT_A_UNIT: u32 = u32::MAX;
-
-#[derive(Default)]
-pub struct LayoutBuilder {
-    dag: Dag,
-    /// The node of each row.
-    roots: Vec<u32>,
-    /// How many nodes the expressions would have without sharing.
-    written_nodes: usize,
-}
 
 /// What sharing achieved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,46 +25,34 @@ pub struct Sharing {
     pub written_nodes: usize,
 }
 
-impl LayoutBuilder {
-    /// Adds the next row.
-    pub fn push(&mut self, form: &Form) {
-        self.written_nodes += written_nodes(form);
-        let root = self.dag.root(form);
-        self.roots.push(root);
-    }
-
-    /// Lays everything out. `priorities` is empty or has one value per row; it orders candidates.
-    pub fn finish(
-        self,
-        atoms: &AtomTable,
-        samples: &[Event<'_>],
-        priorities: &[f64],
-    ) -> Result<(Layout, Sharing)> {
-        let sharing = Sharing {
-            predicates: atoms.len(),
-            nodes: self.dag.nodes() + atoms.len(),
-            written_nodes: self.written_nodes,
-        };
-        let rows = Rows::group(&self.roots, self.dag.nodes());
-        let catalog = CatalogBuilder::new(atoms);
-        let selectivity = Selectivity::estimate(&catalog.draft(), samples);
-        let mut planner = Planner {
-            dag: &self.dag,
-            atoms: atoms.len(),
-            rows: &rows,
-            unit_of: vec![NOT_A_UNIT; self.dag.nodes()],
-            units: vec![],
-            node_selectivity: vec![-1.0; self.dag.nodes()],
-            literal_selectivity: vec![],
-            selectivity,
-            catalog,
-            code: vec![],
-            accesses: vec![],
-        };
-        planner.choose_units();
-        planner.compile_units()?;
-        Ok((planner.lay_out(priorities), sharing))
-    }
+/// Lays everything out. `priorities` is empty or has one value per row; it orders candidates.
+pub fn lay_out(forms: &Forms, samples: &[Event<'_>], priorities: &[f64]) -> Result<(Layout, Sharing)> {
+    let Forms { atoms, dag, roots } = forms;
+    let written = dag.written_nodes();
+    let sharing = Sharing {
+        predicates: atoms.len(),
+        nodes: dag.nodes() + atoms.len(),
+        written_nodes: roots.iter().map(|root| written[*root as usize]).fold(0, u64::saturating_add) as usize,
+    };
+    let rows = Rows::group(roots, dag.nodes());
+    let catalog = CatalogBuilder::new(atoms);
+    let selectivity = Selectivity::estimate(&catalog.draft(), samples);
+    let mut planner = Planner {
+        dag,
+        atoms: atoms.len(),
+        rows: &rows,
+        unit_of: vec![NOT_A_UNIT; dag.nodes()],
+        units: vec![],
+        node_selectivity: vec![-1.0; dag.nodes()],
+        literal_selectivity: vec![],
+        selectivity,
+        catalog,
+        code: vec![],
+        accesses: vec![],
+    };
+    planner.choose_units();
+    planner.compile_units()?;
+    Ok((planner.lay_out(priorities), sharing))
 }
 
 /// Rows by node.
@@ -474,17 +453,6 @@ impl Planner<'_> {
             Key::Bit(bit) => bit,
             Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
             Key::Unit(_) => unreachable!("units are numbered apart"),
-        }
-    }
-}
-
-/// The nodes of a form, the two polarities of a parity counted as one.
-fn written_nodes(form: &Form) -> usize {
-    match form {
-        Form::True | Form::False | Form::Literal(_) => 1,
-        Form::And(children) | Form::Or(children) => 1 + children.iter().map(written_nodes).sum::<usize>(),
-        Form::Parity { children, .. } => {
-            1 + children.iter().map(|(holds, _)| written_nodes(holds)).sum::<usize>()
         }
     }
 }

@@ -35,10 +35,23 @@ impl Ref {
         Ref(node << 1 | 1)
     }
 
+    /// The same test where atoms and nodes have other numbers.
+    fn mapped(self, nodes: &[u32], atom: &mut impl FnMut(u32) -> u32) -> Self {
+        match self.target() {
+            Target::Node(node) => Ref::node(nodes[node as usize]),
+            Target::Literal(literal) => {
+                Ref::literal(Literal::new(atom(literal.atom()), literal.is_negated()))
+            }
+        }
+    }
+
     pub fn target(self) -> Target {
         if self.0 & 1 == 1 { Target::Node(self.0 >> 1) } else { Target::Literal(Literal(self.0 >> 1)) }
     }
 }
+
+/// The number of no node.
+pub const NO_NODE: u32 = u32::MAX;
 
 #[derive(Default)]
 pub struct Dag {
@@ -101,6 +114,36 @@ impl Dag {
         }
     }
 
+    /// The node here that means what `root` means in another graph. `nodes` knows what was imported before,
+    /// and `atom` says which numbers the other's atoms have here.
+    pub fn import(
+        &mut self,
+        from: &Dag,
+        root: u32,
+        nodes: &mut [u32],
+        atom: &mut impl FnMut(u32) -> u32,
+    ) -> u32 {
+        if nodes[root as usize] != NO_NODE {
+            return nodes[root as usize];
+        }
+        for child in from.children(root) {
+            if let Target::Node(child) = child.target() {
+                self.import(from, child, nodes, atom);
+            }
+        }
+        let mut children: Vec<Ref> =
+            from.children(root).iter().map(|child| child.mapped(nodes, atom)).collect();
+        let gate = from.gate(root);
+        if matches!(gate, Gate::And | Gate::Or) {
+            children.sort_unstable();
+        }
+        let Target::Node(node) = self.intern(gate, &children).target() else {
+            unreachable!("intern returns nodes")
+        };
+        nodes[root as usize] = node;
+        node
+    }
+
     fn intern_sorted(&mut self, gate: Gate, children: &[Ref]) -> Ref {
         let mut sorted = children.to_vec();
         sorted.sort_unstable();
@@ -133,6 +176,31 @@ impl Dag {
             }
         }
         Ref::node(node)
+    }
+
+    /// How many nodes the expression of each node had when it was written, the two forms of a parity's child
+    /// counted as one.
+    pub fn written_nodes(&self) -> Vec<u64> {
+        let mut written: Vec<u64> = Vec::with_capacity(self.nodes());
+        for node in 0..self.nodes() as u32 {
+            let children = self.children(node);
+            let step = if matches!(self.gate(node), Gate::And | Gate::Or) { 1 } else { 2 };
+            let below = children.iter().step_by(step).map(|child| match child.target() {
+                Target::Literal(_) => 1,
+                Target::Node(child) => written[child as usize],
+            });
+            // A node with one child stands for a lone literal.
+            let own = u64::from(children.len() != 1);
+            written.push(below.fold(own, u64::saturating_add));
+        }
+        written
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        self.gates.capacity()
+            + 4 * (self.first_child.capacity() + self.children.capacity() + self.parents.capacity())
+            + self.table.allocation_size()
     }
 
     /// How many distinct nodes there are.

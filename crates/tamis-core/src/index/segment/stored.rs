@@ -119,6 +119,7 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
             nodes: numbers.nodes as usize,
             written_nodes: numbers.written_nodes as usize,
         },
+        forms: None,
         origin: Some(Origin { snapshot: snapshot.clone(), verified: OnceLock::new() }),
     };
     macro_rules! take {
