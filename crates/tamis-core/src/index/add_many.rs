@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::segment::build_on_threads;
+use super::segment::{all_cores, build_on_threads};
 use super::store::{Engine, Index};
 use super::subscription::{Id, Subscription};
 use crate::error::{Error, Result};
@@ -84,8 +84,7 @@ impl Index {
         };
         let count = match self.engine() {
             Engine::Production(production) => production.add_segment(|attributes| {
-                let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                build_on_threads(order.len(), attributes, threads, |builder, range| {
+                build_on_threads(order.len(), attributes, all_cores(), |builder, range| {
                     order[range].iter().try_for_each(|(id, row)| match self.parse_row(rows, id, *row) {
                         Ok(subscription) => builder.push(&subscription),
                         Err(error) => refuse(*row, id, error),

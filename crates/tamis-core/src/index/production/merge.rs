@@ -13,7 +13,7 @@ use super::{Inner, as_events};
 use crate::error::Result;
 use crate::event::Attributes;
 use crate::index::segment::forms::Import;
-use crate::index::segment::{Segment, SegmentBuilder, build_on_threads};
+use crate::index::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::index::subscription::Id;
 
 /// Segments of one size class before they are merged.
@@ -122,12 +122,8 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
             Location::Buffer(at) => builder.push(&view.buffer[at as usize].subscription),
         })
     })?;
-    let (segment, _) = builder.finish(&as_events(samples))?;
+    let (segment, _) = builder.finish(&as_events(samples), all_cores())?;
     Ok(Arc::new(segment))
-}
-
-fn all_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Puts one segment in the place of some, by whoever has the turn.
@@ -145,7 +141,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         a.compare_ids(*a_row, b, *b_row)
     });
     let builder = join(&parts, &rows, started.attributes.clone(), threads)?;
-    let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()))?;
+    let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
     let merged = Part::new(merged);
 
     let _lock = inner.writer.lock();

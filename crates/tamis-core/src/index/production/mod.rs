@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use crate::error::{Error, Result};
 use crate::event::Attributes;
 use crate::fork::Mutex;
-use crate::index::segment::{Segment, SegmentBuilder};
+use crate::index::segment::{Segment, SegmentBuilder, all_cores};
 use crate::index::subscription::{Id, Subscription};
 use buffered::Buffered;
 use samples::{OwnedEvent, Samples};
@@ -105,7 +105,8 @@ impl Production {
                     return Err(Error::duplicate(&id));
                 }
             }
-            let (segment, attributes) = builder.finish(&as_events(&self.inner.samples.snapshot()))?;
+            let (segment, attributes) =
+                builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
             draft.next.attributes = attributes;
             draft.next.parts.push(Part::new(segment));
             draft.next.len += added;
@@ -225,7 +226,7 @@ impl<'a> Draft<'a> {
             builder.push(&held.subscription)?;
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
-        let (segment, _) = builder.finish(&[])?;
+        let (segment, _) = builder.finish(&[], 1)?;
         Ok(segment)
     }
 

@@ -71,8 +71,8 @@ impl SegmentBuilder {
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
-    pub fn finish(self, samples: &[Event<'_>]) -> Result<(Segment, Attributes)> {
-        let (layout, sharing) = lay_out(&self.forms, samples, self.ledger.priorities())?;
+    pub fn finish(self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
+        let (layout, sharing) = lay_out(&self.forms, samples, self.ledger.priorities(), threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
         let segment = Segment { layout, ledger: self.ledger.finish(), sharing, forms, origin: None };
         Ok((segment, self.attributes))
@@ -128,4 +128,9 @@ pub fn build_on_threads(
         builder.append(other?)?;
     }
     Ok(builder)
+}
+
+/// How many threads to build on when nobody is to be left in peace.
+pub fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

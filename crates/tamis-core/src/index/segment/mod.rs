@@ -22,7 +22,7 @@ pub mod validate;
 use crate::error::Result;
 use crate::event::Attributes;
 use crate::index::subscription::Subscription;
-pub use build::{SegmentBuilder, build_on_threads};
+pub use build::{SegmentBuilder, all_cores, build_on_threads};
 use builder::Sharing;
 use forms::Forms;
 use layout::Layout;
