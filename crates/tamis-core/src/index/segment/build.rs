@@ -134,3 +134,57 @@ pub fn build_on_threads(
 pub fn all_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::parser::parse;
+    use crate::index::subscription::Id;
+
+    /// Rows name attributes that only some threads see, so that records have to be renumbered.
+    fn subscription(row: usize) -> Subscription {
+        let text = format!("a{} = {} AND (b > {} OR a{} IS NULL)", row / 50, row % 7, row % 11, row % 900);
+        let expression = parse(&text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        Subscription {
+            tags: vec![format!("t{}", row % 3).into()],
+            ..Subscription::new(Id::Int(row as i64), expression)
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let rows = 5 * FIRST_ROWS;
+        let build = |threads: usize| {
+            let builder = build_on_threads(rows, Attributes::default(), threads, |builder, range| {
+                range.into_iter().try_for_each(|row| builder.push(&subscription(row)))
+            });
+            builder.and_then(|builder| builder.finish(&[], threads)).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let (alone, names) = build(1);
+        for threads in [2, 3] {
+            let (together, same_names) = build(threads);
+            assert!(names.names().eq(same_names.names()));
+            assert_eq!(together.layout.code[..], alone.layout.code[..]);
+            assert_eq!(together.layout.entries[..], alone.layout.entries[..]);
+            assert_eq!(together.ledger.records[..], alone.ledger.records[..]);
+            assert_eq!(together.ledger.tag_rows[..], alone.ledger.tag_rows[..]);
+            for row in (0..rows).step_by(997) {
+                let found = together.subscription(row as u32, &same_names);
+                assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), subscription(row));
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_error_in_the_order_of_rows_is_returned() {
+        let add = |_: &mut SegmentBuilder, range: Range<usize>| match range.start {
+            start if start < 2 * FIRST_ROWS => Ok(()),
+            start => Err(crate::error::Error::Argument(start.to_string())),
+        };
+        for threads in [1, 2, 4] {
+            let built = build_on_threads(20 * FIRST_ROWS, Attributes::default(), threads, add);
+            let Err(error) = built else { panic!("nothing was refused") };
+            assert_eq!(error.to_string(), (2 * FIRST_ROWS).to_string(), "{threads} threads");
+        }
+    }
+}

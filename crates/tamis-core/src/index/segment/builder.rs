@@ -545,9 +545,10 @@ fn without_implied(tree: Tree, access: &Access) -> Tree {
         |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
     match tree {
         Tree::Leaf(leaf) if known(&leaf) => Tree::And(vec![]),
-        Tree::And(children) => Tree::And(
-            children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect(),
-        ),
+        Tree::And(mut children) => {
+            children.retain(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf)));
+            Tree::And(children)
+        }
         other => other,
     }
 }
