@@ -317,6 +317,30 @@ class Index:
         declared = self._kernel.schema
         return None if declared is None else json.loads(declared)
 
+    @property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """The attributes that subscriptions ask for, with the kinds of values that predicates expect there.
+
+        No kinds mean that any value will do, as for `IS NULL`.
+
+        >>> index = Index()
+        >>> index.add("a", "age > 21 AND (name LIKE 'A%' OR name IS NULL)")
+        >>> index.attributes
+        {'age': ('number',), 'name': ('string',)}
+        """
+        return {name: tuple(kinds) for name, kinds in self._kernel.attributes()}
+
+    def payloads(self, ids: Iterable[Id]) -> list[bytes | None]:
+        """The payloads of many subscriptions, in the order of the ids.
+
+        >>> index = Index()
+        >>> index.add("a", "x > 1", payload=b"campaign 1")
+        >>> index.add("b", "x > 2")
+        >>> index.payloads(["b", "a"])
+        [None, b'campaign 1']
+        """
+        return self._kernel.payloads(list(ids))
+
     # --- one event ---------------------------------------------------------------------------------
 
     def match(

@@ -23,13 +23,13 @@ use crate::matching::coerced;
 use crate::results::{id_column, id_type};
 
 /// Events as a caller gave them, out of reach of the interpreter.
-enum Given {
+pub enum Given {
     Tables { batches: Vec<RecordBatch>, intervals: Vec<String> },
     Records(Vec<Record>),
 }
 
 impl Given {
-    fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
+    pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
             return Ok(Given::Tables { batches: arrow_ffi::batches(events)?, intervals });
@@ -75,7 +75,7 @@ impl Given {
     }
 }
 
-struct Resolved<'e>(Vec<Event<'e>>);
+pub struct Resolved<'e>(pub Vec<Event<'e>>);
 
 impl EventSource for Resolved<'_> {
     fn len(&self) -> usize {
