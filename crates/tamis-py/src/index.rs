@@ -51,9 +51,18 @@ impl PyIndex {
 #[pymethods]
 impl PyIndex {
     #[new]
-    fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>) -> PyResult<Self> {
+    fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>, optimize: &str) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
-        Index::new(algorithm, schema).or_raise(py).map(Self)
+        let index = Index::new(algorithm, schema).or_raise(py)?;
+        match optimize {
+            "auto" => index.optimize_automatically(true),
+            "manual" => index.optimize_automatically(false),
+            other => {
+                let message = format!("optimize is \"auto\" or \"manual\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        }
+        Ok(Self(index))
     }
 
     // --- changes -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ pub mod add_many;
 pub mod algorithm;
 pub mod asked_kinds;
 pub mod classic;
+pub mod neighbourhood;
 pub mod persist;
 pub mod production;
 pub mod reader;

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::reader::Reader;
 use super::segment::forms::Forms;
 use super::segment::matcher::Work;
-use super::store::Index;
+use super::store::{Engine, Index};
 use crate::fork::Mutex;
 
 /// How many of the slowest events are remembered.
@@ -101,6 +101,13 @@ impl Index {
             }
         };
         merge(&mut stats, structure);
+        if let Engine::Production(production) = self.engine() {
+            let mode = if production.optimizes_automatically() { "auto" } else { "manual" };
+            merge(
+                &mut stats,
+                json!({ "optimize": mode, "automatic_optimizations": production.automatic_optimizations() }),
+            );
+        }
         merge(&mut stats, json!({ "observed": self.observed.statistics() }));
         stats
     }
@@ -169,6 +176,8 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         "sharing_ratio": written as f64 / nodes.max(1) as f64,
         "units": units,
         "access_entries": accesses,
+        "expected_candidates_per_event":
+            view.parts.iter().map(|part| part.segment.layout_basis.candidates).sum::<f64>(),
         "bytes": bytes(parts.iter().copied()),
         "index_bytes": index_bytes,
         "bytes_per_subscription": index_bytes as f64 / view.len.max(1) as f64,

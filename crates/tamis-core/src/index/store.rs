@@ -151,6 +151,14 @@ impl Index {
         }
     }
 
+    /// Whether the index lays itself out anew by itself when events turn out to be others than it was laid
+    /// out for; it does unless told otherwise. Algorithms that do not learn ignore this.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        if let Engine::Production(production) = &self.engine {
+            production.optimize_automatically(enabled);
+        }
+    }
+
     /// Whether a background thread is rewriting segments.
     pub fn is_optimizing(&self) -> bool {
         matches!(&self.engine, Engine::Production(production) if production.is_merging())
@@ -159,7 +167,7 @@ impl Index {
     /// Notes what an event cost, and keeps some events to learn from.
     pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
         if let Engine::Production(production) = &self.engine {
-            production.samples().offer(event);
+            production.observe(event, &work);
         }
         self.observed.note(matches, work, nanoseconds);
     }

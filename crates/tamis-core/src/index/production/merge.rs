@@ -80,12 +80,17 @@ fn merge_once(inner: &Inner) -> Result<bool> {
 /// Merges all segments, once whoever is merging now has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     let turn = Turn::wait_for(inner);
-    merge(&turn.0, turn.0.current.load_full().parts.clone(), all_cores())
+    merge_everything(&turn.0, all_cores())
+}
+
+/// Makes one segment of all, by whoever has the turn.
+pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
+    merge(inner, inner.current.load_full().parts.clone(), threads)
 }
 
 /// The same on a background thread, unless one is at work.
 pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
-    spawn(inner, |inner| merge(inner, inner.current.load_full().parts.clone(), 1).map(|()| false));
+    spawn(inner, |inner| merge_everything(inner, 1).map(|()| false));
 }
 
 /// The segments to merge next: enough of one size class, or one with many dead rows.

@@ -5,6 +5,7 @@
 //! largest of which was laid out with all that is known of its subscriptions and of the events seen.
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
+mod auto;
 pub mod buffered;
 pub mod deaths;
 pub mod merge;
@@ -17,10 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::{Attributes, Event};
 use crate::fork::Mutex;
+use crate::index::segment::matcher::Work;
 use crate::index::segment::{Segment, SegmentBuilder, all_cores};
 use crate::index::subscription::{Id, Subscription};
+use auto::AutoOptimizer;
 use buffered::Buffered;
 use samples::{OwnedEvent, Samples};
 use view::{Location, Part, View};
@@ -39,6 +42,7 @@ pub(crate) struct Inner {
     samples: Samples,
     /// The process in which a thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
+    auto: AutoOptimizer,
 }
 
 /// What to do with one subscription.
@@ -64,6 +68,7 @@ impl Production {
                 writer: Mutex::new(()),
                 samples: Samples::default(),
                 merging_in: AtomicU32::new(0),
+                auto: AutoOptimizer::default(),
             }),
         }
     }
@@ -125,6 +130,26 @@ impl Production {
     /// As [`optimize`](Self::optimize), on a thread of its own; does nothing if one is at work.
     pub fn optimize_in_background(&self) {
         merge::merge_all_in_background(&self.inner);
+    }
+
+    /// Learns from an event that was matched, and what it cost.
+    pub fn observe(&self, event: &Event<'_>, work: &Work) {
+        self.inner.samples.offer(event);
+        auto::note(&self.inner, work);
+    }
+
+    /// Whether the index lays itself out anew when events drift.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        self.inner.auto.enable(enabled);
+    }
+
+    pub fn optimizes_automatically(&self) -> bool {
+        self.inner.auto.is_enabled()
+    }
+
+    /// How often it has done so.
+    pub fn automatic_optimizations(&self) -> u64 {
+        self.inner.auto.runs()
     }
 
     /// Whether a thread of this process is merging.

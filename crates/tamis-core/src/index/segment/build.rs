@@ -72,9 +72,11 @@ impl SegmentBuilder {
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
     pub fn finish(self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
-        let (layout, sharing) = lay_out(&self.forms, samples, self.ledger.priorities(), threads)?;
+        let (layout, sharing, layout_basis) =
+            lay_out(&self.forms, samples, self.ledger.priorities(), threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
-        let segment = Segment { layout, ledger: self.ledger.finish(), sharing, forms, origin: None };
+        let segment =
+            Segment { layout, ledger: self.ledger.finish(), sharing, layout_basis, forms, origin: None };
         Ok((segment, self.attributes))
     }
 }

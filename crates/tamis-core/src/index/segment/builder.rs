@@ -27,6 +27,15 @@ pub struct Sharing {
     pub written_nodes: usize,
 }
 
+/// What a layout was chosen by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LayoutBasis {
+    /// The events that selectivities were learnt from; without any they were guessed.
+    pub samples: usize,
+    /// Candidates that an event like those is expected to have.
+    pub candidates: f64,
+}
+
 /// Lays everything out. `priorities` is empty or has one value per row; it orders candidates. The layout is
 /// the same whatever the number of threads.
 pub fn lay_out(
@@ -34,7 +43,7 @@ pub fn lay_out(
     samples: &[Event<'_>],
     priorities: &[f64],
     threads: usize,
-) -> Result<(Layout, Sharing)> {
+) -> Result<(Layout, Sharing, LayoutBasis)> {
     let Forms { atoms, dag, roots } = forms;
     let written = dag.written_nodes();
     let sharing = Sharing {
@@ -57,10 +66,12 @@ pub fn lay_out(
         catalog,
         code: vec![],
         accesses: vec![],
+        expected_candidates: 0.0,
     };
     planner.choose_units();
     planner.compile_units(threads)?;
-    Ok((planner.lay_out(priorities, threads), sharing))
+    let basis = LayoutBasis { samples: samples.len(), candidates: planner.expected_candidates };
+    Ok((planner.lay_out(priorities, threads), sharing, basis))
 }
 
 /// Rows by node.
@@ -115,6 +126,8 @@ struct Compiled {
 struct CompiledUnit {
     kind: CodeKind,
     remembered: bool,
+    /// How often one of its accesses fires, per event.
+    candidates: f64,
     /// Code and accesses begin where those of the unit before end.
     code_end: usize,
     accesses_end: usize,
@@ -134,6 +147,8 @@ struct Planner<'a> {
     catalog: CatalogBuilder<'a>,
     code: Vec<u32>,
     accesses: Vec<Access>,
+    /// By the selectivities of the accesses that are in use.
+    expected_candidates: f64,
 }
 
 impl Planner<'_> {
@@ -227,6 +242,7 @@ impl Planner<'_> {
             let first_access = self.accesses.len();
             if unit.active {
                 self.accesses.extend_from_slice(accesses);
+                self.expected_candidates += part.candidates;
             }
             unit.accesses = first_access..self.accesses.len();
             for access in &self.accesses[first_access..] {
@@ -241,10 +257,12 @@ impl Planner<'_> {
 
     fn compile_unit(&self, unit: u32, out: &mut Compiled) {
         let Unit { node, mut remembered, .. } = self.units[unit as usize];
+        let candidates;
         let kind = match self.dag.gate(node) {
             Gate::And | Gate::Or => {
                 let mut tree = self.tree(node).arrange();
-                let accesses = self.plan_accesses(&tree);
+                let (often, accesses) = self.plan_accesses(&tree);
+                candidates = often;
                 if accesses.len() > 1 {
                     remembered = true;
                 } else if !remembered {
@@ -255,7 +273,7 @@ impl Planner<'_> {
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
                 out.code.push((gate == Gate::OddParity) as u32);
-                self.compile_parity(node, out);
+                candidates = self.compile_parity(node, out);
                 remembered = true;
                 CodeKind::Parity
             }
@@ -263,14 +281,15 @@ impl Planner<'_> {
         out.units.push(CompiledUnit {
             kind,
             remembered,
+            candidates,
             code_end: out.code.len(),
             accesses_end: out.accesses.len(),
         });
     }
 
     /// A parity is undefined unless each child is true or false, so both forms of the child that is
-    /// defined least often are its accesses.
-    fn compile_parity(&self, node: u32, out: &mut Compiled) {
+    /// defined least often are its accesses. Returns how often they fire.
+    fn compile_parity(&self, node: u32, out: &mut Compiled) -> f64 {
         let pairs: Vec<(u32, u32)> = self
             .dag
             .children(node)
@@ -291,6 +310,7 @@ impl Planner<'_> {
             let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
             out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
         }
+        rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
 
     fn pair_cost(&self, (t, f): &(u32, u32)) -> f64 {
@@ -304,13 +324,12 @@ impl Planner<'_> {
         }
     }
 
-    fn plan_accesses(&self, tree: &Tree) -> Vec<Access> {
+    fn plan_accesses(&self, tree: &Tree) -> (f64, Vec<Access>) {
         plan(tree, &|table| {
             let table = self.catalog.cut_table(table);
             // Present means above the first cut or below it.
             self.selectivity.of_bit(table.above) + self.selectivity.of_bit(table.below)
         })
-        .1
     }
 
     /// The tree of a node down to literals and other units.

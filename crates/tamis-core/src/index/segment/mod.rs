@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::event::Attributes;
 use crate::index::subscription::Subscription;
 pub use build::{SegmentBuilder, all_cores, build_on_threads};
-use builder::Sharing;
+use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
@@ -34,6 +34,7 @@ pub struct Segment {
     pub layout: Layout,
     pub ledger: Ledger,
     pub sharing: Sharing,
+    pub layout_basis: LayoutBasis,
     /// Kept by small segments, which will soon be merged: it spares normalising their rows again.
     pub forms: Option<Forms>,
     /// The file it was mapped from, if it was.

@@ -48,7 +48,7 @@ proptest! {
             forms.push(expr, &mut attributes);
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
-        let (layout, _) = lay_out(&forms, &resolved[..resolved.len() / 2], &[], 1).unwrap();
+        let (layout, ..) = lay_out(&forms, &resolved[..resolved.len() / 2], &[], 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -76,7 +76,7 @@ proptest! {
         for (row, expr) in exprs.iter().enumerate() {
             point_only.extend(forms.push(expr, &mut attributes).then_some(row as u32));
         }
-        let (layout, _) = lay_out(&forms, &[], &[], 1).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &[], 1).unwrap();
         let event = resolve(&event, &attributes);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &attributes) {
@@ -96,7 +96,7 @@ proptest! {
             forms.push(expr, &mut attributes);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, _) = lay_out(&forms, &[], &priorities, 1).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &priorities, 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
         layout.best_units(&event, &mut Scratch::default(), f64::NEG_INFINITY, |unit| {
