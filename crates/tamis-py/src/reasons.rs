@@ -48,7 +48,7 @@ pub fn diagram(
     };
     if neighbours > 0 {
         if event.is_some() {
-            return Err(argument_error(py, "a diagram shows neighbours or an event, not both".into()));
+            return Err(argument_error(py, "a diagram shows neighbours or an event, not both"));
         }
         let id = id_from_python(id).or_raise(py)?;
         let draw = || neighbourhood(&index.index().reader()?, &id, neighbours);
