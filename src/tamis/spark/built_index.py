@@ -34,6 +34,14 @@ class BuiltIndex:
 
     `follows` says that a streaming query uses, in each micro-batch, the version that is the latest when the
     micro-batch starts; otherwise all queries use the one described by `version`.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> index = tamis.spark.build(rules)
+    >>> index.version.subscriptions, index.version.plan
+    (1, 'replicated')
     """
 
     url: str
