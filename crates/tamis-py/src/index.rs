@@ -85,10 +85,20 @@ impl PyIndex {
         algorithm: &str,
         schema: Option<&str>,
         options: Vec<(String, Setting)>,
+        optimize: &str,
     ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        Index::with_options(algorithm, schema, &options).or_raise(py).map(Self)
+        let index = Index::with_options(algorithm, schema, &options).or_raise(py)?;
+        match optimize {
+            "auto" => index.optimize_automatically(true),
+            "manual" => index.optimize_automatically(false),
+            other => {
+                let message = format!("optimize is \"auto\" or \"manual\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        }
+        Ok(Self(index))
     }
 
     // --- changes -----------------------------------------------------------------------------------

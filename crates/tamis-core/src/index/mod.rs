@@ -12,6 +12,7 @@ pub mod circuit;
 pub mod classic;
 pub mod conjunctions;
 pub mod leaf_ids;
+pub mod neighbourhood;
 pub mod options;
 pub mod over_predicates;
 pub mod persist;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value as Json, json};
 
 use super::reader::Reader;
+use super::segment::forms::Forms;
 use super::segment::matcher::Work;
-use super::store::Index;
+use super::store::{Engine, Index};
 use crate::fork::Mutex;
 
 /// How many of the slowest events are remembered.
@@ -105,6 +106,13 @@ impl Index {
             }
         };
         merge(&mut stats, structure);
+        if let Engine::Production(production) = self.engine() {
+            let mode = if production.optimizes_automatically() { "auto" } else { "manual" };
+            merge(
+                &mut stats,
+                json!({ "optimize": mode, "automatic_optimizations": production.automatic_optimizations() }),
+            );
+        }
         merge(&mut stats, json!({ "observed": self.observed.statistics() }));
         stats
     }
@@ -153,6 +161,7 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         let segment = &part.segment;
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());
+        add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;
@@ -172,6 +181,8 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         "sharing_ratio": written as f64 / nodes.max(1) as f64,
         "units": units,
         "access_entries": accesses,
+        "expected_candidates_per_event":
+            view.parts.iter().map(|part| part.segment.layout_basis.candidates).sum::<f64>(),
         "bytes": bytes(parts.iter().copied()),
         "index_bytes": index_bytes,
         "bytes_per_subscription": index_bytes as f64 / view.len.max(1) as f64,

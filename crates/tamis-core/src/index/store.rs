@@ -119,16 +119,6 @@ impl Index {
         }
     }
 
-    pub(super) fn add_sorted(
-        &self,
-        subscriptions: impl Iterator<Item = Result<Subscription>>,
-    ) -> Result<usize> {
-        match &self.engine {
-            Engine::Production(production) => production.add_sorted(subscriptions),
-            Engine::Classic(classic) => classic.add_all(subscriptions),
-        }
-    }
-
     /// Whether this index accepts the subscription: limits, weights, priority and schema.
     pub fn check(&self, subscription: &Subscription) -> Result<()> {
         subscription.check()?;
@@ -183,6 +173,14 @@ impl Index {
         }
     }
 
+    /// Whether the index lays itself out anew by itself when events turn out to be others than it was laid
+    /// out for; it does unless told otherwise. Algorithms that do not learn ignore this.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        if let Engine::Production(production) = &self.engine {
+            production.optimize_automatically(enabled);
+        }
+    }
+
     /// Whether a background thread is rewriting segments.
     pub fn is_optimizing(&self) -> bool {
         matches!(&self.engine, Engine::Production(production) if production.is_merging())
@@ -191,7 +189,7 @@ impl Index {
     /// Notes what an event cost, and keeps some events to learn from.
     pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
         if let Engine::Production(production) = &self.engine {
-            production.samples().offer(event);
+            production.observe(event, &work);
         }
         self.observed.note(matches, work, nanoseconds);
     }

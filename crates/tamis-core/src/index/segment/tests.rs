@@ -2,15 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::builder::LayoutBuilder;
+use super::builder::lay_out;
+use super::forms::Forms;
 use super::layout::Layout;
 use super::matcher::Scratch;
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
-use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
-use crate::expr::normal_form::normal_form;
 use crate::expr::testing;
 
 fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<'a> {
@@ -44,13 +43,12 @@ proptest! {
         events in prop::collection::vec(testing::any_event(), 1..6),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for expr in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
-        let (layout, _) = builder.finish(&atoms, &resolved[..resolved.len() / 2], &[]).unwrap();
+        let (layout, ..) = lay_out(&forms, &resolved[..resolved.len() / 2], &[], 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -73,15 +71,12 @@ proptest! {
         event in testing::any_interval_event(),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         let mut point_only = vec![];
         for (row, expr) in exprs.iter().enumerate() {
-            let normal = normal_form(expr, &mut attributes, &mut atoms);
-            builder.push(&normal.root);
-            point_only.extend(normal.point_only.then_some(row as u32));
+            point_only.extend(forms.push(expr, &mut attributes).then_some(row as u32));
         }
-        let (layout, _) = builder.finish(&atoms, &[], &[]).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &[], 1).unwrap();
         let event = resolve(&event, &attributes);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &attributes) {
@@ -96,13 +91,12 @@ proptest! {
         k in 1usize..6,
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for (expr, _) in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, _) = builder.finish(&atoms, &[], &priorities).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &priorities, 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
         layout.best_units(&event, &mut Scratch::default(), f64::NEG_INFINITY, |unit| {
