@@ -43,7 +43,7 @@ def run(code: str, names: dict[str, Any]) -> None:
 
 def needs_session(name: str, request: pytest.FixtureRequest) -> None:
     """Examples about Spark find the session of the tests by `getOrCreate`."""
-    if name.startswith("spark"):
+    if name.startswith(("spark", "README")):
         request.getfixturevalue("spark")
 
 
