@@ -5,6 +5,7 @@
 //! its score, needs no correction. Where numbers are added or multiplied in another order (an event's weight
 //! times a bound instead of a sum of products), [`up`] makes room for the rounding.
 
+use super::score::distinct_leaves;
 use crate::expr::{Expr, Predicate};
 
 /// A bound that stays one when the sum behind it was rounded otherwise: at most 65,536 roundings of
@@ -18,6 +19,11 @@ pub fn up(bound: f64) -> f64 {
 /// An XOR has one true case for points, so its bound is that of the better one.
 pub fn relevance_bound(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> f64 {
     bounds(expr, weight).0
+}
+
+/// The highest relaxed score for an event without weights: that of all distinct leaves, added up in order.
+pub fn relaxed_bound(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> f64 {
+    distinct_leaves(expr).into_iter().fold(0.0, |sum, (predicate, _)| sum + weight(predicate))
 }
 
 /// When true, when false.

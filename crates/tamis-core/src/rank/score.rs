@@ -196,22 +196,29 @@ pub fn relaxed<'a>(
     value_of: &impl Fn(&str) -> Option<ValueRef<'a>>,
     amount: &impl Fn(&Predicate) -> Option<f64>,
 ) -> Option<f64> {
-    let mut seen: FxHashSet<LeafKey<'_>> = FxHashSet::default();
     let mut sum = None;
-    for_each_leaf(expr, &mut |predicate, positive| {
+    for (predicate, positive) in distinct_leaves(expr) {
         let outcome = predicate.outcome(value_of(&predicate.attribute));
-        if !(if positive { outcome.can_be_true } else { outcome.can_be_false }) {
-            return;
-        }
-        let negated = predicate.negated == positive;
-        let key = (&*predicate.attribute, predicate.operator, &*predicate.operands, negated);
-        if seen.insert(key)
+        if (if positive { outcome.can_be_true } else { outcome.can_be_false })
             && let Some(amount) = amount(predicate)
         {
             sum = Some(sum.unwrap_or(0.0) + amount);
         }
-    });
+    }
     sum
+}
+
+/// The leaves of [`for_each_leaf`], each distinct one once, where it is first written.
+pub fn distinct_leaves(expr: &Expr) -> Vec<(&Predicate, bool)> {
+    let mut seen: FxHashSet<LeafKey<'_>> = FxHashSet::default();
+    let mut leaves = vec![];
+    for_each_leaf(expr, &mut |predicate, positive| {
+        let negated = predicate.negated == positive;
+        if seen.insert((&*predicate.attribute, predicate.operator, &*predicate.operands, negated)) {
+            leaves.push((predicate, positive));
+        }
+    });
+    leaves
 }
 
 /// Calls `visit` with every predicate in written order, and whether it stands for itself or for its

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::overlay::{Overlay, Rescored};
 use super::samples::OwnedEvent;
 use super::view::{Location, Part, View};
 use super::{Inner, as_events};
@@ -18,6 +19,8 @@ use crate::index::subscription::Id;
 const FAN_IN: usize = 16;
 /// A segment with a larger share of dead rows is rewritten.
 const MOST_DEAD: f64 = 0.3;
+/// So is one with a larger share of rows whose scores were changed.
+const MOST_RESCORED: f64 = 0.1;
 
 /// Merges what should be merged on a thread of its own, unless one is at work already.
 pub(super) fn merge_in_background(inner: &Arc<Inner>) {
@@ -91,7 +94,8 @@ fn choose(view: &View) -> Option<Vec<Part>> {
     let mut by_class: Vec<Vec<&Part>> = vec![vec![]; 16];
     for part in &view.parts {
         let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
-        if dead > MOST_DEAD && part.segment.len() > 64 {
+        let rescored = part.overlay.len() as f64 / part.segment.len().max(1) as f64;
+        if (dead > MOST_DEAD || rescored > MOST_RESCORED) && part.segment.len() > 64 {
             return Some(vec![part.clone()]);
         }
         by_class[size_class(part.living())].push(part);
@@ -109,6 +113,7 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     if let [part] = view.parts.as_slice()
         && view.buffer.is_empty()
         && part.deaths.count() == 0
+        && part.overlay.is_empty()
     {
         return Ok(part.segment.clone());
     }
@@ -139,12 +144,33 @@ fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
     let mut attributes = started.attributes.clone();
     let mut builder = SegmentBuilder::new(&mut attributes);
     for (part, row) in &rows {
-        builder.push_row(&parts[*part as usize].segment, *row)?;
+        let part = &parts[*part as usize];
+        let subscription = part.subscription(*row, &started.attributes)?;
+        match part.overlay.get(*row) {
+            Some(rescored) if rescored.reweighted => builder.push(&subscription)?,
+            _ => builder.push_row(&subscription, &part.segment, *row)?,
+        }
     }
-    let merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);
+    let mut merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);
 
     let _lock = inner.writer.lock();
+    let current = inner.current.load_full();
+    let overlays: Vec<Overlay> = parts
+        .iter()
+        .map(|old| current.parts.iter().find(|part| Arc::ptr_eq(&old.segment, &part.segment)))
+        .map(|part| part.map(|part| part.overlay.clone()).unwrap_or_default())
+        .collect();
     for (new_row, (part, row)) in rows.iter().enumerate() {
+        // Scores that were changed after they had been read.
+        let now = overlays[*part as usize].get(*row);
+        if let Some(now) = now
+            && !parts[*part as usize].overlay.get(*row).is_some_and(|read| Arc::ptr_eq(read, now))
+        {
+            let held = merged.segment.subscription(new_row as u32, &started.attributes)?;
+            let reweighted = now.weights != held.weights;
+            let rescored = Arc::new(Rescored { reweighted, ..Rescored::clone(now) });
+            merged.overlay = merged.overlay.with(new_row as u32, rescored, &held);
+        }
         let died = parts[*part as usize].deaths.generation_of(*row);
         if died != 0 {
             merged.deaths.end(new_row as u32, died);

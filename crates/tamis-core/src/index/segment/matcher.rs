@@ -138,13 +138,15 @@ impl Layout {
     }
 
     /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
-    /// that can only lead to priorities below what `holds` last returned.
+    /// that can only lead to scores below what `holds` last returned. `holds` also gets the bits of
+    /// the event.
     pub fn best_units(
         &self,
         event: &Event<'_>,
         scratch: &mut Scratch,
+        limits: &Limits<'_>,
         mut wanted: f64,
-        mut holds: impl FnMut(u32) -> f64,
+        mut holds: impl FnMut(u32, &[u64]) -> f64,
     ) -> Work {
         let mut work = Work::default();
         if self.units() == 0 {
@@ -158,25 +160,20 @@ impl Layout {
         let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
         let mut run = Run { layout: self, bits: bits.words(), open, memory };
-        let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
-        let add = |pending: &mut BinaryHeap<PendingBlock>, from: u32, to: u32, wanted: f64| {
-            let mut at = from as usize;
-            while at < to as usize {
-                let end = ((at / BLOCK + 1) * BLOCK).min(to as usize);
-                let bound = self.block_bounds.get(at / BLOCK).copied().unwrap_or(0.0);
-                if bound >= wanted {
-                    pending.push(PendingBlock { bound, from: at as u32, to: end as u32 });
-                }
-                at = end;
-            }
-        };
+        let mut pending: Vec<PendingBlock> = vec![];
         for &(from, to) in runs.iter() {
-            add(&mut pending, from, to, wanted);
+            limits.add_blocks(from..to, wanted, |block| pending.push(block));
         }
-        while let Some(block) = pending.pop() {
-            if block.bound < wanted {
-                break;
-            }
+        pending.sort_unstable();
+        // What waits for units that hold comes late, and one by one.
+        let mut late: BinaryHeap<PendingBlock> = BinaryHeap::new();
+        loop {
+            let block = match (pending.last(), late.peek()) {
+                (Some(next), Some(other)) if other > next => late.pop(),
+                (Some(_), _) => pending.pop(),
+                (None, _) => late.pop(),
+            };
+            let Some(block) = block.filter(|block| block.bound >= wanted) else { break };
             work.candidates += (block.to - block.from) as u64;
             queue.clear();
             run.queue_entries(block.from as usize..block.to as usize, queue);
@@ -190,10 +187,11 @@ impl Layout {
                 }
                 work.evaluations += 1;
                 if run.decide(queued) {
-                    wanted = holds(unit);
+                    wanted = holds(unit, run.bits);
                     if remembered {
                         let waiting = self.waiting_for(unit);
-                        add(&mut pending, waiting.start as u32, waiting.end as u32, wanted);
+                        let waiting = waiting.start as u32..waiting.end as u32;
+                        limits.add_blocks(waiting, wanted, |block| late.push(block));
                     }
                 }
             }
@@ -247,6 +245,46 @@ impl Fired for FiredEntries<'_> {
             Some((_, end)) if *end == from => *end = to,
             _ if from < to => self.runs.push((from, to)),
             _ => {}
+        }
+    }
+}
+
+/// What the entries of each block can lead to at most.
+pub struct Limits<'a> {
+    /// Per block of entries; without any, everything may lead to `otherwise`.
+    bounds: &'a [f64],
+    otherwise: f64,
+    /// From a stored bound to one of the score in question.
+    score: Box<dyn Fn(f64) -> f64 + 'a>,
+}
+
+impl<'a> Limits<'a> {
+    /// The bounds are the scores.
+    pub fn of_priorities(layout: &'a Layout) -> Self {
+        Self { bounds: &layout.block_bounds, otherwise: 0.0, score: Box::new(|bound| bound) }
+    }
+
+    /// A score that rises with the stored bound.
+    pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
+        Self { bounds, otherwise, score: Box::new(score) }
+    }
+
+    /// The blocks of a run of entries that may lead to scores that are wanted.
+    fn add_blocks(&self, run: std::ops::Range<u32>, wanted: f64, mut add: impl FnMut(PendingBlock)) {
+        let (mut at, end) = (run.start as usize, run.end as usize);
+        if self.bounds.is_empty() {
+            if self.otherwise >= wanted && at < end {
+                add(PendingBlock { bound: self.otherwise, from: run.start, to: run.end });
+            }
+            return;
+        }
+        while at < end {
+            let block_end = ((at / BLOCK + 1) * BLOCK).min(end);
+            let bound = (self.score)(self.bounds[at / BLOCK]);
+            if bound >= wanted {
+                add(PendingBlock { bound, from: at as u32, to: block_end as u32 });
+            }
+            at = block_end;
         }
     }
 }

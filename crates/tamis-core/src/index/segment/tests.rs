@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::builder::LayoutBuilder;
 use super::layout::Layout;
-use super::matcher::Scratch;
+use super::matcher::{Limits, Scratch};
+use super::scoring::ScoringBuilder;
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
@@ -50,7 +51,8 @@ proptest! {
             builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
-        let (layout, _) = builder.finish(&atoms, &resolved[..resolved.len() / 2], &[]).unwrap();
+        let half = &resolved[..resolved.len() / 2];
+        let (layout, ..) = builder.finish(&atoms, half, &[], ScoringBuilder::default()).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -81,7 +83,7 @@ proptest! {
             builder.push(&normal.root);
             point_only.extend(normal.point_only.then_some(row as u32));
         }
-        let (layout, _) = builder.finish(&atoms, &[], &[]).unwrap();
+        let (layout, ..) = builder.finish(&atoms, &[], &[], ScoringBuilder::default()).unwrap();
         let event = resolve(&event, &attributes);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &attributes) {
@@ -102,10 +104,11 @@ proptest! {
             builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, _) = builder.finish(&atoms, &[], &priorities).unwrap();
+        let (layout, ..) = builder.finish(&atoms, &[], &priorities, ScoringBuilder::default()).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
-        layout.best_units(&event, &mut Scratch::default(), f64::NEG_INFINITY, |unit| {
+        let limits = Limits::of_priorities(&layout);
+        layout.best_units(&event, &mut Scratch::default(), &limits, f64::NEG_INFINITY, |unit, _| {
             scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
             scores.sort_by(|a, b| b.total_cmp(a));
             scores.get(k - 1).copied().unwrap_or(f64::NEG_INFINITY)
