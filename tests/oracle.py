@@ -305,7 +305,12 @@ def identity(leaf: Predicate, positive: bool) -> Any:
     """What makes two predicates the same: sets have no order, and 1 is not 1.0 as it is written."""
     operands = [(type(operand).__name__, repr(operand)) for operand in leaf.operands]
     is_set = leaf.operator in ("IN", "arrays_overlap")
-    return leaf.attribute, leaf.operator, frozenset(operands) if is_set else tuple(operands), leaf.negated == positive
+    return (
+        leaf.attribute,
+        leaf.operator,
+        frozenset(operands) if is_set else tuple(operands),
+        leaf.negated == positive,
+    )
 
 
 def simple_betweens(node: Node) -> Node:

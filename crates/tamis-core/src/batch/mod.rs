@@ -7,6 +7,7 @@ pub mod bit_parallel;
 pub mod counters;
 mod masks;
 mod threads;
+pub mod weights;
 
 use std::time::Instant;
 

@@ -3,6 +3,7 @@
 pub mod add_many;
 pub mod algorithm;
 pub mod classic;
+pub mod contributions;
 pub mod persist;
 pub mod production;
 pub mod reader;

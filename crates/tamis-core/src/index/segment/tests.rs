@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::SegmentBuilder;
 use super::builder::LayoutBuilder;
-use super::layout::Layout;
+use super::layout::{BLOCK, Layout};
 use super::matcher::{Limits, Scratch};
 use super::scoring::ScoringBuilder;
 use crate::batch::bit_parallel::{self, BlockScratch};
@@ -13,6 +14,8 @@ use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
 use crate::expr::normal_form::normal_form;
 use crate::expr::testing;
+use crate::index::subscription::{Id, Subscription};
+use crate::rank::{Measure, Ranking, Scale, Score};
 
 fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<'a> {
     let mut values: Vec<_> =
@@ -120,5 +123,66 @@ proptest! {
         expected.truncate(k);
         scores.truncate(k);
         prop_assert_eq!(scores, expected);
+    }
+
+    #[test]
+    fn programs_score_as_the_definition_does(
+        exprs in prop::collection::vec(testing::any_expr(4), 1..20),
+        event in testing::any_event(),
+        factor in 0.0..2.0f64,
+    ) {
+        let mut attributes = Attributes::default();
+        let mut builder = SegmentBuilder::new(&mut attributes);
+        let subscriptions: Vec<Subscription> = (0..exprs.len() as i64)
+            .map(|id| Subscription {
+                weights: vec![("a".into(), 0.1 + id as f64 / 7.0), ("b".into(), 1.0)],
+                ..Subscription::new(Id::Int(id), exprs[id as usize].clone())
+            })
+            .collect();
+        for subscription in &subscriptions {
+            builder.push(subscription).unwrap();
+        }
+        let segment = builder.finish(&[]).unwrap();
+        let blocks = segment.layout.entries.len().div_ceil(BLOCK);
+        let bits = segment.layout.catalog.bits;
+        prop_assert_eq!(segment.scoring.validate(exprs.len(), blocks, bits), Ok(()));
+        let relaxed = segment.relaxed(&attributes).unwrap();
+        let plain = resolve(&event, &attributes);
+        let weights = attributes.get("a").map(|a| (a, factor)).into_iter().collect();
+        let weighted = Event { weights, ..plain.clone() };
+        for event in [&plain, &weighted] {
+            let scale = Scale::new(event, None, &attributes);
+            let score = |score: Score, row: u32| {
+                let ranking = Ranking::new(1, score);
+                Measure::new(&ranking, event, &attributes).of(&subscriptions[row as usize], event, &attributes)
+            };
+            let mut scratch = Scratch::default();
+            let everything = Limits::new(&[], f64::INFINITY, |bound| bound);
+            let mut found = vec![];
+            segment.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+                for &row in segment.layout.rows_of(unit) {
+                    found.push((row, segment.scoring.relevance(row, bits, &scale)));
+                }
+                f64::NEG_INFINITY
+            });
+            for (row, program) in found {
+                if program.is_some() {
+                    prop_assert_eq!(program, score(Score::Relevance, row));
+                }
+            }
+            let mut found = vec![];
+            relaxed.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+                for &row in relaxed.layout.rows_of(unit) {
+                    found.push((row, relaxed.scoring.relaxed(row, bits, &scale)));
+                }
+                f64::NEG_INFINITY
+            });
+            found.sort_by_key(|(row, _)| *row);
+            let expected: Vec<(u32, Option<f64>)> = (0..exprs.len() as u32)
+                .map(|row| (row, score(Score::Relaxed, row)))
+                .filter(|(_, score)| score.is_some())
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 }
