@@ -33,7 +33,7 @@ help: ## Show this list
 
 build: .venv/.built ## Prepare the environment and compile the kernel
 
-demo: .venv/.built ## Index a generated workload and stream events through it
+demo: .venv/.built .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
 test: test-rust test-python ## Run all tests but the slow ones

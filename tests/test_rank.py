@@ -359,6 +359,8 @@ def test_bad_scores_are_refused() -> None:
             index.top_k({"x": 2}, score=score)
     with pytest.raises(tamis.ArgumentError, match="k must not be negative"):
         index.top_k({"x": 2}, -1)
+    with pytest.raises(tamis.ArgumentError, match="not NaN"):
+        index.top_k({"x": 2}, min_score=float("nan"))
     for weight in (-1.0, float("nan"), float("inf")):
         with pytest.raises(tamis.ArgumentError, match="finite and not negative"):
             index.set_weights("a", {"x": weight})

@@ -12,6 +12,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tamis import relate
 from tamis._kernel import Event, Expression, Interval
 from tamis.errors import (
     ArgumentError,
@@ -57,6 +58,7 @@ __all__ = [
     "WhyNot",
     "col",
     "parse",
+    "relate",
 ]
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})

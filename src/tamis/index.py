@@ -5,6 +5,7 @@ results their types. Matching runs on an immutable version of the index, so read
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -340,6 +341,30 @@ class Index:
         """
         declared = self._kernel.schema
         return None if declared is None else json.loads(declared)
+
+    @property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """The attributes that subscriptions ask for, with the kinds of values that predicates expect there.
+
+        No kinds mean that any value will do, as for `IS NULL`.
+
+        >>> index = Index()
+        >>> index.add("a", "age > 21 AND (name LIKE 'A%' OR name IS NULL)")
+        >>> index.attributes
+        {'age': ('number',), 'name': ('string',)}
+        """
+        return {name: tuple(kinds) for name, kinds in self._kernel.attributes()}
+
+    def payloads(self, ids: Iterable[Id]) -> list[bytes | None]:
+        """The payloads of many subscriptions, in the order of the ids.
+
+        >>> index = Index()
+        >>> index.add("a", "x > 1", payload=b"campaign 1")
+        >>> index.add("b", "x > 2")
+        >>> index.payloads(["b", "a"])
+        [None, b'campaign 1']
+        """
+        return self._kernel.payloads(list(ids))
 
     # --- one event ---------------------------------------------------------------------------------
 
@@ -734,6 +759,8 @@ def _ranking(
     _check_k(k)
     if not isinstance(score, str):
         raise TypeError(f"a score is a string or a function, not {type(score).__name__}")
+    if min_score is not None and math.isnan(min_score):
+        raise ArgumentError("min_score is a number, not NaN")
     if isinstance(dimensions, str):
         raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
     return k, score, min_score, None if dimensions is None else list(dimensions)

@@ -26,18 +26,13 @@ use crate::ranking::{GivenRanking, GivenWeights};
 use crate::results::{id_column, id_type};
 
 /// Events as a caller gave them, out of reach of the interpreter.
-struct Given {
-    events: GivenEvents,
-    weights: Option<GivenWeights>,
-}
-
-enum GivenEvents {
+pub enum Given {
     Tables { batches: Vec<RecordBatch>, intervals: Vec<String> },
     Records(Vec<Record>),
 }
 
-impl GivenEvents {
-    fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
+impl Given {
+    pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
             return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals });
@@ -58,13 +53,19 @@ impl GivenEvents {
     }
 }
 
-impl Given {
+/// Events, and the weights that were given beside them.
+struct Batch {
+    events: Given,
+    weights: Option<GivenWeights>,
+}
+
+impl Batch {
     fn from_python(
         events: &Bound<'_, PyAny>,
         intervals: Vec<String>,
         weights: Option<GivenWeights>,
     ) -> PyResult<Self> {
-        Ok(Self { events: GivenEvents::from_python(events, intervals)?, weights })
+        Ok(Self { events: Given::from_python(events, intervals)?, weights })
     }
 
     /// The events of a batch with the weights beside them.
@@ -86,7 +87,7 @@ impl Given {
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match &self.events {
-            GivenEvents::Tables { batches, intervals } => {
+            Given::Tables { batches, intervals } => {
                 let mut first = 0;
                 for batch in batches {
                     let events = ArrowEvents::with_intervals(batch, attributes, index.schema(), intervals)
@@ -99,7 +100,7 @@ impl Given {
                 }
                 Ok(())
             }
-            GivenEvents::Records(records) => {
+            Given::Records(records) => {
                 let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
                 let resolved = Resolved(records.iter().map(|record| record.resolve(attributes)).collect());
                 visit(0, &self.weighted(&resolved, None, attributes)?)
@@ -108,7 +109,7 @@ impl Given {
     }
 }
 
-struct Resolved<'e>(Vec<Event<'e>>);
+pub struct Resolved<'e>(pub Vec<Event<'e>>);
 
 impl EventSource for Resolved<'_> {
     fn len(&self) -> usize {
@@ -197,7 +198,7 @@ pub fn count_batch(
     options: Options<'_>,
 ) -> PyResult<PyArrowStream> {
     let (filter, threads) = (options.filter()?, options.threads(py)?);
-    let given = Given::from_python(events, options.intervals, None)?;
+    let given = Batch::from_python(events, options.intervals, None)?;
     let counts = py.detach(|| {
         let reader = index.index().reader()?;
         let mut counts = vec![];
@@ -233,7 +234,7 @@ pub fn time_events(
         }
     };
     let (filter, ranking) = (options.filter()?, ranking.resolve(py)?);
-    let given = Given::from_python(events, options.intervals, options.weights)?;
+    let given = Batch::from_python(events, options.intervals, options.weights)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
@@ -329,7 +330,7 @@ fn answer(
     columns: impl Fn(&Index, &Reader, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
 ) -> PyResult<PyArrowStream> {
     let py = events.py();
-    let given = Given::from_python(events, options.intervals, options.weights)?;
+    let given = Batch::from_python(events, options.intervals, options.weights)?;
     let matched = py.detach(|| {
         let reader = index.reader()?;
         let mut tables = vec![];

@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
 use tamis_core::event::Schema;
+use tamis_core::event::value::Kind;
 use tamis_core::index::add_many::OnError;
+use tamis_core::index::asked_kinds::asked_kinds;
 use tamis_core::index::production::view::Filter;
 use tamis_core::index::segment::matcher::Work;
 use tamis_core::index::{Index, Subscription};
@@ -166,6 +168,30 @@ impl PyIndex {
     #[getter]
     fn algorithm(&self) -> &'static str {
         self.0.algorithm()
+    }
+
+    /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
+    fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
+        let asked = || {
+            let asked = asked_kinds(&self.0.reader()?).into_iter();
+            Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
+        };
+        Ok(py.detach(|| asked().map(Iterator::collect)).or_raise(py)?)
+    }
+
+    /// The payloads of subscriptions, None for those that have none.
+    fn payloads<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let ids = ids.iter().map(id_from_python).collect::<Result<Vec<_>, _>>().or_raise(py)?;
+        let payloads = || {
+            let reader = self.0.reader()?;
+            ids.iter().map(|id| Ok(reader.get(id)?.payload)).collect::<Result<Vec<_>, Error>>()
+        };
+        let found = py.detach(payloads).or_raise(py)?;
+        Ok(found.into_iter().map(|payload| payload.map(|bytes| PyBytes::new(py, &bytes))).collect())
     }
 
     /// The schema as JSON.

@@ -13,6 +13,7 @@ mod index;
 mod matching;
 mod ranking;
 mod reasons;
+mod relate;
 mod results;
 mod rows;
 mod subscription;
@@ -35,4 +36,9 @@ mod _kernel {
     use crate::index::{PyIds, PyIndex, algorithms};
     #[pymodule_export]
     use crate::reasons::{diagram, explain_json, why_not_json};
+    #[pymodule_export]
+    use crate::relate::{
+        PyPruningQueue, PySelectivities, access_predicates, decide_covers, decide_overlaps,
+        example_of_overlap, prune_many,
+    };
 }

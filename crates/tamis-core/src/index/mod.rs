@@ -2,6 +2,7 @@
 
 pub mod add_many;
 pub mod algorithm;
+pub mod asked_kinds;
 pub mod classic;
 pub mod contributions;
 pub mod persist;

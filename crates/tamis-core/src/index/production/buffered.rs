@@ -20,6 +20,11 @@ impl Buffered {
         Self { subscription, normal, atoms }
     }
 
+    /// The predicates of the subscription.
+    pub fn atoms(&self) -> &AtomTable {
+        &self.atoms
+    }
+
     pub fn holds(&self, event: &Event<'_>, attributes: &Attributes) -> bool {
         if event.has_intervals {
             return evaluate(&self.subscription.expression, &|name| event.get(attributes.get(name)?))

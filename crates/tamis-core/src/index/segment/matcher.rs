@@ -20,6 +20,11 @@ use crate::predicate::catalog::Fired;
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 8;
 
+/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
+/// fetching ahead, little compared with what knowing the first scores can save.
+const GATHER: u32 = 4096;
+const GATHER_UNITS: usize = 128;
+
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
 pub struct Scratch {
@@ -145,8 +150,8 @@ impl Layout {
         event: &Event<'_>,
         scratch: &mut Scratch,
         limits: &Limits<'_>,
-        mut wanted: f64,
-        mut holds: impl FnMut(u32, &[u64]) -> f64,
+        wanted: f64,
+        holds: impl FnMut(u32, &[u64]) -> f64,
     ) -> Work {
         let mut work = Work::default();
         if self.units() == 0 {
@@ -159,44 +164,42 @@ impl Layout {
         open.clear();
         let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
-        let mut run = Run { layout: self, bits: bits.words(), open, memory };
+        let run = Run { layout: self, bits: bits.words(), open, memory };
+        let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
+        // As long as everything is wanted, the order is of no use: this part is plain matching.
+        let mut next = 0;
+        while search.wanted == f64::NEG_INFINITY && next < runs.len() {
+            queue.clear();
+            let mut gathered = 0;
+            while next < runs.len() && gathered < GATHER && queue.len() < GATHER_UNITS {
+                let (from, to) = &mut runs[next];
+                let end = (*from + GATHER - gathered).min(*to);
+                search.run.queue_entries(*from as usize..end as usize, queue);
+                gathered += end - *from;
+                *from = end;
+                next += (end == *to) as usize;
+            }
+            search.work.candidates += gathered as u64;
+            search.decide_all(queue);
+        }
         let mut pending: Vec<PendingBlock> = vec![];
-        for &(from, to) in runs.iter() {
-            limits.add_blocks(from..to, wanted, |block| pending.push(block));
+        for &(from, to) in &runs[next..] {
+            limits.add_blocks(from..to, search.wanted, |block| pending.push(block));
         }
         pending.sort_unstable();
-        // What waits for units that hold comes late, and one by one.
-        let mut late: BinaryHeap<PendingBlock> = BinaryHeap::new();
         loop {
-            let block = match (pending.last(), late.peek()) {
-                (Some(next), Some(other)) if other > next => late.pop(),
+            let block = match (pending.last(), search.late.peek()) {
+                (Some(block), Some(late)) if late > block => search.late.pop(),
                 (Some(_), _) => pending.pop(),
-                (None, _) => late.pop(),
+                (None, _) => search.late.pop(),
             };
-            let Some(block) = block.filter(|block| block.bound >= wanted) else { break };
-            work.candidates += (block.to - block.from) as u64;
+            let Some(block) = block.filter(|block| block.bound >= search.wanted) else { break };
+            search.work.candidates += (block.to - block.from) as u64;
             queue.clear();
-            run.queue_entries(block.from as usize..block.to as usize, queue);
-            for at in 0..queue.len() {
-                let queued = queue[at];
-                self.fetch(queue, at, &run.memory.states);
-                let unit = queued & !ACCEPTS;
-                let remembered = unit < self.remembered;
-                if remembered && run.memory.states[unit as usize] & DONE != 0 {
-                    continue;
-                }
-                work.evaluations += 1;
-                if run.decide(queued) {
-                    wanted = holds(unit, run.bits);
-                    if remembered {
-                        let waiting = self.waiting_for(unit);
-                        let waiting = waiting.start as u32..waiting.end as u32;
-                        limits.add_blocks(waiting, wanted, |block| late.push(block));
-                    }
-                }
-            }
+            search.run.queue_entries(block.from as usize..block.to as usize, queue);
+            search.decide_all(queue);
         }
-        work
+        search.work
     }
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
@@ -245,6 +248,51 @@ impl Fired for FiredEntries<'_> {
             Some((_, end)) if *end == from => *end = to,
             _ if from < to => self.runs.push((from, to)),
             _ => {}
+        }
+    }
+}
+
+/// A search for the best, as far as it has come.
+struct Search<'a, H> {
+    run: Run<'a>,
+    limits: &'a Limits<'a>,
+    /// Blocks of entries that waited for units which hold.
+    late: BinaryHeap<PendingBlock>,
+    wanted: f64,
+    work: Work,
+    holds: H,
+}
+
+impl<H: FnMut(u32, &[u64]) -> f64> Search<'_, H> {
+    /// Decides the queued units. What waits for those that hold is queued behind them as long as everything
+    /// is wanted, and gets its turn by its bound from then on.
+    fn decide_all(&mut self, queue: &mut Vec<u32>) {
+        let layout = self.run.layout;
+        let mut at = 0;
+        while at < queue.len() {
+            let queued = queue[at];
+            layout.fetch(queue, at, &self.run.memory.states);
+            at += 1;
+            let unit = queued & !ACCEPTS;
+            let remembered = unit < layout.remembered;
+            if remembered && self.run.memory.states[unit as usize] & DONE != 0 {
+                continue;
+            }
+            self.work.evaluations += 1;
+            if !self.run.decide(queued) {
+                continue;
+            }
+            self.wanted = (self.holds)(unit, self.run.bits);
+            if remembered {
+                let waiting = layout.waiting_for(unit);
+                if self.wanted == f64::NEG_INFINITY {
+                    self.work.candidates += waiting.len() as u64;
+                    self.run.queue_entries(waiting, queue);
+                } else {
+                    let waiting = waiting.start as u32..waiting.end as u32;
+                    self.limits.add_blocks(waiting, self.wanted, |block| self.late.push(block));
+                }
+            }
         }
     }
 }

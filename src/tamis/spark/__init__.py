@@ -1,0 +1,60 @@
+"""The data pipeline: a table or stream of events, a table or stream of subscriptions, and who matched what.
+
+DataFrames in, DataFrames out; nothing needs a JVM handle, so classic and Connect sessions work alike.
+
+>>> from pyspark.sql import SparkSession
+>>> import tamis.spark
+>>> spark = SparkSession.builder.getOrCreate()
+>>> rules = spark.createDataFrame([("ad-7", "age > 21", 2.0), ("ad-8", "age > 30", 3.0)],
+...                               "id string, expression string, priority double")
+>>> events = spark.createDataFrame([(1, 27), (2, 40)], "event_id int, age int")
+>>> tamis.spark.match(events, rules, k=1).orderBy("event_id").show()
++--------+------------+-----+----+-------+
+|event_id|subscription|score|rank|version|
++--------+------------+-----+----+-------+
+|       1|        ad-7|  2.0|   1|      1|
+|       2|        ad-8|  3.0|   1|      1|
++--------+------------+-----+----+-------+
+<BLANKLINE>
+"""
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as missing:
+    raise ImportError("tamis.spark needs PySpark: pip install 'tamis[spark]'") from missing
+
+from tamis.spark.api import (
+    count,
+    count_by_subscription,
+    exists,
+    explain,
+    match,
+    open_index,
+    unmatched,
+)
+from tamis.spark.building import build
+from tamis.spark.built_index import BuiltIndex
+from tamis.spark.generate import generate_events, generate_subscriptions
+from tamis.spark.plan import PlanReport
+from tamis.spark.sql import register
+from tamis.spark.store import SubscriptionStore
+from tamis.spark.subscriptions import InvalidSubscriptionsError, validate
+
+__all__ = [
+    "BuiltIndex",
+    "InvalidSubscriptionsError",
+    "PlanReport",
+    "SubscriptionStore",
+    "build",
+    "count",
+    "count_by_subscription",
+    "exists",
+    "explain",
+    "generate_events",
+    "generate_subscriptions",
+    "match",
+    "open_index",
+    "register",
+    "unmatched",
+    "validate",
+]

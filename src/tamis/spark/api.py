@@ -1,0 +1,198 @@
+"""The functions that users call first: events and subscriptions in, matches out."""
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tamis.spark.building import OnError, build, read_on_executor
+from tamis.spark.built_index import BuiltIndex, Key, report_of
+from tamis.spark.plan import PlanReport
+from tamis.spark.snapshot_file import published_snapshot
+from tamis.spark.store import SubscriptionStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    Subscriptions = DataFrame | BuiltIndex | SubscriptionStore | str | os.PathLike[str]
+
+
+def match(
+    events: "DataFrame",
+    subscriptions: "Subscriptions",
+    *,
+    key: Key = "event_id",
+    k: int | None = None,
+    score: str | None = None,
+    min_score: float | None = None,
+    tags: Iterable[str] | None = None,
+    now: datetime | None = None,
+    payload: bool | None = None,
+    spread: str | Iterable[str] = (),
+    intervals: Sequence[str] = (),
+    source: str = "source",
+    on_error: OnError = "fail",
+    directory: str | os.PathLike[str] | None = None,
+    **building: Any,
+) -> Any:
+    """Who matched what: every match, or with `k` the best k, of each event.
+
+    `events` is any DataFrame, batch or streaming. Its columns are attributes: structs become dotted paths,
+    arrays stay arrays, a map column `m` gives `m.key`; `spread` names map or struct columns whose keys or
+    fields are attributes themselves. `key` names the column or columns to carry through; `"*"` is all.
+
+    `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`,
+    `payload`, `expires`), which is indexed at once on the executors; or the path of a snapshot or of a
+    directory with an index; or a `BuiltIndex` or `SubscriptionStore`.
+
+    The result has the key columns, `subscription`, for the best k also `score` and `rank`, then `version`
+    and, where subscriptions have any, `payload`. A subscription that does not parse makes `match` raise
+    `InvalidSubscriptionsError`; with `on_error="quarantine"` the others are used, and the result is a pair:
+    the matches and a DataFrame of what was left out.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = [("a", "user.age > 21"), ("b", "user.age >")]
+    >>> rules = spark.createDataFrame(rules, "id string, expression string")
+    >>> events = spark.sql("SELECT 1 AS event_id, named_struct('age', 27) AS user")
+    >>> matches, bad = match(events, rules, on_error="quarantine")
+    >>> [row.subscription for row in matches.collect()], [row.id for row in bad.collect()]
+    (['a'], ['b'])
+    """
+    building = {"sample": None if events.isStreaming else events, **building}
+    index = index_of(events.sparkSession, subscriptions, on_error=on_error, directory=directory, **building)
+    matches = index.match(
+        events,
+        key=key,
+        k=k,
+        score=score,
+        min_score=min_score,
+        tags=tags,
+        now=now,
+        payload=payload,
+        spread=spread,
+        intervals=intervals,
+        source=source,
+    )
+    return (matches, index.quarantined) if on_error == "quarantine" else matches
+
+
+def count(
+    events: "DataFrame", subscriptions: "Subscriptions", *, key: Key = "event_id", **options: Any
+) -> "DataFrame":
+    """How many subscriptions each event satisfies; faster than counting matches.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1"), ("b", "x > 2")], "id string, expression string")
+    >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
+    >>> [(row.event_id, row.matches) for row in count(events, rules).orderBy("event_id").collect()]
+    [(1, 2), (2, 0)]
+    """
+    index, asked = _split(events, subscriptions, options)
+    return index.count(events, key=key, **asked)
+
+
+def exists(
+    events: "DataFrame", subscriptions: "Subscriptions", *, key: Key = "event_id", **options: Any
+) -> "DataFrame":
+    """Whether each event satisfies any subscription.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
+    >>> [(row.event_id, row.matched) for row in exists(events, rules).orderBy("event_id").collect()]
+    [(1, True), (2, False)]
+    """
+    index, asked = _split(events, subscriptions, options)
+    return index.exists(events, key=key, **asked)
+
+
+def unmatched(
+    events: "DataFrame", subscriptions: "Subscriptions", *, key: Key = "event_id", **options: Any
+) -> "DataFrame":
+    """The events that nobody wants; `key="*"` gives them with all their columns.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
+    >>> [(row.event_id, row.x) for row in unmatched(events, rules, key="*").collect()]
+    [(2, 0)]
+    """
+    index, asked = _split(events, subscriptions, options)
+    return index.unmatched(events, key=key, **asked)
+
+
+def count_by_subscription(events: "DataFrame", subscriptions: "Subscriptions", **options: Any) -> "DataFrame":
+    """How many events satisfy each subscription, without a row for each match on the way.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1"), ("b", "x > 2")], "id string, expression string")
+    >>> events = spark.createDataFrame([(1, 3), (2, 2)], "event_id int, x int")
+    >>> sorted((row.subscription, row.matches) for row in count_by_subscription(events, rules).collect())
+    [('a', 2), ('b', 1)]
+    """
+    index, asked = _split(events, subscriptions, options)
+    return index.count_by_subscription(events, **asked)
+
+
+def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltIndex:
+    """The index in a directory that `build` or a `SubscriptionStore` wrote, or in a snapshot file.
+
+    >>> import tempfile
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis
+    >>> index = tamis.Index()
+    >>> index.add("a", "x > 1")
+    >>> folder = tempfile.mkdtemp()
+    >>> index.save(f"{folder}/rules.tamis")
+    >>> open_index(SparkSession.builder.getOrCreate(), f"{folder}/rules.tamis").version.subscriptions
+    1
+    """
+    url = os.fspath(path)
+    if url.endswith(".tamis"):
+        return published_snapshot(spark, url)
+    return BuiltIndex(url, read_on_executor(spark, url), follows=True)
+
+
+def explain(matches: "DataFrame") -> PlanReport:
+    """The plan behind the result of `match` and its kin: what was chosen, sizes, why; print it.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> events = spark.createDataFrame([(1, 3)], "event_id int, x int")
+    >>> str(explain(match(events, rules))).splitlines()[0].split(":")[0]
+    'plan           replicated'
+    """
+    return report_of(matches)
+
+
+_ASKING = ("tags", "now", "spread", "intervals", "source")
+
+
+def _split(
+    events: "DataFrame", subscriptions: "Subscriptions", options: dict[str, Any]
+) -> tuple[BuiltIndex, dict[str, Any]]:
+    """The index, and those options that are about asking and not about building."""
+    asking = {name: options.pop(name) for name in _ASKING if name in options}
+    return index_of(events.sparkSession, subscriptions, **options), asking
+
+
+def index_of(spark: "SparkSession", subscriptions: "Subscriptions", **building: Any) -> BuiltIndex:
+    """The index of whatever a caller gives as subscriptions."""
+    if isinstance(subscriptions, BuiltIndex):
+        return subscriptions
+    if isinstance(subscriptions, str | os.PathLike):
+        return open_index(spark, subscriptions)
+    if isinstance(subscriptions, SubscriptionStore):
+        return subscriptions.built_index(spark)
+    if hasattr(subscriptions, "mapInArrow"):  # classic and Connect have classes of their own
+        return build(subscriptions, **building)
+    raise TypeError(
+        "subscriptions are a DataFrame, the path of an index, a BuiltIndex or a SubscriptionStore, "
+        f"not {type(subscriptions).__name__}"
+    )

@@ -1,0 +1,208 @@
+"""An index that was built on a cluster: what it holds, where it lies, and questions to it.
+
+`tamis.spark.build` makes one; `tamis.spark.match` makes one on the way. Asking gives a DataFrame, batch or
+streaming as the events are, whose tasks all use one version of the index.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as sf
+
+from tamis.errors import ArgumentError
+from tamis.spark.events import Projected, key_columns, project
+from tamis.spark.plan import PlanReport
+from tamis.spark.question import KEY_PREFIX, Question
+from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
+from tamis.spark.task import Source, match_task
+from tamis.spark.versions import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Key = str | Sequence[str] | None
+
+_RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "matched")
+
+
+@dataclass(frozen=True)
+class BuiltIndex:
+    """An index in a directory that the executors reach.
+
+    `follows` says that a streaming query uses, in each micro-batch, the version that is the latest when the
+    micro-batch starts; otherwise all queries use the one described by `version`.
+    """
+
+    url: str
+    version: Version
+    follows: bool = False
+    keeps_reports: bool = True
+    """Whether tasks may leave reports in the directory."""
+    quarantined: "DataFrame | None" = None
+    """The subscriptions that were left out, when `on_error="quarantine"` asked for it."""
+
+    def match(
+        self,
+        events: "DataFrame",
+        *,
+        key: Key = "event_id",
+        k: int | None = None,
+        score: str | None = None,
+        min_score: float | None = None,
+        tags: Iterable[str] | None = None,
+        now: datetime | None = None,
+        payload: bool | None = None,
+        spread: str | Iterable[str] = (),
+        intervals: Sequence[str] = (),
+        source: str = "source",
+    ) -> "DataFrame":
+        """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
+        if k is None and (score is not None or min_score is not None):
+            raise ArgumentError("score and min_score rank the best k matches: pass k as well")
+        if k is not None and k < 0:
+            raise ArgumentError(f"k must not be negative, not {k}")
+        scoring = {} if min_score is None else {"min_score": min_score}
+        question = Question(
+            "all" if k is None else "top_k",
+            k=k,
+            score=score,
+            payload=self.version.payloads if payload is None else payload,
+            scoring=scoring,
+            **_common(tags, now, intervals),
+        )
+        return self._ask(events, question, key, spread, source)
+
+    def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
+        """How many subscriptions each event satisfies: the key columns and `matches`."""
+        return self._ask_plain("count", events, key, **options)
+
+    def exists(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
+        """Whether each event satisfies any subscription: the key columns and `matched`."""
+        return self._ask_plain("exists", events, key, **options)
+
+    def unmatched(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
+        """The events that satisfy no subscription."""
+        return self._ask_plain("unmatched", events, key, **options)
+
+    def count_by_subscription(self, events: "DataFrame", **options: Any) -> "DataFrame":
+        """How many events satisfy each subscription, for those that any does; batch DataFrames only."""
+        if events.isStreaming:
+            raise ArgumentError(
+                "count_by_subscription adds up a whole table; for a stream, group the result of match by "
+                "subscription, with a watermark"
+            )
+        partial = self._ask_plain("by_subscription", events, None, **options)
+        counted = partial.groupBy("subscription", "version").agg(sf.sum("matches").alias("matches"))
+        return _describe(counted.select("subscription", "matches", "version"), report_of(partial))
+
+    def _ask_plain(
+        self,
+        mode: Any,
+        events: "DataFrame",
+        key: Key,
+        *,
+        tags: Iterable[str] | None = None,
+        now: datetime | None = None,
+        spread: str | Iterable[str] = (),
+        intervals: Sequence[str] = (),
+        source: str = "source",
+    ) -> "DataFrame":
+        return self._ask(events, Question(mode, **_common(tags, now, intervals)), key, spread, source)
+
+    def _ask(
+        self,
+        events: "DataFrame",
+        question: Question,
+        key: Key,
+        spread: str | Iterable[str],
+        source_column: str = "source",
+    ) -> "DataFrame":
+        streaming = events.isStreaming
+        # Later versions may ask for other attributes.
+        asked_for = None if streaming and self.follows else self.version.attributes
+        by_source = self.version.plan == "by-source"
+        keys = key_columns(events, key)
+        if by_source:
+            keys = [*keys, *key_columns(events, source_column)]
+        projected = project(events, asked_for, keys, spread, taken=_RESULT)
+        if not streaming and question.now is None:
+            question = replace(question, now=datetime.now(UTC))
+        run = uuid.uuid4().hex if self.keeps_reports else None
+        source = Source(self.url, None if streaming and self.follows else self.version, run)
+        result = self._planned(projected, question, source, by_source)
+        return _describe(result, self.report(events.sparkSession, source.run, projected.warnings))
+
+    def _planned(
+        self, projected: Projected, question: Question, source: Source, by_source: bool
+    ) -> "DataFrame":
+        """The plan's steps; with `by_source`, the last key column only says where the event comes from."""
+        keys = projected.keys[:-1] if by_source else projected.keys
+        types = ", ".join(projected.key_types[: len(keys)])
+        final = result_columns(question, types, self.version.ids)
+        events = projected.events
+        if self.version.plan == "replicated":
+            return events.mapInArrow(match_task(source, question, keys), final)
+        dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
+        routed = events.mapInArrow(
+            route_task(source, question, by_source), routed_schema(events.schema, dropped)
+        )
+        gathered = by_shard(routed, len(self.version.shards))
+        answer = shard_task(source, question, keys)
+        if question.mode in ("all", "by_subscription"):
+            return gathered.mapInArrow(answer, final)
+        partial = replace(question, mode="top_k" if question.mode == "top_k" else "count")
+        numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
+        answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
+        return answered.repartition(EVENT).mapInArrow(merge_task(question), final)
+
+    def report(
+        self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()
+    ) -> PlanReport:
+        """The plan: what was chosen, sizes, and why; after a query ran, also what its tasks saw."""
+        return PlanReport(spark, self.url, self.version, run, list(warnings))
+
+
+def _common(tags: Iterable[str] | None, now: datetime | None, intervals: Sequence[str]) -> dict[str, Any]:
+    if isinstance(tags, str):
+        raise TypeError(f"tags is a list of strings; write tags=[{tags!r}]")
+    return {"tags": None if tags is None else tuple(tags), "now": now, "intervals": tuple(intervals)}
+
+
+def result_columns(question: Question, key_types: str, ids: str) -> str:
+    """The columns of an answer, as Spark writes a schema.
+
+    >>> result_columns(Question("all"), "`event_id` bigint", "string")
+    '`event_id` bigint, subscription string, version bigint'
+    """
+    subscription = "subscription bigint" if ids == "int" else "subscription string"
+    own = {
+        "all": [subscription],
+        "top_k": [subscription, "score double", "rank int"],
+        "count": ["matches bigint"],
+        "exists": ["matched boolean"],
+        "unmatched": [],
+        "by_subscription": [subscription, "matches bigint"],
+    }[question.mode]
+    columns = [key_types] if key_types and question.mode != "by_subscription" else []
+    columns += [*own, "version bigint"]
+    return ", ".join([*columns, "payload binary"] if question.payload else columns)
+
+
+def _describe(result: "DataFrame", report: PlanReport) -> "DataFrame":
+    """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
+    result.__dict__["tamis"] = report
+    return result
+
+
+def report_of(result: "DataFrame") -> PlanReport:
+    """The report that hangs on a DataFrame."""
+    report = result.__dict__.get("tamis")
+    if not isinstance(report, PlanReport):
+        raise ArgumentError(
+            "this DataFrame is not what tamis.spark.match returned: keep that one, transformations of it "
+            "have no report"
+        )
+    return report

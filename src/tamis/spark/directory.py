@@ -1,0 +1,251 @@
+"""A directory that the driver's tasks and all executors reach: a local path, NFS, HDFS, or object storage.
+
+Files in it are written once and never modified; readers see a file whole or not at all. That, and creating a
+file only if there is none (`create`), is all that the versions of an index need. Local paths are used as they
+are; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through fsspec.
+"""
+
+import os
+import posixpath
+import shutil
+import tempfile
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from tamis.errors import ArgumentError
+
+
+class Directory(ABC):
+    """Named files under one root; names are relative and use `/`."""
+
+    def __init__(self, url: str) -> None:
+        """Remember where it is; nothing is created."""
+        self.url = url
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to executors as the URL."""
+        return open_directory, (self.url,)
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; `FileNotFoundError` when there is none."""
+
+    @abstractmethod
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file unless there is one with this name; whether it was written. Atomic among all hosts."""
+
+    @abstractmethod
+    def upload(self, name: str, source: Path) -> None:
+        """Put a local file here under a new name, whole or not at all. The local file may be moved."""
+
+    @abstractmethod
+    def download(self, name: str, target: Path) -> None:
+        """Copy a file to a local path."""
+
+    @abstractmethod
+    def list(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted; empty when there is no such folder."""
+
+    @abstractmethod
+    def age(self, name: str) -> float | None:
+        """Seconds since a file was written, or None when it is gone."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove a file; no error when there is none."""
+
+    def local_path(self, name: str) -> Path | None:
+        """Where the file can be mapped without fetching it, if it can."""
+        return None
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A local path to prepare a file at before `upload`."""
+        with tempfile.TemporaryDirectory(prefix="tamis-") as folder:
+            yield Path(folder) / "file"
+
+
+def open_directory(url: str | os.PathLike[str]) -> Directory:
+    """The directory at a path or URL.
+
+    >>> open_directory("/data/rules").url
+    '/data/rules'
+    >>> open_directory("file:///data/my%20rules").url
+    '/data/my rules'
+    """
+    text = os.fspath(url)
+    parsed = urlparse(text)
+    if parsed.scheme == "file":
+        return LocalDirectory(unquote(parsed.path))
+    if "://" in text:
+        return RemoteDirectory(text)
+    return LocalDirectory(text)
+
+
+class LocalDirectory(Directory):
+    """A folder of this host, or one that all hosts mount at the same path."""
+
+    def __init__(self, path: str) -> None:
+        """Take a path; it must be absolute, because tasks run in folders of their own."""
+        if not os.path.isabs(path):
+            path = os.path.abspath(path)
+        super().__init__(path)
+        self._root = Path(path)
+
+    def read(self, name: str) -> bytes:
+        """See `Directory.read`."""
+        return (self._root / name).read_bytes()
+
+    def create(self, name: str, data: bytes) -> bool:
+        """See `Directory.create`: a hard link is created once, with its content."""
+        target = self._root / name
+        if target.exists():
+            return False
+        draft = self._draft(target)
+        try:
+            _write_durably(draft, data)
+            os.link(draft, target)
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def upload(self, name: str, source: Path) -> None:
+        """See `Directory.upload`: the file is renamed, so it is copied first if it lies elsewhere."""
+        target = self._root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.stat().st_dev == target.parent.stat().st_dev:
+            os.replace(source, target)
+            return
+        draft = self._draft(target)
+        try:
+            shutil.copyfile(source, draft)
+            os.replace(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def download(self, name: str, target: Path) -> None:
+        """See `Directory.download`."""
+        shutil.copyfile(self._root / name, target)
+
+    def list(self, folder: str) -> list[str]:
+        """See `Directory.list`."""
+        try:
+            found = os.listdir(self._root / folder)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in found if not name.startswith("."))
+
+    def age(self, name: str) -> float | None:
+        """See `Directory.age`."""
+        try:
+            return time.time() - (self._root / name).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
+    def delete(self, name: str) -> None:
+        """See `Directory.delete`."""
+        (self._root / name).unlink(missing_ok=True)
+
+    def local_path(self, name: str) -> Path | None:
+        """See `Directory.local_path`."""
+        return self._root / name
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A hidden path inside, so that `upload` is a rename and a full disk is noticed before it."""
+        draft = self._draft(self._root / "snapshots" / "file")
+        try:
+            yield draft
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @staticmethod
+    def _draft(target: Path) -> Path:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.parent / f".{target.name}.{uuid.uuid4().hex}"
+
+
+class RemoteDirectory(Directory):
+    """A folder of a file system that fsspec knows."""
+
+    def __init__(self, url: str) -> None:
+        """Find the file system of the URL."""
+        super().__init__(url.rstrip("/"))
+        try:
+            import fsspec  # noqa: PLC0415 - only URLs need it
+        except ImportError as missing:
+            raise ArgumentError(
+                f"{url} needs the package fsspec (and the one for its protocol); a path of a file system "
+                "that all executors mount needs none"
+            ) from missing
+        self._files, self._root = fsspec.core.url_to_fs(url)
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._root, name)
+
+    def read(self, name: str) -> bytes:
+        """See `Directory.read`."""
+        data: bytes = self._files.cat_file(self._path(name))
+        return data
+
+    def create(self, name: str, data: bytes) -> bool:
+        """See `Directory.create`: asks the file system for exclusive creation."""
+        path = self._path(name)
+        self._files.makedirs(posixpath.dirname(path), exist_ok=True)
+        try:
+            self._files.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def upload(self, name: str, source: Path) -> None:
+        """See `Directory.upload`."""
+        path = self._path(name)
+        self._files.makedirs(posixpath.dirname(path), exist_ok=True)
+        self._files.put_file(str(source), path)
+
+    def download(self, name: str, target: Path) -> None:
+        """See `Directory.download`."""
+        self._files.get_file(self._path(name), str(target))
+
+    def list(self, folder: str) -> list[str]:
+        """See `Directory.list`."""
+        path = self._path(folder)
+        self._files.invalidate_cache()
+        try:
+            found = self._files.ls(path, detail=False)
+        except FileNotFoundError:
+            return []
+        names = (posixpath.basename(entry.rstrip("/")) for entry in found)
+        return sorted(name for name in names if name and not name.startswith("."))
+
+    def age(self, name: str) -> float | None:
+        """See `Directory.age`."""
+        try:
+            modified = self._files.modified(self._path(name))
+        except FileNotFoundError:
+            return None
+        return float((datetime.now(UTC) - modified.astimezone(UTC)).total_seconds())
+
+    def delete(self, name: str) -> None:
+        """See `Directory.delete`."""
+        try:
+            self._files.rm_file(self._path(name))
+        except FileNotFoundError:
+            return
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,190 @@
+"""From a DataFrame of events to the columns that matching needs, and nothing more.
+
+A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for
+each of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers.
+Columns named in `spread` give up their name: their fields or keys are attributes themselves.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from tamis.errors import ArgumentError
+from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX, column_alias
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_KINDS = {
+    "boolean": "boolean",
+    "tinyint": "number",
+    "smallint": "number",
+    "int": "number",
+    "bigint": "number",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "string": "string",
+    "char": "string",
+    "varchar": "string",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp",
+    "date": "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Events reduced to keys and needed attributes, and what is odd about them.
+
+    `warnings` say which needed columns hold values that no predicate on them expects.
+    """
+
+    events: "DataFrame"
+    keys: list[str]
+    key_types: list[str]
+    warnings: list[str]
+
+
+def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[str]:
+    """The names of the key columns; `"*"` stands for all columns."""
+    names: list[str] = list(events.columns)
+    if key is None:
+        return []
+    if key == "*":
+        return names
+    wanted = [key] if isinstance(key, str) else list(key)
+    for name in wanted:
+        if name not in names:
+            raise ArgumentError(
+                f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
+                f'that tell events apart, for example key="{names[0] if names else "event_id"}".'
+            )
+    if len(set(wanted)) < len(wanted):
+        raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
+    return wanted
+
+
+def project(
+    events: "DataFrame",
+    attributes: dict[str, list[str]] | None,
+    keys: list[str],
+    spread: Iterable[str] = (),
+    taken: Iterable[str] = (),
+) -> Projected:
+    """The key columns, renamed, and the columns of the attributes; all columns when those may still change.
+
+    `taken` are names that keys must not have.
+    """
+    for name in set(keys) & set(taken):
+        raise ArgumentError(
+            f"the key column {name!r} has the name of a column of the result; rename it with "
+            f'events.withColumnRenamed("{name}", "event_{name}")'
+        )
+    selected = [sf.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
+    warnings: list[str] = []
+    columns: dict[str, Column] = {}
+    for column in _spread(events, spread):
+        needed = _needed(column.value, column.type, column.name, attributes, warnings)
+        if needed is not None:
+            columns[column.name] = needed
+    selected += [column.alias(column_alias(name)) for name, column in columns.items()]
+    types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
+    if not selected:  # rows must still be counted
+        selected = [sf.lit(None).cast("boolean").alias(KEY_PREFIX)]
+    return Projected(events.select(*selected), keys, key_types, warnings)
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark reads it, whatever it contains.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+class _Source(NamedTuple):
+    """A column of the events, or a field that was spread from one."""
+
+    name: str
+    type: Any
+    value: "Column"
+
+
+def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
+    """The columns, with structs that are to be spread replaced by their fields.
+
+    The keys of a map are spread in the task, where they are known.
+    """
+    wanted = [spread] if isinstance(spread, str) else list(spread)
+    for name in wanted:
+        if name not in events.columns:
+            raise ArgumentError(f"the events have no column {name!r} to spread")
+    for field in events.schema.fields:
+        column = sf.col(quoted(field.name))
+        if field.name not in wanted:
+            yield _Source(field.name, field.dataType, column)
+        elif isinstance(field.dataType, StructType):
+            for inner in field.dataType.fields:
+                if inner.name not in events.columns:
+                    yield _Source(inner.name, inner.dataType, column.getField(inner.name))
+        elif isinstance(field.dataType, MapType):
+            yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)
+        else:
+            raise ArgumentError(
+                f"only a map or a struct can be spread, and {field.name!r} is {field.dataType.simpleString()}"
+            )
+
+
+def _needed(
+    column: "Column", data_type: Any, path: str, attributes: dict[str, list[str]] | None, warnings: list[str]
+) -> "Column | None":
+    """The part of a column that subscriptions ask for, or None."""
+    if path.startswith(SPREAD_PREFIX):
+        return column
+    if attributes is not None and path not in attributes:
+        inside = any(name.startswith(path + ".") for name in attributes)
+        if not inside or not isinstance(data_type, StructType | MapType):
+            return None
+    if isinstance(data_type, StructType):
+        kept = []
+        for field in data_type.fields:
+            inner = f"{path}.{field.name}"
+            part = _needed(column.getField(field.name), field.dataType, inner, attributes, warnings)
+            if part is not None:
+                kept.append(part.alias(field.name))
+        # Without fields, only whether the record is there can matter.
+        return sf.when(column.isNotNull(), sf.struct(*(kept or [sf.lit(True).alias("present")])))
+    if isinstance(data_type, MapType):
+        return column
+    kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
+    if kind is None:
+        if attributes is not None:
+            shown = data_type.simpleString()
+            warnings.append(
+                f"column {path} is {shown}, which no predicate can read; only its presence counts"
+            )
+        return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("present")))
+    expected = (attributes or {}).get(path)
+    kind = "array" if isinstance(data_type, ArrayType) else kind
+    if expected and kind not in expected:
+        warnings.append(
+            f"column {path} is {data_type.simpleString()}, but every predicate on it expects "
+            f"{' or '.join(expected)}: they are undefined for its values"
+        )
+    return column
+
+
+def kind_of(data_type: Any) -> str | None:
+    """The kind of values that a Spark type holds, or None for types that no predicate can read.
+
+    >>> from pyspark.sql.types import BinaryType, LongType
+    >>> kind_of(LongType()), kind_of(BinaryType())
+    ('number', None)
+    """
+    return _KINDS.get(data_type.simpleString().split("(", 1)[0])

@@ -1,0 +1,78 @@
+"""Which files of a store nobody needs any more."""
+
+import json
+
+from tamis.spark.directory import Directory
+from tamis.spark.versions import read_version, version_file, version_numbers
+
+PINS_KEPT = 10
+"""Micro-batches of each streaming query whose pins stay; Spark replays at most the last one."""
+
+LEASE_SECONDS = 24 * 3600.0
+"""How long a batch query keeps its version from being collected after its last task started."""
+
+REPORT_SECONDS = 7 * 24 * 3600.0
+
+
+def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[str]:
+    """Remove versions that are neither recent nor in use, and files that no version names.
+
+    >>> import tempfile
+    >>> from tamis.spark.directory import open_directory
+    >>> from tamis.spark.versions import Version, publish
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = open_directory(folder)
+    ...     for _ in range(3):
+    ...         _ = publish(store, Version(number=1, plan="replicated", ids="int", shards=[[]]))
+    ...     collect(store, keep=1, grace=0.0)
+    ['versions/00000000000000000001.json', 'versions/00000000000000000002.json']
+    """
+    removed: list[str] = []
+    used = _pinned(directory, removed) | _leased(directory, removed)
+    numbers = version_numbers(directory)
+    for number in numbers[: -keep or None]:
+        if number not in used:
+            _remove(directory, version_file(number), grace, removed)
+    needed: set[str] = set()
+    for number in version_numbers(directory):
+        version = read_version(directory, number)
+        needed.update(version.files())
+        if folded := version.notes.get("sequences"):
+            needed.add(folded)
+    for folder in ("snapshots", "changes"):
+        for name in directory.list(folder):
+            if f"{folder}/{name}" not in needed:
+                _remove(directory, f"{folder}/{name}", grace, removed)
+    for run in directory.list("reports"):
+        for name in directory.list(f"reports/{run}"):
+            _remove(directory, f"reports/{run}/{name}", REPORT_SECONDS, removed)
+    return removed
+
+
+def _pinned(directory: Directory, removed: list[str]) -> set[int]:
+    used = set()
+    for query in directory.list("pins"):
+        pins = directory.list(f"pins/{query}")
+        for name in pins[:-PINS_KEPT]:
+            _remove(directory, f"pins/{query}/{name}", 0.0, removed)
+        for name in pins[-PINS_KEPT:]:
+            used.add(json.loads(directory.read(f"pins/{query}/{name}"))["version"])
+    return used
+
+
+def _leased(directory: Directory, removed: list[str]) -> set[int]:
+    used = set()
+    for name in directory.list("leases"):
+        _remove(directory, f"leases/{name}", LEASE_SECONDS, removed)
+        try:
+            used.add(int(directory.read(f"leases/{name}")))
+        except FileNotFoundError:
+            continue
+    return used
+
+
+def _remove(directory: Directory, name: str, grace: float, removed: list[str]) -> None:
+    age = directory.age(name)
+    if age is not None and age >= grace:
+        directory.delete(name)
+        removed.append(name)

@@ -1,0 +1,96 @@
+"""The few things that are asked of a Spark session, classic or Connect: nothing here needs the JVM."""
+
+import atexit
+import json
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+
+from tamis.errors import ArgumentError, TamisError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DIRECTORY_SETTING = "spark.tamis.directory"
+
+
+def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
+    """Run `work` in one task and return its result, as JSON: a client may share no disk with it."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"result": [json.dumps(work())]})
+
+    [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
+    return json.loads(row["result"])
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a session runs on: tasks side by side, and the memory of the smallest host that was seen."""
+
+    tasks: int
+    host_memory: int
+
+
+def cluster(spark: "SparkSession") -> Cluster:
+    """Ask the executors, once for each session."""
+    known: Cluster | None = spark.__dict__.get("_tamis_cluster")
+    if known is None:
+        # One row for each task that Spark itself would split a range into.
+        try:
+            rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+        except PythonException as error:
+            raise _explained(error) from error
+        known = Cluster(max(1, len(rows)), min((row["memory"] for row in rows), default=0))
+        spark.__dict__["_tamis_cluster"] = known
+    return known
+
+
+def _explained(error: PythonException) -> Exception:
+    """What to do when the executors' Python is not ready for us."""
+    if "No module named" not in str(error):
+        return error
+    return TamisError(
+        "the Python of the executors lacks tamis or something that it needs. On one host, set the "
+        f"environment variable PYSPARK_PYTHON={sys.executable} before the Spark session starts; on a "
+        f"cluster, install the package on every host or ship it with spark.archives. Spark says:\n{error}"
+    )
+
+
+def _memory_of_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if sum(batch.num_rows for batch in batches):
+        yield pa.record_batch({"memory": [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]})
+
+
+def setting(spark: "SparkSession", name: str) -> str | None:
+    """A setting of the session, or None."""
+    value: str | None = spark.conf.get(name, None)
+    return value
+
+
+def snapshot_directory(spark: "SparkSession", given: str | os.PathLike[str] | None) -> str:
+    """Where to keep snapshots: as given, as configured, or a temporary folder when there is only one host."""
+    if given is not None:
+        return os.fspath(given)
+    configured = setting(spark, DIRECTORY_SETTING)
+    if configured:
+        return configured
+    master = setting(spark, "spark.master") or ""
+    if not master.startswith("local"):
+        raise ArgumentError(
+            f"the executors of {master or 'this session'} need a directory that all of them reach, to read "
+            f'the index from: pass directory="s3://..." (or a path that every host mounts), or set '
+            f"{DIRECTORY_SETTING}"
+        )
+    folder = os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}-{uuid.uuid4().hex[:12]}")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
