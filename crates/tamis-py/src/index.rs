@@ -12,14 +12,18 @@ use tamis_core::event::{Schema, Value};
 use tamis_core::index::add_many::OnError;
 use tamis_core::index::asked_kinds::asked_kinds;
 use tamis_core::index::production::view::Filter;
+use tamis_core::index::segment::matcher::Work;
 use tamis_core::index::{Index, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
 use crate::matching::{Answer, ask};
+use crate::ranking::GivenRanking;
 use crate::results::Found;
 use crate::rows::Rows;
-use crate::subscription::{Details, Draft, moment_from_python, subscription_to_python, tags_from_python};
+use crate::subscription::{
+    Details, Draft, moment_from_python, number, subscription_to_python, tags_from_python, weights_from_python,
+};
 
 /// The value of an option. A boolean is tried first: in Python it is an integer too.
 #[derive(FromPyObject, IntoPyObject)]
@@ -134,6 +138,18 @@ impl PyIndex {
         let py = id.py();
         let id = id_from_python(id).or_raise(py)?;
         py.detach(|| self.verified()?.remove(id)).or_raise(py)
+    }
+
+    fn set_priority(&self, id: &Bound<'_, PyAny>, priority: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = id.py();
+        let (id, priority) = (id_from_python(id).or_raise(py)?, number("the priority", priority)?);
+        py.detach(|| self.verified()?.set_priority(id, priority)).or_raise(py)
+    }
+
+    fn set_weights(&self, id: &Bound<'_, PyAny>, weights: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = id.py();
+        let (id, weights) = (id_from_python(id).or_raise(py)?, weights_from_python(weights)?);
+        py.detach(|| self.verified()?.set_weights(id, weights)).or_raise(py)
     }
 
     /// Returns the rows that were not added: (row, id, exception).
@@ -282,21 +298,25 @@ impl PyIndex {
         })
     }
 
-    /// (id, score, rank) of the k matches with the highest priority.
+    /// (id, score, rank) of the best matches.
     fn top_k<'py>(
         &self,
         event: &Bound<'py, PyAny>,
-        k: usize,
+        ranking: GivenRanking,
         tags: Option<&Bound<'py, PyAny>>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, f64, usize)>> {
-        let filter = filter(tags, now)?;
-        let (found, scores) = ask(&self.0, event, |reader, event, scratch| {
-            let (best, work) = reader.top_k_by_priority(event, k, &filter, scratch);
+        let (filter, ranking) = (filter(tags, now)?, ranking.resolve(event.py())?);
+        let answer = ask(&self.0, event, |reader, event, scratch| {
+            let (best, work) = match reader.top_k(event, &ranking, &filter, scratch) {
+                Ok(found) => found,
+                Err(error) => return Answer { matches: 0, answer: Err(error), work: Work::default() },
+            };
             let places = best.iter().map(|scored| scored.location).collect();
             let scores: Vec<f64> = best.iter().map(|scored| scored.score).collect();
-            Answer { matches: scores.len(), answer: (Found::new(reader, places), scores), work }
+            Answer { matches: scores.len(), answer: Ok((Found::new(reader, places), scores)), work }
         })?;
+        let (found, scores) = answer.or_raise(event.py())?;
         let shown = scores.into_iter().enumerate();
         shown.map(|(at, score)| Ok((found.id(event.py(), at)?, score, at + 1))).collect()
     }

@@ -11,6 +11,7 @@ pub mod boolean;
 pub mod circuit;
 pub mod classic;
 pub mod conjunctions;
+pub mod contributions;
 pub mod leaf_ids;
 pub mod neighbourhood;
 pub mod options;

@@ -3,7 +3,7 @@
 use super::algorithm::ALGORITHMS;
 use super::classic::Classic;
 use super::options;
-use super::production::{Change, Production};
+use super::production::{Change, NewScores, Production};
 use super::reader::Reader;
 use super::segment::matcher::Work;
 use super::statistics::Observed;
@@ -110,6 +110,16 @@ impl Index {
 
     pub fn remove(&self, id: Id) -> Result<()> {
         self.apply(Change::Remove(id))
+    }
+
+    /// Changes the priority of a subscription; its expression stays where it is.
+    pub fn set_priority(&self, id: Id, priority: f64) -> Result<()> {
+        self.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
+    }
+
+    /// Changes the weights per attribute of a subscription; its expression stays where it is.
+    pub fn set_weights(&self, id: Id, weights: Vec<(Box<str>, f64)>) -> Result<()> {
+        self.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
     }
 
     fn apply(&self, change: Change) -> Result<()> {

@@ -9,6 +9,8 @@ mod auto;
 pub mod buffered;
 pub mod deaths;
 pub mod merge;
+pub mod overlay;
+pub mod ranked;
 pub mod samples;
 pub mod view;
 
@@ -25,6 +27,7 @@ use crate::index::segment::{Segment, SegmentBuilder, all_cores};
 use crate::index::subscription::{Id, Subscription};
 use auto::AutoOptimizer;
 use buffered::Buffered;
+use overlay::Rescored;
 use samples::{OwnedEvent, Samples};
 use view::{Location, Part, View};
 
@@ -52,6 +55,23 @@ pub enum Change {
     Replace(Subscription),
     Upsert(Subscription),
     Remove(Id),
+    Rescore(Id, NewScores),
+}
+
+/// New scores for a subscription; what is `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct NewScores {
+    pub priority: Option<f64>,
+    pub weights: Option<Vec<(Box<str>, f64)>>,
+}
+
+impl NewScores {
+    pub fn apply(self, subscription: &mut Subscription) {
+        subscription.priority = self.priority.unwrap_or(subscription.priority);
+        if let Some(weights) = self.weights {
+            subscription.weights = weights;
+        }
+    }
 }
 
 impl Default for Production {
@@ -203,6 +223,38 @@ impl<'a> Draft<'a> {
             Change::Remove(id) => {
                 let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
                 self.end(place);
+            }
+            Change::Rescore(id, scores) => {
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
+                self.rescore(place, scores)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes scores and nothing else: the expression stays where it is.
+    fn rescore(&mut self, place: Location, scores: NewScores) -> Result<()> {
+        match place {
+            Location::Row { part, row } => {
+                let part = &mut self.next.parts[part as usize];
+                let held = part.segment.subscription(row, &self.next.attributes)?;
+                let mut changed = held.clone();
+                if let Some(rescored) = part.overlay.get(row) {
+                    rescored.apply(&mut changed);
+                }
+                scores.apply(&mut changed);
+                changed.check()?;
+                let reweighted = changed.weights != held.weights;
+                let rescored = Rescored { priority: changed.priority, weights: changed.weights, reweighted };
+                part.overlay = part.overlay.with(row, Arc::new(rescored), &held);
+            }
+            Location::Buffer(at) => {
+                let mut buffer: Vec<Arc<Buffered>> = self.next.buffer.to_vec();
+                let mut buffered = Buffered::clone(&buffer[at as usize]);
+                scores.apply(&mut buffered.subscription);
+                buffered.subscription.check()?;
+                buffer[at as usize] = Arc::new(buffered);
+                self.next.buffer = buffer.into();
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use super::Segment;
 use super::builder::lay_out;
 use super::forms::{Forms, Import};
 use super::ledger::LedgerBuilder;
+use super::scoring::ScoringBuilder;
 use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event};
 use crate::index::subscription::Subscription;
@@ -23,20 +24,34 @@ pub struct SegmentBuilder {
     attributes: Attributes,
     forms: Forms,
     ledger: LedgerBuilder,
+    scoring: ScoringBuilder,
 }
 
 impl SegmentBuilder {
     pub fn new(attributes: Attributes) -> Self {
-        Self { attributes, forms: Forms::default(), ledger: LedgerBuilder::default() }
+        Self {
+            attributes,
+            forms: Forms::default(),
+            ledger: LedgerBuilder::default(),
+            scoring: ScoringBuilder::default(),
+        }
     }
 
     pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
         let point_only = self.forms.push(&subscription.expression, &mut self.attributes);
+        self.scoring.push(subscription, &mut self.attributes, &mut self.forms.atoms);
         self.ledger.push(subscription, point_only, &mut self.attributes)
     }
 
-    /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them.
-    pub fn push_row(&mut self, segment: &Segment, row: u32, import: Option<&mut Import<'_>>) -> Result<()> {
+    /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them. Rows
+    /// of segments of which none has weights need not be `scored`.
+    pub fn push_row(
+        &mut self,
+        segment: &Segment,
+        row: u32,
+        import: Option<&mut Import<'_>>,
+        scored: bool,
+    ) -> Result<()> {
         segment.check_record(row)?;
         let point_only = match import {
             Some(import) => {
@@ -48,6 +63,12 @@ impl SegmentBuilder {
                 self.forms.push(&expression, &mut self.attributes)
             }
         };
+        if scored {
+            let subscription = segment.ledger.subscription(row, &self.attributes)?;
+            self.scoring.push(&subscription, &mut self.attributes, &mut self.forms.atoms);
+        } else {
+            self.scoring.push_unweighted();
+        }
         self.ledger.push_copy(&segment.ledger, row, point_only)
     }
 
@@ -60,6 +81,7 @@ impl SegmentBuilder {
         for row in 0..other.forms.roots.len() as u32 {
             import.row(row, &mut self.forms);
         }
+        self.scoring.append(other.scoring, &renumbered, |atom| import.atom(atom, &mut self.forms));
         let renumber = (!same_numbers).then_some((&other.attributes, &mut self.attributes));
         self.ledger.append(other.ledger, renumber)
     }
@@ -72,11 +94,18 @@ impl SegmentBuilder {
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
     pub fn finish(self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
-        let (layout, sharing, layout_basis) =
-            lay_out(&self.forms, samples, self.ledger.priorities(), threads)?;
+        let (layout, scoring, sharing, layout_basis) =
+            lay_out(&self.forms, samples, self.ledger.priorities(), self.scoring, threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
-        let segment =
-            Segment { layout, ledger: self.ledger.finish(), sharing, layout_basis, forms, origin: None };
+        let segment = Segment {
+            layout,
+            ledger: self.ledger.finish(),
+            scoring,
+            sharing,
+            layout_basis,
+            forms,
+            ..Segment::default()
+        };
         Ok((segment, self.attributes))
     }
 }
@@ -149,6 +178,7 @@ mod tests {
         let expression = parse(&text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         Subscription {
             tags: vec![format!("t{}", row % 3).into()],
+            weights: vec![("b".into(), 0.5 + (row % 5) as f64)],
             ..Subscription::new(Id::Int(row as i64), expression)
         }
     }
@@ -168,6 +198,8 @@ mod tests {
             assert!(names.names().eq(same_names.names()));
             assert_eq!(together.layout.code[..], alone.layout.code[..]);
             assert_eq!(together.layout.entries[..], alone.layout.entries[..]);
+            assert_eq!(together.scoring.code[..], alone.scoring.code[..]);
+            assert_eq!(together.scoring.bounds[..], alone.scoring.bounds[..]);
             assert_eq!(together.ledger.records[..], alone.ledger.records[..]);
             assert_eq!(together.ledger.tag_rows[..], alone.ledger.tag_rows[..]);
             for row in (0..rows).step_by(997) {

@@ -8,6 +8,7 @@ use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
+use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -36,14 +37,15 @@ pub struct LayoutBasis {
     pub candidates: f64,
 }
 
-/// Lays everything out. `priorities` is empty or has one value per row; it orders candidates. The layout is
-/// the same whatever the number of threads.
+/// Lays everything out. `priorities` is empty or has one value per row; it orders candidates, and the bounds
+/// of `scoring` do where priorities are equal. The layout is the same whatever the number of threads.
 pub fn lay_out(
     forms: &Forms,
     samples: &[Event<'_>],
     priorities: &[f64],
+    scoring: ScoringBuilder,
     threads: usize,
-) -> Result<(Layout, Sharing, LayoutBasis)> {
+) -> Result<(Layout, Scoring, Sharing, LayoutBasis)> {
     let Forms { atoms, dag, roots } = forms;
     let written = dag.written_nodes();
     let sharing = Sharing {
@@ -71,7 +73,8 @@ pub fn lay_out(
     planner.choose_units();
     planner.compile_units(threads)?;
     let basis = LayoutBasis { samples: samples.len(), candidates: planner.expected_candidates };
-    Ok((planner.lay_out(priorities, threads), sharing, basis))
+    let (layout, scoring) = planner.lay_out(priorities, scoring, threads);
+    Ok((layout, scoring, sharing, basis))
 }
 
 /// Rows by node.
@@ -413,11 +416,14 @@ impl Planner<'_> {
         }
     }
 
-    /// For each unit, the highest priority of a row that it can lead to.
-    fn bounds(&self, priorities: &[f64]) -> Vec<f64> {
+    /// For each unit, the highest value of a row that it can lead to; 0 where there are no values.
+    fn bounds(&self, values: &[f64]) -> Vec<f64> {
+        if values.is_empty() {
+            return vec![0.0; self.units.len()];
+        }
         let of_rows = |unit: &Unit| {
             let rows = self.rows.of(unit.node).iter();
-            rows.filter_map(|row| priorities.get(*row as usize)).copied().fold(f64::MIN, f64::max)
+            rows.map(|row| values[*row as usize]).fold(f64::MIN, f64::max)
         };
         let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
         // Accesses are in the order in which units were compiled: those that wait come first.
@@ -432,14 +438,14 @@ impl Planner<'_> {
     }
 
     /// Numbers the units and writes the arrays.
-    fn lay_out(mut self, priorities: &[f64], threads: usize) -> Layout {
+    fn lay_out(mut self, priorities: &[f64], scoring: ScoringBuilder, threads: usize) -> (Layout, Scoring) {
         for access in &self.accesses {
             if let Key::Interval { table, above, below } = access.key {
                 self.catalog.want_interval(table, above, below);
             }
         }
         self.catalog.number_intervals();
-        let bounds = self.bounds(priorities);
+        let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
         let order = self.order_units(&bounds);
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
@@ -461,16 +467,20 @@ impl Planner<'_> {
         let write_entries = || {
             let mut next = first.clone();
             let mut entries = vec![[0u32; 2]; self.accesses.len()];
-            let blocks = if priorities.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
-            let mut block_bounds = vec![f64::MIN; blocks];
+            let mut block_bounds = [priorities, scoring.bounds()].map(|values| {
+                let blocks = if values.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
+                vec![f64::MIN; blocks]
+            });
             for (at, unit) in order.iter().enumerate() {
-                let bound = bounds[*unit as usize];
+                let unit_bounds = [0, 1].map(|kind: usize| bounds[kind][*unit as usize]);
                 for access in &self.accesses[self.units[*unit as usize].accesses.clone()] {
                     let place = &mut next[place_of(access) as usize];
                     let flag = if access.suffices { ACCEPTS } else { 0 };
                     entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
-                    if let Some(block) = block_bounds.get_mut(*place as usize / BLOCK) {
-                        *block = block.max(bound);
+                    for (blocks, bound) in block_bounds.iter_mut().zip(unit_bounds) {
+                        if let Some(block) = blocks.get_mut(*place as usize / BLOCK) {
+                            *block = block.max(bound);
+                        }
                     }
                     *place += 1;
                 }
@@ -516,20 +526,24 @@ impl Planner<'_> {
         };
         first.truncate(keys as usize + 1);
         code.shrink_to_fit();
-        Layout {
+        let [priority_bounds, relevance_bounds] = block_bounds;
+        let scoring = scoring.finish(&self.catalog, relevance_bounds);
+        let layout = Layout {
             catalog: self.catalog.finish(),
             access_off: first.into(),
             entries: entries.into(),
-            block_bounds: block_bounds.into(),
+            block_bounds: priority_bounds.into(),
             heads: heads.into(),
             code: code.into(),
             rows: rows.into(),
             remembered,
-        }
+        };
+        (layout, scoring)
     }
 
-    /// Remembered units first; then in the order of their first access key, the best priority first.
-    fn order_units(&self, bounds: &[f64]) -> Vec<u32> {
+    /// Remembered units first; then in the order of their first access key, the best priority first, and
+    /// the best relevance among equals.
+    fn order_units(&self, bounds: &[Vec<f64>; 2]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_cached_key(|at| {
             let unit = &self.units[*at as usize];
@@ -538,7 +552,8 @@ impl Planner<'_> {
                 Some(access) => (self.bit_or_interval(access.key), access.test.leaf.0),
                 None => (u32::MAX, 0),
             };
-            (!unit.remembered, key, std::cmp::Reverse(ordered(bounds[*at as usize])), test)
+            let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
+            (!unit.remembered, key, best_first, test)
         });
         order
     }

@@ -8,7 +8,7 @@ use super::dag::{Dag, NO_NODE};
 use crate::event::{AttrId, Attributes};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
-use crate::expr::normal_form::normal_form;
+use crate::expr::normal_form::{Form, normal_form};
 
 #[derive(Default)]
 pub struct Forms {
@@ -22,8 +22,13 @@ impl Forms {
     /// Adds the next row. True if its normal form is exact for point events only.
     pub fn push(&mut self, expression: &Expr, attributes: &mut Attributes) -> bool {
         let normal = normal_form(expression, attributes, &mut self.atoms);
-        self.roots.push(self.dag.root(&normal.root));
+        self.push_form(&normal.root);
         normal.point_only
+    }
+
+    /// Adds the next row by its form, over these atoms.
+    pub fn push_form(&mut self, form: &Form) {
+        self.roots.push(self.dag.root(form));
     }
 
     /// Bytes on the heap, roughly.
@@ -52,19 +57,32 @@ impl<'a> Import<'a> {
         }
     }
 
+    /// The number here of a predicate there.
+    pub fn atom(&mut self, there: u32, into: &mut Forms) -> u32 {
+        import_atom(self.from, self.attributes, &mut self.atoms, there, &mut into.atoms)
+    }
+
     /// Adds a row of the others as the next row of `into`.
     pub fn row(&mut self, row: u32, into: &mut Forms) {
         let Self { from, attributes, atoms, nodes } = self;
         let Forms { atoms: own_atoms, dag, roots } = into;
-        let mut atom = |there: u32| {
-            let here = &mut atoms[there as usize];
-            if *here == NO_NODE {
-                let atom = from.atoms.atom(there);
-                let attribute = attributes.get(atom.attribute.0 as usize).unwrap_or(&atom.attribute);
-                *here = own_atoms.intern(*attribute, atom.operator, &atom.operands);
-            }
-            *here
-        };
+        let mut atom = |there: u32| import_atom(from, attributes, atoms, there, own_atoms);
         roots.push(dag.import(&from.dag, from.roots[row as usize], nodes, &mut atom));
     }
+}
+
+fn import_atom(
+    from: &Forms,
+    attributes: &[AttrId],
+    known: &mut [u32],
+    there: u32,
+    into: &mut AtomTable,
+) -> u32 {
+    let here = &mut known[there as usize];
+    if *here == NO_NODE {
+        let atom = from.atoms.atom(there);
+        let attribute = attributes.get(atom.attribute.0 as usize).unwrap_or(&atom.attribute);
+        *here = into.intern(*attribute, atom.operator, &atom.operands);
+    }
+    *here
 }

@@ -1,6 +1,7 @@
 //! A segment: an immutable set of subscriptions, laid out to be matched.
 //!
-//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?".
+//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?"; `scoring` answers
+//! "how relevant is it?".
 
 pub mod access;
 pub mod build;
@@ -13,32 +14,42 @@ pub mod matcher;
 pub mod prefetch;
 pub mod program;
 pub mod record;
+pub mod relaxed;
+pub mod scoring;
 pub mod selectivity;
 pub mod stored;
 #[cfg(test)]
 mod tests;
 pub mod validate;
 
-use crate::error::Result;
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
 use crate::event::Attributes;
+use crate::fork::get_or_init;
 use crate::index::subscription::Subscription;
 pub use build::{SegmentBuilder, all_cores, build_on_threads};
 use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
+use relaxed::Relaxed;
+use scoring::Scoring;
 use stored::Origin;
 
 #[derive(Default)]
 pub struct Segment {
     pub layout: Layout,
     pub ledger: Ledger,
+    pub scoring: Scoring,
     pub sharing: Sharing,
     pub layout_basis: LayoutBasis,
     /// Kept by small segments, which will soon be merged: it spares normalising their rows again.
     pub forms: Option<Forms>,
     /// The file it was mapped from, if it was.
     pub origin: Option<Origin>,
+    /// Made when somebody asks.
+    relaxed: OnceLock<std::result::Result<Relaxed, String>>,
 }
 
 impl Segment {
@@ -46,7 +57,7 @@ impl Segment {
     pub fn prepare(&self) -> Result<()> {
         match &self.origin {
             None => Ok(()),
-            Some(origin) => origin.verify_once(&self.layout, &self.ledger),
+            Some(origin) => origin.verify_once(&self.layout, &self.ledger, &self.scoring),
         }
     }
 
@@ -65,6 +76,19 @@ impl Segment {
     fn check_record(&self, row: u32) -> Result<()> {
         let [from, to] = [self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1]];
         self.origin.as_ref().map_or(Ok(()), |origin| origin.check_records(from, to))
+    }
+
+    /// What relaxed questions need, built by the first of them.
+    pub fn relaxed(&self, attributes: &Attributes) -> Result<&Relaxed> {
+        let built = get_or_init(&self.relaxed, || {
+            Relaxed::build(self, attributes).map_err(|error| error.to_string())
+        });
+        built.as_ref().map_err(|message| Error::Snapshot(message.clone()))
+    }
+
+    /// The bytes of what relaxed questions need, if one was asked.
+    pub fn relaxed_bytes(&self) -> usize {
+        self.relaxed.get().and_then(|built| built.as_ref().ok()).map_or(0, Relaxed::bytes)
     }
 
     pub fn len(&self) -> usize {
