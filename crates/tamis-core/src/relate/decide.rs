@@ -154,7 +154,7 @@ impl<'q> Search<'q> {
         first: usize,
         second: usize,
         asked: Second,
-        budget: usize,
+        mut budget: usize,
     ) -> Option<Self> {
         let mut atoms = vec![vec![]; question.attributes.len()];
         for (at, atom) in question.atoms.iter().enumerate() {
@@ -162,7 +162,7 @@ impl<'q> Search<'q> {
         }
         let cells = atoms
             .iter()
-            .map(|group| cells(group.iter().map(|at| question.atoms.atom(*at as u32)).collect(), budget))
+            .map(|group| cells(group.iter().map(|at| question.atoms.atom(*at as u32)).collect(), &mut budget))
             .collect::<Option<Vec<_>>>()?;
         Some(Self {
             nodes: &question.nodes,
