@@ -265,7 +265,7 @@ class Trigger(Section):
         if given == "continuous" or (isinstance(given, dict) and "continuous" in given):
             raise PydanticCustomError(
                 "continuous",
-                "Spark's continuous processing cannot run Python functions; `processing_time: 0 seconds` "
+                "continuous processing in Spark cannot run Python functions; `processing_time: 0 seconds` "
                 "starts each micro-batch as soon as the last is done",
             )
         if isinstance(given, str):
