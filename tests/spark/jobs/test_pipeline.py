@@ -20,18 +20,13 @@ def test_the_example_runs(spark: Any, tmp_path: Path) -> None:
         pytest.skip("the installed PySpark has no command spark-pipelines")
     project = tmp_path / "pipeline"
     shutil.copytree(ROOT / "examples" / "declarative-pipeline", project)
+    storage = str(tmp_path / "storage")
     for file in (project / "spark-pipeline.yml", project / "transformations" / "matches.py"):
-        file.write_text(
-            file.read_text().replace("/tmp/tamis-declarative-pipeline", str(tmp_path / "storage"))
-        )
+        file.write_text(file.read_text().replace("/tmp/tamis-declarative-pipeline", storage))
     home = ROOT / ".tools" / "java"
     own = {"JAVA_HOME": str(home)} if (home / "bin" / "java").exists() else {}
-    settings = [
-        "--conf",
-        f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}",
-        "--conf",
-        "spark.ui.enabled=false",
-    ]
+    warehouse = f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"
+    settings = ["--conf", warehouse, "--conf", "spark.ui.enabled=false"]
     answer = subprocess.run(
         [str(COMMAND), *settings, "run"],
         cwd=project,
