@@ -84,7 +84,8 @@ def one_by_one(events: Any, *, has_columns: bool) -> Iterable[Any]:
         return [line for line in events.splitlines() if line.strip()]
     if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
         events = pa.table(events).to_pylist()
-    return iter(events)
+    rows: Iterable[Any] = iter(events)
+    return rows
 
 
 def numbered(found: Iterable[Iterable[tuple[Any, float, int]]], schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tamis.cli import bench, check, demo, experiment, explain, index, match, topk, why_not, workload
+from tamis.cli import bench, check, demo, experiment, explain, index, match, spark, topk, why_not, workload
 from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
@@ -32,6 +32,7 @@ app.add_typer(index.app, name="index")
 app.command("bench")(bench.bench)
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(workload.app, name="workload")
+app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
 
 
