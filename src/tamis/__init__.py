@@ -30,12 +30,14 @@ from tamis.expr import Column, col, parse
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
+    from tamis.rank import Candidates
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALGORITHMS",
     "ArgumentError",
+    "Candidates",
     "Column",
     "DuplicateIdError",
     "Event",
@@ -66,4 +68,6 @@ def __getattr__(name: str) -> Any:
     """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
     if name in _NAMES_OF_INDEX:
         return getattr(import_module("tamis.index"), name)
+    if name == "Candidates":
+        return import_module("tamis.rank").Candidates
     raise AttributeError(f"module 'tamis' has no attribute {name!r}")

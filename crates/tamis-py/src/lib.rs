@@ -11,6 +11,7 @@ mod fork;
 mod ids;
 mod index;
 mod matching;
+mod ranking;
 mod reasons;
 mod relate;
 mod results;
@@ -24,7 +25,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
-    use crate::batch::{count_batch, match_batch, time_events, top_k_batch};
+    use crate::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval};
     #[pymodule_export]

@@ -20,6 +20,7 @@ from tamis.cli import (
     index,
     match,
     publish,
+    spark,
     subscribe,
     topk,
     why_not,
@@ -47,6 +48,7 @@ app.add_typer(index.app, name="index")
 app.command("bench")(bench.bench)
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(workload.app, name="workload")
+app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
 app.command("broker")(broker.broker)
 app.command("publish")(publish.publish)
