@@ -15,8 +15,9 @@
 //! - A box has one interval for each attribute on the path. The last is *active* and directs events; the others are
 //!   *inactive*, and let a removal compute the boxes above it anew along one path, without a look below.
 //!
-//! Where the paper lets a side grow over what is at home above it, that is moved down, so that it is in the
-//! smallest bucket that encloses it; except where the home is partitioned, since that would tear partitions up.
+//! In the paper a side can grow over what is at home above it, which is then no longer in the smallest bucket that
+//! encloses it. Here a side does not grow over that: what would make it grow so far is at home too. Only where the
+//! home is partitioned nobody looks, since that would be a search; when it is merged again it is sorted out.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use super::span::{Span, number_at};
@@ -69,7 +70,7 @@ impl Boxes {
     }
 
     /// The side of a split bucket that a span belongs to.
-    fn side(&self, span: Span, store: &Store) -> Option<usize> {
+    fn side(&self, span: Span, attribute: AttrId, store: &Store) -> Option<usize> {
         let sides = self.sides.as_ref()?;
         let [left, right] = [0, 1].map(|side| active(&sides[side].bounds));
         let meets = |side: Option<Span>| side.is_some_and(|side| side.overlaps(span));
@@ -92,7 +93,12 @@ impl Boxes {
                 (home.high < span.low) as usize
             }
         };
-        (!sides[side].outgrows(span, store)).then_some(side)
+        let now = active(&sides[side].bounds);
+        let then = now.map_or(span, |now| now.hull(span));
+        let hides = |row: &u32| then.encloses(store.span(*row, attribute));
+        let grows_over_home =
+            now != Some(then) && self.home.partitions.is_empty() && self.home.members.iter().any(hides);
+        (!grows_over_home && !sides[side].outgrows(span, store)).then_some(side)
     }
 
     /// Bottom-up: puts a bucket above this one.
@@ -126,7 +132,7 @@ impl Boxes {
         self.home.partition(path, store);
     }
 
-    /// Moves down what a side has grown over.
+    /// Moves down what a side has grown over while the home was partitioned.
     fn relocate(&mut self, side: usize, path: &mut Path, store: &mut Store) {
         let Some(sides) = &mut self.sides else { return };
         let Some(around) = active(&sides[side].bounds) else { return };
@@ -154,16 +160,16 @@ impl Directory for Boxes {
     }
 
     fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store) {
-        let span = store.span(row, *path.last().expect("a directory has an attribute"));
+        let attribute = *path.last().expect("a directory has an attribute");
+        let span = store.span(row, attribute);
         if self.outgrows(span, store) {
             self.wrap(span);
         }
         self.size += 1;
         let bounds = Some(store.bounds(row, path));
         self.bounds = union(self.bounds.take(), bounds.clone());
-        if let Some(side) = self.side(span, store) {
-            self.sides.as_mut().expect("it has that side")[side].insert(row, path, store);
-            return self.relocate(side, path, store);
+        if let Some(side) = self.side(span, attribute, store) {
+            return self.sides.as_mut().expect("it has that side")[side].insert(row, path, store);
         }
         self.home_bounds = union(self.home_bounds.take(), bounds);
         self.home.insert(row, path, store);
