@@ -71,8 +71,9 @@ def build(
     url = snapshot_directory(spark, directory)
     rows = bound_to_source(normalised(subscriptions))
     sizes = sizes_of(rows, spark)
-    rows = without_repeats(rows, sizes, on_error)
     chosen = choose(sizes, plan, shards, memory, advertised=advertisements is not None)
+    if chosen.name != "replicated":
+        rows = without_repeats(rows, sizes, on_error)
     work = Work(rows, sizes, chosen, open_directory(url), schema)
     if chosen.name == "replicated":
         laid_out = replicated(work)
@@ -157,7 +158,10 @@ def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
 
 
 def without_repeats(rows: "DataFrame", sizes: Sizes, on_error: OnError) -> "DataFrame":
-    """Refuse ids that are given twice, or keep one row of each: rows of one id may go to different shards."""
+    """Refuse ids that are given twice, or keep one row of each: their rows may go to different shards.
+
+    In the replicated plan, rows of one id meet in one task, which reports them with all else that is wrong.
+    """
     if not sizes.repeated:
         return rows
     if on_error == "fail":
@@ -171,11 +175,16 @@ def without_repeats(rows: "DataFrame", sizes: Sizes, on_error: OnError) -> "Data
 
 def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
     """How many subscriptions there are, how long their texts, and how large the hosts."""
-    [counted] = rows.agg(
-        sf.count("*").alias("rows"), sf.sum(sf.length("expression")).alias("characters")
-    ).collect()
+    asked = {
+        "rows": sf.count("*"),
+        "characters": sf.sum(sf.length("expression")),
+        "ids": sf.count_distinct("id"),
+        "nameless": sf.count_if(sf.col("id").isNull()),
+    }
+    [counted] = rows.agg(*(column.alias(name) for name, column in asked.items())).collect()
     hosts = cluster(spark)
-    return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks)
+    repeated = counted["rows"] - counted["ids"] - counted["nameless"]
+    return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks, repeated)
 
 
 def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
