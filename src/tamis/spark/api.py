@@ -1,7 +1,7 @@
 """The functions that users call first: events and subscriptions in, matches out."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,10 @@ def match(
     *,
     key: Key = "event_id",
     k: int | None = None,
-    score: str | None = None,
+    score: Any = None,
     min_score: float | None = None,
+    dimensions: Iterable[str] | None = None,
+    weights: Mapping[str, float] | str | None = None,
     tags: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
@@ -42,6 +44,8 @@ def match(
     `events` is any DataFrame, batch or streaming. Its columns are attributes: structs become dotted paths,
     arrays stay arrays, a map column `m` gives `m.key`; `spread` names map or struct columns whose keys or
     fields are attributes themselves. `key` names the column or columns to carry through; `"*"` is all.
+    `score` ("priority", "relevance", "relaxed", a formula or a function), `min_score`, `dimensions` and
+    `weights` are those of `Index.top_k_batch`.
 
     `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`,
     `payload`, `expires`), which is indexed at once on the executors; or the path of a snapshot or of a
@@ -69,6 +73,8 @@ def match(
         k=k,
         score=score,
         min_score=min_score,
+        dimensions=dimensions,
+        weights=weights,
         tags=tags,
         now=now,
         payload=payload,
@@ -147,7 +153,7 @@ def match_files(
     subscriptions: "Subscriptions",
     *,
     k: int | None = None,
-    score: str | None = None,
+    score: Any = None,
     tags: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
