@@ -26,7 +26,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,10 @@ bench-kernel: .venv/.built ## Measure the kernel; prints a table, writes bench/r
 
 bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
+
+bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
+	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
+	@$(BIN)/python bench/spark.py
 
 check: lint types ## Everything that needs no test run
 

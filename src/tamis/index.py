@@ -83,8 +83,13 @@ class Index:
     """Subscriptions, and for each event those that it satisfies.
 
     A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit; without one
-    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`. Ids are strings or
-    64-bit integers; the first one fixes which.
+    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`, and `options` are
+    that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
+
+    An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
+    laid out anew in the background when events turn out to have many more candidates than it was laid out
+    for, or when it knew of none; that takes at most a twentieth of the time, and never changes an answer.
+    With `"manual"`, and for an index that was opened from a file, only `optimize()` does that.
 
     >>> import tamis
     >>> from tamis import col
@@ -99,9 +104,17 @@ class Index:
 
     __slots__ = ("__weakref__", "_kernel")
 
-    def __init__(self, schema: Mapping[str, Any] | None = None, algorithm: str = "auto") -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        options: Mapping[str, bool | int | str] | None = None,
+        *,
+        optimize: Literal["auto", "manual"] = "auto",
+    ) -> None:
         """Make an empty index."""
-        self._kernel = _kernel.Index(algorithm, None if schema is None else json.dumps(_plain(schema)))
+        declared = None if schema is None else json.dumps(_plain(schema))
+        self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
@@ -331,6 +344,15 @@ class Index:
         'scan'
         """
         return self._kernel.algorithm
+
+    @property
+    def options(self) -> dict[str, bool | int | str]:
+        """The options of the algorithm that the index was made with.
+
+        >>> Index(algorithm="a-tree", options={"zero_suppression": False}).options
+        {'zero_suppression': False}
+        """
+        return dict(self._kernel.options)
 
     @property
     def schema(self) -> dict[str, str] | None:
@@ -605,16 +627,29 @@ class Index:
         return WhyNot.from_json(_kernel.why_not(self._kernel, id, event))
 
     def diagram(
-        self, id: Id, format: Literal["mermaid", "dot"] = "mermaid", *, event: EventLike | None = None
+        self,
+        id: Id,
+        format: Literal["mermaid", "dot"] = "mermaid",
+        *,
+        event: EventLike | None = None,
+        neighbours: int = 0,
     ) -> str:
         """The expression of a subscription as a Mermaid or Graphviz diagram, coloured by truth for an event.
+
+        With `neighbours`, its place in the index instead: the normal form, each part once, and at most so
+        many other subscriptions that share a subexpression, pointing at what they share. Subscriptions share
+        with those that were added together with them, or that a merge has brought together since.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
         >>> index.diagram("a").splitlines()[0]
         'flowchart TD'
+        >>> index.add_many(["b", "c"], ["(x = 1 AND y = 2) OR vip = 1", "(y = 2 AND x = 1) OR z = 3"])
+        []
+        >>> index.diagram("b", "dot", neighbours=5).count("subscription") > 1
+        True
         """
-        return _kernel.diagram(self._kernel, id, format, event)
+        return _kernel.diagram(self._kernel, id, format, event, neighbours)
 
     # --- how it is doing ---------------------------------------------------------------------------
 
@@ -644,7 +679,12 @@ class Index:
     def optimize(self, *, background: bool = False) -> None:
         """Lay the index out anew for the events seen so far. Matching goes on meanwhile.
 
-        >>> Index().optimize()
+        An index does so by itself unless it was made with `optimize="manual"`; `stats()` tells how often.
+
+        >>> index = Index(optimize="manual")
+        >>> index.optimize()
+        >>> index.stats()["optimize"], index.stats()["automatic_optimizations"]
+        ('manual', 0)
         """
         self._kernel.optimize(background)
 
@@ -697,7 +737,8 @@ class Index:
         """Pickle as a snapshot, or, for algorithms that have none, as subscriptions."""
         if self.algorithm == "auto":
             return _from_bytes, (type(self), self._kernel.to_bytes())
-        return _from_subscriptions, (type(self), self.schema, self.algorithm, [self[id] for id in self])
+        made_with = (self.schema, self.algorithm, self.options)
+        return _from_subscriptions, (type(self), made_with, [self[id] for id in self])
 
     def __copy__(self) -> "Index":
         """An index of its own with the same subscriptions."""
@@ -715,9 +756,9 @@ def _from_bytes(cls: type[Index], snapshot: bytes) -> Index:
 
 
 def _from_subscriptions(
-    cls: type[Index], schema: dict[str, str] | None, algorithm: str, subscriptions: list[Subscription]
+    cls: type[Index], made_with: tuple[Any, ...], subscriptions: list[Subscription]
 ) -> Index:
-    index = cls(schema, algorithm)
+    index = cls(*made_with)
     for held in subscriptions:
         index.add(
             held.id,

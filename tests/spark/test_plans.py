@@ -57,6 +57,30 @@ def test_sharding_changes_no_answer(
     assert rows(sharded.count_by_subscription(events)) == rows(single.count_by_subscription(events))
 
 
+@pytest.mark.parametrize("score", ["relevance", "relaxed"])
+def test_ranked_as_on_one_machine(spark: Any, score: str) -> None:
+    written = [
+        ("a", "x > 1 AND y = 'k'", {"x": 2.0}),
+        ("b", "x > 2 OR (y = 'k')^5", {"y": 1.0}),
+        ("c", "x < 3 AND y IS NOT NULL", None),
+        ("d", "x = 3", {"x": 2.5}),
+    ]
+    rules = spark.createDataFrame(written, f"{RULES}, weights map<string, double>")
+    events = spark.createDataFrame([(0, 1, "k"), (1, 3, "k"), (2, 3, None)], "event_id int, x int, y string")
+    index = tamis.Index()
+    for id, expression, weights in written:
+        index.add(id, expression, weights=weights)
+    expected = sorted(
+        (event, match.id, match.score, match.rank)
+        for event, record in enumerate([{"x": 1, "y": "k"}, {"x": 3, "y": "k"}, {"x": 3}])
+        for match in index.top_k(tamis.Event(record, weights={"x": 0.5}), k=2, score=score)
+    )
+    assert expected
+    for plan in ("replicated", "sharded"):
+        ranked = tamis.spark.match(events, rules, k=2, score=score, weights={"x": 0.5}, plan=plan, shards=2)
+        assert rows(ranked) == expected
+
+
 def test_an_event_visits_few_shards(spark: Any) -> None:
     workload = BookAuction(count=3000)
     rules = tamis.spark.generate_subscriptions(spark, workload)

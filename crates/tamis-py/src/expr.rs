@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
-use tamis_core::relate::{merge, prune};
+use tamis_core::relate::{merge, prune, replace_predicates};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
@@ -240,8 +240,8 @@ impl PyExpression {
     /// (True, False)
     #[pyo3(signature = (other, *, budget = None, intervals = false))]
     fn covers(&self, other: &Bound<'_, PyAny>, budget: Option<usize>, intervals: bool) -> PyResult<bool> {
-        let other = expression_from_python(other)?.get().0.clone();
-        Ok(relate::covers(&self.0, &other, budget, intervals))
+        let expression = expression_from_python(other)?.get().0.clone();
+        Ok(relate::covers(other.py(), &self.0, &expression, budget, intervals))
     }
 
     /// Whether some event may make both true. False is a proof.
@@ -329,6 +329,18 @@ impl PyExpression {
         let selectivities = relate::selectivities(py, selectivities)?;
         let merged = py.detach(|| merge::merge(&self.0, &other, prunings, options, &selectivities));
         Self::checked(py, merged)
+    }
+
+    /// The same with predicates replaced by others that cover them: true whenever this expression is.
+    ///
+    /// >>> import tamis
+    /// >>> print(tamis.parse("price < 15 OR signed").replace_predicates({"price < 15": "price < 20"}))
+    /// price < 20 OR signed
+    fn replace_predicates(&self, replacements: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = replacements.py();
+        let pair = |(from, to)| Ok((relate::parsed(&from)?, relate::parsed(&to)?));
+        let pairs = replacements.iter().map(pair).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| replace_predicates(&self.0, &pairs)).or_raise(py).map(Self::new)
     }
 
     // --- joining -----------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
-use tamis_core::event::Schema;
 use tamis_core::event::value::Kind;
+use tamis_core::event::{Schema, Value};
 use tamis_core::index::add_many::OnError;
 use tamis_core::index::asked_kinds::asked_kinds;
 use tamis_core::index::production::view::Filter;
@@ -24,6 +24,35 @@ use crate::rows::Rows;
 use crate::subscription::{
     Details, Draft, moment_from_python, number, subscription_to_python, tags_from_python, weights_from_python,
 };
+
+/// The value of an option. A boolean is tried first: in Python it is an integer too.
+#[derive(FromPyObject, IntoPyObject)]
+pub enum Setting {
+    Flag(bool),
+    Number(i64),
+    Text(String),
+}
+
+impl From<Setting> for Value {
+    fn from(setting: Setting) -> Self {
+        match setting {
+            Setting::Flag(on) => Value::Bool(on),
+            Setting::Number(number) => Value::Int(number),
+            Setting::Text(text) => Value::Str(text.into()),
+        }
+    }
+}
+
+impl Setting {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bool(on) => Some(Setting::Flag(*on)),
+            Value::Int(number) => Some(Setting::Number(*number)),
+            Value::Str(text) => Some(Setting::Text(text.to_string())),
+            _ => None,
+        }
+    }
+}
 
 #[pyclass(name = "Index", module = "tamis._kernel", frozen)]
 pub struct PyIndex(Index);
@@ -55,9 +84,25 @@ impl PyIndex {
 #[pymethods]
 impl PyIndex {
     #[new]
-    fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        algorithm: &str,
+        schema: Option<&str>,
+        options: Vec<(String, Setting)>,
+        optimize: &str,
+    ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
-        Index::new(algorithm, schema).or_raise(py).map(Self)
+        let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
+        let index = Index::with_options(algorithm, schema, &options).or_raise(py)?;
+        match optimize {
+            "auto" => index.optimize_automatically(true),
+            "manual" => index.optimize_automatically(false),
+            other => {
+                let message = format!("optimize is \"auto\" or \"manual\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        }
+        Ok(Self(index))
     }
 
     // --- changes -----------------------------------------------------------------------------------
@@ -170,13 +215,23 @@ impl PyIndex {
         self.0.algorithm()
     }
 
+    /// The options of the algorithm that were set.
+    #[getter]
+    fn options(&self) -> Vec<(String, Setting)> {
+        self.0
+            .options()
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), Setting::of(value)?)))
+            .collect()
+    }
+
     /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
         let asked = || {
             let asked = asked_kinds(&self.0.reader()?).into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
-        Ok(py.detach(|| asked().map(Iterator::collect)).or_raise(py)?)
+        py.detach(|| asked().map(Iterator::collect)).or_raise(py)
     }
 
     /// The payloads of subscriptions, None for those that have none.

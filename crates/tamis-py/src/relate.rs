@@ -19,21 +19,27 @@ use crate::rows::Expressions;
 
 // --- relations -------------------------------------------------------------------------------------
 
-pub fn covers(covering: &Expr, covered: &Expr, budget: Option<usize>, intervals: bool) -> bool {
-    match intervals {
+pub fn covers(
+    py: Python<'_>,
+    covering: &Expr,
+    covered: &Expr,
+    budget: Option<usize>,
+    intervals: bool,
+) -> bool {
+    py.detach(|| match intervals {
         true => relate::covers_by_structure(covering, covered),
         false => relate::covers(covering, covered, budget.unwrap_or(BUDGET)) == Answer::Yes,
-    }
+    })
 }
 
 pub fn overlaps(py: Python<'_>, a: &Expr, b: &Expr, method: &str, budget: Option<usize>) -> PyResult<bool> {
     match method {
-        "pairs" => Ok(relate::may_overlap(a, b)),
-        "exact" => Ok(match relate::overlaps(a, b, budget.unwrap_or(BUDGET)) {
+        "pairs" => Ok(py.detach(|| relate::may_overlap(a, b))),
+        "exact" => Ok(py.detach(|| match relate::overlaps(a, b, budget.unwrap_or(BUDGET)) {
             Answer::Yes => true,
             Answer::No => false,
             Answer::Unknown => relate::may_overlap(a, b),
-        }),
+        })),
         other => Err(argument_error(py, format!("method is \"exact\" or \"pairs\", not {other:?}"))),
     }
 }
@@ -156,7 +162,8 @@ pub fn selectivities(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok(known.getattr("_kernel")?.cast::<PySelectivities>()?.get().0.clone())
 }
 
-fn parsed(expression: &Bound<'_, PyAny>) -> PyResult<Expr> {
+/// One expression, however it was given.
+pub fn parsed(expression: &Bound<'_, PyAny>) -> PyResult<Expr> {
     match expression_or_text(expression)? {
         python_expr::Given::Text(text) => parser::parse(&text).or_raise(expression.py()),
         python_expr::Given::Parsed(expr) => Ok((*expr).clone()),

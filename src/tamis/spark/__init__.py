@@ -29,6 +29,7 @@ from tamis.spark.api import (
     exists,
     explain,
     match,
+    match_files,
     open_index,
     unmatched,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "generate_events",
     "generate_subscriptions",
     "match",
+    "match_files",
     "open_index",
     "register",
     "unmatched",

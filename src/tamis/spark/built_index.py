@@ -5,7 +5,7 @@ streaming as the events are, whose tasks all use one version of the index.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,14 @@ class BuiltIndex:
 
     `follows` says that a streaming query uses, in each micro-batch, the version that is the latest when the
     micro-batch starts; otherwise all queries use the one described by `version`.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> index = tamis.spark.build(rules)
+    >>> index.version.subscriptions, index.version.plan
+    (1, 'replicated')
     """
 
     url: str
@@ -50,8 +58,10 @@ class BuiltIndex:
         *,
         key: Key = "event_id",
         k: int | None = None,
-        score: str | None = None,
+        score: Any = None,
         min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
         now: datetime | None = None,
         payload: bool | None = None,
@@ -60,11 +70,12 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        if k is None and (score is not None or min_score is not None):
-            raise ArgumentError("score and min_score rank the best k matches: pass k as well")
+        scoring = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
+        scoring = {name: given for name, given in scoring.items() if given is not None}
+        if k is None and (score is not None or scoring):
+            raise ArgumentError(f"{', '.join(['score', *scoring])} rank the best k matches: pass k as well")
         if k is not None and k < 0:
             raise ArgumentError(f"k must not be negative, not {k}")
-        scoring = {} if min_score is None else {"min_score": min_score}
         question = Question(
             "all" if k is None else "top_k",
             k=k,
@@ -127,7 +138,9 @@ class BuiltIndex:
         keys = key_columns(events, key)
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
-        projected = project(events, asked_for, keys, spread, taken=_RESULT)
+        weights = question.scoring.get("weights")
+        prefix = weights if isinstance(weights, str) else None
+        projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
         if not streaming and question.now is None:
             question = replace(question, now=datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None

@@ -73,11 +73,13 @@ def project(
     attributes: dict[str, list[str]] | None,
     keys: list[str],
     spread: Iterable[str] = (),
+    *,
     taken: Iterable[str] = (),
+    also: str | None = None,
 ) -> Projected:
     """The key columns, renamed, and the columns of the attributes; all columns when those may still change.
 
-    `taken` are names that keys must not have.
+    `taken` are names that keys must not have; columns whose names begin with `also` come along.
     """
     for name in set(keys) & set(taken):
         raise ArgumentError(
@@ -88,6 +90,9 @@ def project(
     warnings: list[str] = []
     columns: dict[str, Column] = {}
     for column in _spread(events, spread):
+        if also is not None and column.name.startswith(also):
+            columns[column.name] = column.value
+            continue
         needed = _needed(column.value, column.type, column.name, attributes, warnings)
         if needed is not None:
             columns[column.name] = needed

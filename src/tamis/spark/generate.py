@@ -42,7 +42,7 @@ def generate_events(
     >>> from tamis.workloads import Dense
     >>> spark = SparkSession.builder.getOrCreate()
     >>> generate_events(spark, Dense(count=1), 5).columns[:2]
-    ['event_id', 'a0']
+    ['event_id', 'n0']
     """
     schema = workload.event_schema.insert(0, pa.field(key, pa.int64()))
 

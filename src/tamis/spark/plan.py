@@ -101,7 +101,17 @@ def _human(size: float) -> str:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a query does and, once it ran, what it saw. Printing it shows all of it as text."""
+    """What a query does and, once it ran, what it saw. Printing it shows all of it as text.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> print(tamis.spark.build(rules).report(spark))  # doctest: +ELLIPSIS
+    plan           replicated: about ... B fit into the ... GiB that a host may spend
+    index          version 1, 1 subscriptions, ... KiB in 1 file(s)
+    ...
+    """
 
     spark: "SparkSession" = field(repr=False)
     url: str

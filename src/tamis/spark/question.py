@@ -42,7 +42,8 @@ class Question:
 
     mode: Mode
     k: int | None = None
-    score: str | None = None
+    score: Any = None
+    """As `Index.top_k` takes it: a name, a formula, or a Python function; by priority unless given."""
     tags: tuple[str, ...] | None = None
     now: datetime | int | None = None
     payload: bool = False

@@ -117,7 +117,7 @@ def cut(placed: list[tuple[Place, float]], shards: int) -> list[Place]:
     cuts: list[Place] = []
     done = 0.0
     for place, work in ordered:
-        if done >= share * (len(cuts) + 1) and len(cuts) < shards - 1:
+        if done + work / 2 > share * (len(cuts) + 1) and len(cuts) < shards - 1:
             cuts.append(place)
         done += work
     return cuts

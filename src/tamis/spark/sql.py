@@ -53,7 +53,7 @@ def register(spark: "SparkSession") -> None:
     '''
     from pyspark.sql.functions import udf, udtf  # noqa: PLC0415 - they need a session
 
-    spark.udf.register("tamis_matches", udf(matches, "boolean"))
+    spark.udf.register("tamis_matches", udf(_matches, "boolean"))
     spark.udtf.register("tamis_match", udtf(MatchTable))  # type: ignore[arg-type]
 
 
@@ -69,6 +69,11 @@ def matches(expression: str | None, event: Any) -> bool | None:
         return None
     record = event.asDict(recursive=True) if isinstance(event, Row) else event
     return _parsed(expression).evaluate(record) is True
+
+
+def _matches(expression, event):  # type: ignore[no-untyped-def]
+    """`matches` without the hints by which Spark would guess another kind of function."""
+    return matches(expression, event)
 
 
 @lru_cache(maxsize=100_000)

@@ -111,9 +111,9 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// All cells of an attribute with these predicates, different ones only. `None` if finding them would
-/// take more than `budget` evaluations.
-pub fn cells(atoms: Vec<&Atom>, budget: usize) -> Option<Vec<Cell>> {
+/// All cells of an attribute with these predicates, different ones only. Takes what it needs from the
+/// budget, in evaluations; `None` if that is not enough.
+pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
     let asked = Asked::new(atoms);
     let mut cuts = Cuts::default();
     let mut strings = text::Strings::default();
@@ -143,9 +143,7 @@ pub fn cells(atoms: Vec<&Atom>, budget: usize) -> Option<Vec<Cell>> {
     let has_arrays = asked.atoms.iter().any(expects_array);
     let array_count = if has_arrays { 8 << MOST_ELEMENTS } else { 0 };
     let work = (cuts.len() + strings.cell_count() + array_count).saturating_mul(asked.atoms.len());
-    if work > budget {
-        return None;
-    }
+    *budget = budget.checked_sub(work)?;
 
     let mut found = Found { asked, cells: vec![], seen: FxHashMap::default() };
     found.add(None);
@@ -215,10 +213,8 @@ impl Cuts {
         if self.booleans {
             values.extend([Value::Bool(false), Value::Bool(true)]);
         }
-        if !self.timestamps.is_empty() {
-            self.timestamps.push(i64::MIN);
-            self.timestamps.sort_unstable();
-            self.timestamps.dedup();
+        if let Some(first) = self.timestamps.iter().copied().min() {
+            self.timestamps.extend(first.checked_sub(1));
             let after = self.timestamps.iter().filter_map(|at| at.checked_add(1)).collect::<Vec<_>>();
             values.extend(self.timestamps.into_iter().chain(after).map(Value::Timestamp));
         }

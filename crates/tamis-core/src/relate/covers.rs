@@ -10,7 +10,7 @@ use super::decide::{Answer, Second, is_possible};
 use super::tree::{Leaf, LeafId, Leaves, Tree};
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
-use crate::expr::{Expr, Outcome};
+use crate::expr::{Atom, Expr, Outcome};
 
 /// Whether every event of points that makes `covered` true makes `covering` true.
 ///
@@ -92,18 +92,16 @@ impl Comparison {
             return false;
         }
         // An interval that holds a value which satisfies the narrow one holds one that satisfies the wide one,
-        // unless the wide one is a pattern, which is undefined for every interval.
-        let takes_intervals = |kind: Option<Kind>| match kind {
-            Some(Kind::Str) => {
-                let point = (Value::Str("".into()), Value::Str("".into()));
-                wide.outcome(Some(ValueRef::Interval(&point))) != Outcome::UNDEFINED
-            }
-            _ => true,
+        // unless the wide one is a pattern, which is undefined for every interval. What asks for no kind of value
+        // does not look at it.
+        let kind = |atom: &Atom| atom.operator.rules().expects(&atom.operands);
+        let takes_intervals = || {
+            let point = (Value::Str("".into()), Value::Str("".into()));
+            kind(wide) != Some(Kind::Str)
+                || wide.outcome(Some(ValueRef::Interval(&point))) != Outcome::UNDEFINED
         };
-        let kind_of_narrow = narrow.operator.rules().expects(&narrow.operands);
-        let kind_of_wide = wide.operator.rules().expects(&wide.operands);
-        let same_operator = wide.operator == narrow.operator;
-        if !same_operator && !(takes_intervals(kind_of_wide) && kind_of_wide == kind_of_narrow) {
+        let is_alike = kind(wide).is_none() || kind(wide) == kind(narrow) && takes_intervals();
+        if wide.operator != narrow.operator && !is_alike {
             return false;
         }
         *self.implied.entry((covering, covered)).or_insert_with(|| {
@@ -172,6 +170,7 @@ mod tests {
         assert!(!by_structure("x", "y > 5 AND y < 3"), "an interval can satisfy both");
         assert!(!by_structure("startswith(x, 'a')", "x = 'ab'"), "undefined for an interval");
         assert!(by_structure("startswith(x, 'a')", "startswith(x, 'ab')"));
+        assert!(by_structure("x IS NOT NULL", "x > 3 OR contains(x, 'a')"));
     }
 
     proptest! {

@@ -154,7 +154,7 @@ impl<'q> Search<'q> {
         first: usize,
         second: usize,
         asked: Second,
-        budget: usize,
+        mut budget: usize,
     ) -> Option<Self> {
         let mut atoms = vec![vec![]; question.attributes.len()];
         for (at, atom) in question.atoms.iter().enumerate() {
@@ -162,7 +162,7 @@ impl<'q> Search<'q> {
         }
         let cells = atoms
             .iter()
-            .map(|group| cells(group.iter().map(|at| question.atoms.atom(*at as u32)).collect(), budget))
+            .map(|group| cells(group.iter().map(|at| question.atoms.atom(*at as u32)).collect(), &mut budget))
             .collect::<Option<Vec<_>>>()?;
         Some(Self {
             nodes: &question.nodes,
@@ -180,15 +180,15 @@ impl<'q> Search<'q> {
 
     /// Looks for an event within these cells of each attribute.
     fn run(&mut self, mut left: Vec<Vec<usize>>) -> Outlook {
-        for attribute in 0..left.len() {
-            self.allow(attribute, &left[attribute]);
+        for (attribute, cells) in left.iter().enumerate() {
+            self.allow(attribute, cells);
         }
         if !self.is_as_asked() {
             return Outlook::Nothing;
         }
-        for attribute in 0..left.len() {
-            let mut possible = Vec::with_capacity(left[attribute].len());
-            for &cell in &left[attribute] {
+        for (attribute, cells) in left.iter_mut().enumerate() {
+            let mut possible = Vec::with_capacity(cells.len());
+            for &cell in &*cells {
                 if self.budget < self.nodes.len() {
                     return Outlook::Exhausted;
                 }
@@ -202,7 +202,7 @@ impl<'q> Search<'q> {
                 return Outlook::Nothing;
             }
             self.allow(attribute, &possible);
-            left[attribute] = possible;
+            *cells = possible;
         }
         if let Some(chosen) = self.guess(&left) {
             return Outlook::Found(chosen);

@@ -7,12 +7,13 @@
 //! matching needs, and most indexes are never asked.
 
 use super::Segment;
-use super::builder::LayoutBuilder;
+use super::builder::lay_out;
+use super::forms::Forms;
 use super::layout::Layout;
 use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
 use crate::error::{Error, Result};
 use crate::event::Attributes;
-use crate::expr::atoms::{AtomTable, Literal};
+use crate::expr::atoms::Literal;
 use crate::expr::normal_form::{Form, literal};
 use crate::rank::score::{distinct_leaves, weight_of};
 
@@ -25,22 +26,21 @@ pub struct Relaxed {
 impl Relaxed {
     pub fn build(segment: &Segment, attributes: &Attributes) -> Result<Self> {
         let mut attributes = attributes.clone();
-        let mut atoms = AtomTable::default();
-        let (mut layout, mut scoring) = (LayoutBuilder::default(), ScoringBuilder::default());
+        let (mut forms, mut scoring) = (Forms::default(), ScoringBuilder::default());
         for row in 0..segment.len() as u32 {
             let subscription = segment.subscription(row, &attributes)?;
             let leaves: Vec<(u32, f64, Option<Literal>)> = distinct_leaves(&subscription.expression)
                 .into_iter()
                 .map(|(predicate, positive)| {
                     let attribute = attributes.intern(&predicate.attribute);
-                    let literal = literal(predicate, positive, &mut attributes, &mut atoms);
+                    let literal = literal(predicate, positive, &mut attributes, &mut forms.atoms);
                     (attribute.0, weight_of(predicate, &subscription.weights), literal)
                 })
                 .collect();
             let mut literals: Vec<Literal> = leaves.iter().filter_map(|(.., literal)| *literal).collect();
             literals.sort_unstable();
             literals.dedup();
-            layout.push(&match literals[..] {
+            forms.push_form(&match literals[..] {
                 [] => Form::False,
                 [one] => Form::Literal(one),
                 _ => Form::Or(literals.into_iter().map(Form::Literal).collect()),
@@ -50,7 +50,7 @@ impl Relaxed {
         if attributes.len() > MAX_ATTRIBUTE as usize {
             return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
         }
-        let (layout, scoring, _) = layout.finish(&atoms, &[], &[], scoring)?;
+        let (layout, scoring, ..) = lay_out(&forms, &[], &[], scoring, 1)?;
         Ok(Self { layout, scoring })
     }
 

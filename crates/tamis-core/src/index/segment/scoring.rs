@@ -83,6 +83,11 @@ impl Form {
 }
 
 impl Scoring {
+    /// Whether some subscription has weights.
+    pub fn has_weights(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+
     /// The highest relevance of a row for an event whose weights are at most 1.
     pub fn bound(&self, row: u32) -> f64 {
         self.bounds.get(row as usize).copied().unwrap_or(f64::INFINITY)
@@ -253,6 +258,43 @@ impl ScoringBuilder {
         }
     }
 
+    /// Adds the next row, of a segment without weights: should one come later, it is scored by its record.
+    pub fn push_unweighted(&mut self) {
+        self.bounds.push(f64::INFINITY);
+        self.code_off.push(self.code.len() as u32);
+    }
+
+    /// Adds the rows of another behind its own; attributes and atoms get the numbers that they have here.
+    pub fn append(&mut self, other: Self, attributes: &[AttrId], mut atom: impl FnMut(u32) -> u32) {
+        self.weighted |= other.weighted;
+        self.bounds.extend_from_slice(&other.bounds);
+        let ends = other.code_off.iter().skip(1).copied().chain([other.code.len() as u32]);
+        for (from, to) in other.code_off.iter().copied().zip(ends) {
+            self.code_off.push(self.code.len() as u32);
+            let mut rest = &other.code[from as usize..to as usize];
+            let is_flat = rest.first().is_some_and(|header| header & !OPERAND == ALL);
+            while let Some((&header, after)) = rest.split_first() {
+                rest = after;
+                if header & !OPERAND != LEAF {
+                    self.code.push(header);
+                    continue;
+                }
+                let attribute = attributes[(header & MAX_ATTRIBUTE) as usize].0;
+                self.code.push(header & !MAX_ATTRIBUTE | attribute);
+                let weight = if header & PLAIN == 0 { 2 } else { 0 };
+                self.code.extend_from_slice(&rest[..weight]);
+                rest = &rest[weight..];
+                if !is_flat {
+                    self.code.push(match rest[0] {
+                        NEVER => NEVER,
+                        there => Literal::new(atom(Literal(there).atom()), Literal(there).is_negated()).0,
+                    });
+                    rest = &rest[1..];
+                }
+            }
+        }
+    }
+
     /// Adds the next row as a plain sum of leaves: attribute, weight, and the literal that makes it count.
     pub fn push_leaves(&mut self, leaves: &[(u32, f64, Option<Literal>)]) {
         self.weighted = true;
@@ -311,7 +353,8 @@ impl ScoringBuilder {
     }
 }
 
-fn has_weights(subscription: &Subscription) -> bool {
+/// Whether a subscription has weights of any kind.
+pub fn has_weights(subscription: &Subscription) -> bool {
     let mut boosted = !subscription.weights.is_empty();
     subscription.expression.for_each_predicate(&mut |predicate| boosted |= predicate.weight.is_some());
     boosted

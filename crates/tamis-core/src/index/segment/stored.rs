@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytemuck::{Pod, Zeroable};
 
 use super::Segment;
-use super::builder::Sharing;
+use super::builder::{LayoutBasis, Sharing};
 use super::layout::Layout;
 use super::ledger::Ledger;
 use super::scoring::Scoring;
@@ -125,6 +125,8 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
             nodes: numbers.nodes as usize,
             written_nodes: numbers.written_nodes as usize,
         },
+        layout_basis: LayoutBasis::default(),
+        forms: None,
         origin: Some(Origin { snapshot: snapshot.clone(), verified: OnceLock::new() }),
         ..Segment::default()
     };

@@ -3,16 +3,15 @@
 use proptest::prelude::*;
 
 use super::SegmentBuilder;
-use super::builder::LayoutBuilder;
+use super::builder::lay_out;
+use super::forms::Forms;
 use super::layout::{BLOCK, Layout};
 use super::matcher::{Limits, Scratch};
 use super::scoring::ScoringBuilder;
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
-use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
-use crate::expr::normal_form::normal_form;
 use crate::expr::testing;
 use crate::index::subscription::{Id, Subscription};
 use crate::rank::{Measure, Ranking, Scale, Score};
@@ -48,14 +47,13 @@ proptest! {
         events in prop::collection::vec(testing::any_event(), 1..6),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for expr in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
         let half = &resolved[..resolved.len() / 2];
-        let (layout, ..) = builder.finish(&atoms, half, &[], ScoringBuilder::default()).unwrap();
+        let (layout, ..) = lay_out(&forms, half, &[], ScoringBuilder::default(), 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -78,15 +76,12 @@ proptest! {
         event in testing::any_interval_event(),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         let mut point_only = vec![];
         for (row, expr) in exprs.iter().enumerate() {
-            let normal = normal_form(expr, &mut attributes, &mut atoms);
-            builder.push(&normal.root);
-            point_only.extend(normal.point_only.then_some(row as u32));
+            point_only.extend(forms.push(expr, &mut attributes).then_some(row as u32));
         }
-        let (layout, ..) = builder.finish(&atoms, &[], &[], ScoringBuilder::default()).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &attributes) {
@@ -101,13 +96,12 @@ proptest! {
         k in 1usize..6,
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for (expr, _) in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, ..) = builder.finish(&atoms, &[], &priorities, ScoringBuilder::default()).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
         let limits = Limits::of_priorities(&layout);
@@ -131,8 +125,7 @@ proptest! {
         event in testing::any_event(),
         factor in 0.0..2.0f64,
     ) {
-        let mut attributes = Attributes::default();
-        let mut builder = SegmentBuilder::new(&mut attributes);
+        let mut builder = SegmentBuilder::new(Attributes::default());
         let subscriptions: Vec<Subscription> = (0..exprs.len() as i64)
             .map(|id| Subscription {
                 weights: vec![("a".into(), 0.1 + id as f64 / 7.0), ("b".into(), 1.0)],
@@ -142,7 +135,7 @@ proptest! {
         for subscription in &subscriptions {
             builder.push(subscription).unwrap();
         }
-        let segment = builder.finish(&[]).unwrap();
+        let (segment, attributes) = builder.finish(&[], 1).unwrap();
         let blocks = segment.layout.entries.len().div_ceil(BLOCK);
         let bits = segment.layout.catalog.bits;
         prop_assert_eq!(segment.scoring.validate(exprs.len(), blocks, bits), Ok(()));
