@@ -26,14 +26,14 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 build: .venv/.built ## Prepare the environment and compile the kernel
 
-demo: .venv/.built ## Index a generated workload and stream events through it
+demo: .venv/.built .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
 test: test-rust test-python ## Run all tests but the slow ones
@@ -57,6 +57,13 @@ fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and c
 
 bench-kernel: .venv/.built ## Measure the kernel; prints a table, writes bench/results/*.json
 	@$(BIN)/python bench/kernel.py
+
+bench-topk: .venv/.built ## Measure ranked matching next to plain matching
+	@$(BIN)/python bench/topk.py
+
+bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
+	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
+	@$(BIN)/python bench/spark.py
 
 check: lint types ## Everything that needs no test run
 

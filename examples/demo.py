@@ -1,6 +1,6 @@
-"""`make demo`: 200,000 advertising campaigns, and page views streaming through them."""
+"""`make demo`: rules and events of book auctions, matched on local Spark in batch and as streams."""
 
-from tamis.demo import run
+from tamis.demo.pipeline import run
 
 if __name__ == "__main__":
     run()

@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis profiles, and one Spark and one DuckDB session for the whole run."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ def spark() -> Iterator[Any]:
     """A local Spark session in UTC, small and quiet."""
     if (JAVA_HOME / "bin" / "java").exists():
         os.environ.setdefault("JAVA_HOME", str(JAVA_HOME))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     session = (
@@ -34,6 +36,8 @@ def spark() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .getOrCreate()
     )

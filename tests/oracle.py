@@ -24,6 +24,7 @@ class Predicate(NamedTuple):
     operator: str
     operands: tuple[Any, ...] = ()
     negated: bool = False
+    boost: float | None = None
 
 
 class Not(NamedTuple):
@@ -210,3 +211,117 @@ TEXT = {
     "ILIKE": lambda text, pattern: like(text.lower(), pattern.lower()),
     "RLIKE": lambda text, pattern: re.search(pattern, text) is not None,
 }
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+class Weights(NamedTuple):
+    """What scores depend on beside expression and event."""
+
+    subscription: Mapping[str, float] = {}
+    event: Mapping[str, float] = {}
+    dimensions: frozenset[str] | None = None  # the attributes that count; None: all
+
+    def of(self, leaf: Predicate) -> float:
+        weight = self.subscription.get(leaf.attribute, 1.0) if leaf.boost is None else leaf.boost
+        return weight * self.event.get(leaf.attribute, 1.0) if self.counts(leaf) else 0.0
+
+    def counts(self, leaf: Predicate) -> bool:
+        return self.dimensions is None or leaf.attribute in self.dimensions
+
+
+def add(parts: Iterable[float]) -> float:
+    """From left to right. Python's `sum` would compensate for rounding."""
+    return reduce(operator.add, parts, 0.0)
+
+
+def relevance(node: Node, event: Mapping[str, Any], weights: Weights) -> float | None:
+    """NOT pushed down, XOR expanded; then AND adds its children, OR its true ones. None: not true."""
+    known: dict[tuple[int, int, bool], float | None] = {}
+    written = simple_betweens(node)
+
+    def score(node: Node, positive: bool, operands: int = 0) -> float | None:
+        """With `operands`, only that many of an XOR: it is a left fold."""
+        key = (id(node), operands, positive)
+        if key not in known:
+            known[key] = compute(node, positive, operands)
+        return known[key]
+
+    def conjunction(parts: list[float | None]) -> float | None:
+        return None if None in parts else add(part for part in parts if part is not None)
+
+    def disjunction(parts: list[float | None]) -> float | None:
+        true = [part for part in parts if part is not None]
+        return add(true) if true else None
+
+    def compute(node: Node, positive: bool, operands: int) -> float | None:
+        match node:
+            case Constant() | Predicate():
+                outcome = evaluate(node, event)
+                if not (outcome.can_be_true if positive else outcome.can_be_false):
+                    return None
+                return weights.of(node) if isinstance(node, Predicate) else 0.0
+            case Not(child):
+                return score(child, not positive)
+            case Connective("AND" | "OR" as name, children):
+                parts = [score(child, positive) for child in children]
+                return conjunction(parts) if (name == "AND") == positive else disjunction(parts)
+            case Connective(name, children):
+                last = (operands or len(children)) - 1
+                left = (node, last) if last > 1 else (children[0], 0)
+                alike = (name == "XNOR") == positive
+                cases = [(True, alike), (False, not alike)]
+                return disjunction(
+                    [conjunction([score(left[0], a, left[1]), score(children[last], b)]) for a, b in cases]
+                )
+
+    return score(written, True)
+
+
+def relaxed(node: Node, event: Mapping[str, Any], weights: Weights) -> float | None:
+    """Every true predicate counts, each distinct one once; None: there is none."""
+    counted: dict[Any, float] = {}
+    for leaf, positive in leaves(simple_betweens(node), (True,)):
+        outcome = evaluate(leaf, event)
+        if weights.counts(leaf) and (outcome.can_be_true if positive else outcome.can_be_false):
+            counted.setdefault(identity(leaf, positive), weights.of(leaf))
+    return add(counted.values()) if counted else None
+
+
+def leaves(node: Node, signs: tuple[bool, ...]) -> Iterable[tuple[Predicate, bool]]:
+    """Predicates from left to right with their signs, NOT pushed down; an XOR needs both."""
+    match node:
+        case Predicate():
+            yield from ((node, sign) for sign in signs)
+        case Not(child):
+            yield from leaves(child, tuple(sorted((not sign for sign in signs), reverse=True)))
+        case Connective(name, children):
+            for child in children:
+                yield from leaves(child, signs if name in ("AND", "OR") else (True, False))
+
+
+def identity(leaf: Predicate, positive: bool) -> Any:
+    """What makes two predicates the same: sets have no order, and 1 is not 1.0 as it is written."""
+    operands = [(type(operand).__name__, repr(operand)) for operand in leaf.operands]
+    is_set = leaf.operator in ("IN", "arrays_overlap")
+    return (
+        leaf.attribute,
+        leaf.operator,
+        frozenset(operands) if is_set else tuple(operands),
+        leaf.negated == positive,
+    )
+
+
+def simple_betweens(node: Node) -> Node:
+    """A BETWEEN with a null end is two comparisons."""
+    match node:
+        case Predicate(attribute, "BETWEEN", (low, high), negated) if low is None or high is None:
+            ends = (Predicate(attribute, ">=", (low,)), Predicate(attribute, "<=", (high,)))
+            both_ends = Connective("AND", ends)
+            return Not(both_ends) if negated else both_ends
+        case Not(child):
+            return Not(simple_betweens(child))
+        case Connective(name, children):
+            return Connective(name, tuple(simple_betweens(child) for child in children))
+    return node

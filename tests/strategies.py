@@ -113,8 +113,12 @@ regexes = st.lists(
 # --- predicates ---------------------------------------------------------------------------------
 
 
+# Weights whose sums depend on the order in which they are added.
+weights = st.sampled_from([0.0, 0.1, 0.2, 0.3, 1.0, 2.5, 1e16])
+
+
 @st.composite
-def predicates(draw: Callable[..., Any], *, typed: bool = False) -> Predicate:
+def predicates(draw: Callable[..., Any], *, typed: bool = False, weighted: bool = False) -> Predicate:
     """One test of one attribute. Unless `typed`, operands may be of another type than the attribute."""
     attribute = draw(st.sampled_from(list(ATTRIBUTES)))
     declared = ATTRIBUTES[attribute]
@@ -138,7 +142,10 @@ def predicates(draw: Callable[..., Any], *, typed: bool = False) -> Predicate:
             operands = (draw(regexes),)
         case _:
             operands = (draw(scalar),)
-    return Predicate(attribute, name, operands, negated=draw(st.booleans()))
+    # A BETWEEN with a null end is two predicates, and only one can have a weight.
+    boosted = weighted and None not in operands and draw(st.booleans())
+    boost = draw(weights) if boosted else None
+    return Predicate(attribute, name, operands, negated=draw(st.booleans()), boost=boost)
 
 
 ORDERED = ("=", "<=>", "<", "<=", ">", ">=", "IN", "BETWEEN", "IS NULL")
@@ -158,9 +165,12 @@ OPERATORS = {
 
 
 @st.composite
-def expressions(draw: Callable[..., Any], *, typed: bool = False, depth: int = 6) -> Node:
+def expressions(
+    draw: Callable[..., Any], *, typed: bool = False, weighted: bool = False, depth: int = 6
+) -> Node:
     """A tree over a few predicates, so that they repeat."""
-    pool: list[Node] = draw(st.lists(predicates(typed=typed), min_size=1, max_size=6))
+    drawn = predicates(typed=typed, weighted=weighted)
+    pool: list[Node] = draw(st.lists(drawn, min_size=1, max_size=6))
     leaves = st.sampled_from(pool)
     if draw(st.integers(0, 4)) == 0:
         leaves |= st.sampled_from([Constant(True), Constant(False), Constant(None)])

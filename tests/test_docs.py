@@ -41,8 +41,15 @@ def run(code: str, names: dict[str, Any]) -> None:
             exec(compile(ast.Module([statement], []), "<docs>", "exec"), names)
 
 
+def needs_session(name: str, request: pytest.FixtureRequest) -> None:
+    """Examples about Spark find the session of the tests by `getOrCreate`."""
+    if name.startswith(("spark", "README")):
+        request.getfixturevalue("spark")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks(page: Path) -> None:
+def test_python_blocks(page: Path, request: pytest.FixtureRequest) -> None:
+    needs_session(page.stem, request)
     names: dict[str, Any] = {}
     for code in blocks(page, "python"):
         run(code, names)
@@ -75,7 +82,8 @@ def modules() -> list[ModuleType]:
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
-def test_docstrings(module: ModuleType) -> None:
+def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
+    needs_session(module.__name__.removeprefix("tamis."), request)
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert failed == 0
 
@@ -95,7 +103,14 @@ def test_kernel_docstrings() -> None:
 
 
 def public_items() -> list[tuple[str, Any]]:
-    return [(name, getattr(tamis, name)) for name in tamis.__all__ if callable(getattr(tamis, name))]
+    import tamis.spark
+
+    return [
+        (f"{module.__name__}.{name}", getattr(module, name))
+        for module in (tamis, tamis.spark)
+        for name in module.__all__
+        if callable(getattr(module, name))
+    ]
 
 
 @pytest.mark.parametrize(("name", "item"), public_items(), ids=[name for name, _ in public_items()])

@@ -1,6 +1,7 @@
 """The face of the index: what may be put in, what comes out, and what is refused with which words."""
 
 import json
+import time
 from collections import UserDict
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -358,7 +359,7 @@ class TestQuestions:
     def test_top_k(self, index: Index) -> None:
         assert index.top_k({"x": 3}, 0) == []
         with pytest.raises(tamis.ArgumentError, match="priority"):
-            index.top_k({"x": 3}, 1, "relevance")
+            index.top_k({"x": 3}, 1, "nonsense")
         with pytest.raises(tamis.ArgumentError, match="negative"):
             index.top_k({"x": 3}, -1)
         index.add("c", "x > 1", priority=-0.0)
@@ -395,6 +396,36 @@ class TestStatistics:
         assert times == sorted(times, reverse=True)
         index.reset_stats()
         assert index.stats()["observed"]["events"] == 0
+
+    def test_an_index_lays_itself_out_anew_once_it_knows_events(self) -> None:
+        ids = list(range(10_000))
+        texts = [f"a{i % 40} = {i % 7} AND b > {i % 100}" for i in ids]
+        events = [{f"a{i % 40}": i % 7, "b": i % 100} for i in range(1_100)]
+        left_alone, index = tamis.Index(optimize="manual"), tamis.Index()
+        for each in (left_alone, index):
+            each.add_many(ids, texts)
+            for event in events:
+                each.count(event)
+            while each.is_optimizing:
+                time.sleep(0.001)
+        assert index.stats()["optimize"] == "auto"
+        assert index.stats()["automatic_optimizations"] == 1
+        assert left_alone.stats()["automatic_optimizations"] == 0
+        assert all(index.match(event) == left_alone.match(event) for event in events[:50])
+
+    def test_how_to_optimize_is_one_of_two(self) -> None:
+        with pytest.raises(tamis.TamisError, match='optimize is "auto" or "manual"'):
+            tamis.Index(optimize="never")  # type: ignore[arg-type]
+
+    def test_a_diagram_shows_neighbours(self) -> None:
+        index = tamis.Index()
+        index.add_many([1, 2, 3], ["(x = 1 OR y = 2) AND z = 3", "(y = 2 OR x = 1) AND u = 4", "w = 5"])
+        picture = index.diagram(1, "dot", neighbours=5)
+        assert "subscription 2" in picture
+        assert "subscription 3" not in picture
+        assert "subscription 2" not in index.diagram(1, "dot")
+        with pytest.raises(tamis.TamisError, match="not both"):
+            index.diagram(1, event={"x": 1}, neighbours=1)
 
     def test_optimizing_changes_no_answer(self) -> None:
         index = Index()

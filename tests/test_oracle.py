@@ -17,7 +17,10 @@ from oracle import (
     Not,
     Predicate,
     Truth,
+    Weights,
     evaluate,
+    relaxed,
+    relevance,
 )
 
 T, F, U = Constant(True), Constant(False), Constant(None)
@@ -146,3 +149,37 @@ def test_no_timestamp_lies_between_neighbours() -> None:
     second = first + timedelta(microseconds=1)
     assert truth_of("IN", Interval(first, second), first, second) == TRUE
     assert truth_of("IN", Interval(0, 1), 0, 1) == EITHER
+
+
+def flag(name: str, boost: float | None = None) -> Predicate:
+    return Predicate(name, "truth", (), False, boost)
+
+
+SEEN = {"t": True, "u": True, "f": False}
+
+
+@pytest.mark.parametrize(
+    ("node", "relevant", "relaxed_score"),
+    [
+        (Connective("AND", (flag("t", 2.0), flag("u"))), 3.0, 3.0),
+        (Connective("AND", (flag("t", 2.0), flag("f"))), None, 2.0),
+        (Connective("OR", (flag("t", 2.0), flag("f", 9.0), flag("t", 2.0))), 4.0, 2.0),
+        (Not(Connective("AND", (flag("t", 2.0), flag("f", 3.0)))), 3.0, 3.0),
+        (Connective("XOR", (flag("t", 2.0), flag("f", 3.0))), 5.0, 5.0),
+        (Connective("XOR", (flag("t"), flag("u"))), None, 2.0),
+        (Connective("XNOR", (flag("t"), flag("u"))), 2.0, 2.0),
+        (Connective("XOR", (flag("t"), flag("u"), flag("u"))), 3.0, 2.0),
+        (flag("absent"), None, None),
+        (Constant(True), 0.0, None),
+    ],
+)
+def test_scores(node: Any, relevant: float | None, relaxed_score: float | None) -> None:
+    assert relevance(node, SEEN, Weights()) == relevant
+    assert relaxed(node, SEEN, Weights()) == relaxed_score
+
+
+def test_boosts_come_before_weights_and_events_multiply() -> None:
+    both = Connective("AND", (flag("t", 2.0), flag("u")))
+    assert relevance(both, SEEN, Weights({"t": 9.0, "u": 3.0}, {"t": 0.5, "u": 0.25})) == 1.75
+    only_u = Weights(dimensions=frozenset(["u"]))
+    assert (relevance(both, SEEN, only_u), relaxed(flag("t"), SEEN, only_u)) == (1.0, None)

@@ -32,8 +32,13 @@ def to_text(node: Node) -> str:
             return f"NOT ({to_text(child)})"
         case Connective(name, children):
             return f" {name} ".join(f"({to_text(child)})" for child in children)
-        case Predicate():
+        case Predicate(boost=None):
             return _predicate_text(node)
+        case Predicate(boost=boost):
+            inner = node._replace(boost=None)
+            if _predicate_text(inner).startswith("NOT "):
+                return f"NOT ({_predicate_text(inner._replace(negated=False))})^{boost!r}"
+            return f"({_predicate_text(inner)})^{boost!r}"
 
 
 def _predicate_text(node: Predicate) -> str:
@@ -108,13 +113,14 @@ def to_builder(node: Node) -> "tamis.Expression":
             return left
         case Predicate():
             built = _build_predicate(col(node.attribute), node.operator, node.operands)
+            built = built if node.boost is None else built.boost(node.boost)
             return ~built if node.negated else built
 
 
 def _build_predicate(column: "tamis.Column", name: str, operands: tuple[Any, ...]) -> "tamis.Expression":
     match name:
         case "truth":
-            return ~~column
+            return column.__tamis_expression__()
         case "=":
             return column == operands[0]
         case "<":

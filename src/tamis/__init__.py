@@ -12,6 +12,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tamis import relate
 from tamis._kernel import Event, Expression, Interval
 from tamis.errors import (
     ArgumentError,
@@ -29,12 +30,14 @@ from tamis.expr import Column, col, parse
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
+    from tamis.rank import Candidates
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALGORITHMS",
     "ArgumentError",
+    "Candidates",
     "Column",
     "DuplicateIdError",
     "Event",
@@ -55,6 +58,7 @@ __all__ = [
     "WhyNot",
     "col",
     "parse",
+    "relate",
 ]
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
@@ -64,4 +68,6 @@ def __getattr__(name: str) -> Any:
     """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
     if name in _NAMES_OF_INDEX:
         return getattr(import_module("tamis.index"), name)
+    if name == "Candidates":
+        return import_module("tamis.rank").Candidates
     raise AttributeError(f"module 'tamis' has no attribute {name!r}")

@@ -5,6 +5,7 @@ results their types. Matching runs on an immutable version of the index, so read
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ from tamis._kernel import Event, Expression
 from tamis.errors import ArgumentError, UnknownIdError
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column
+from tamis.rank import Candidates, ScoreFunction, best_of, numbered, one_by_one
 
 Id = int | str
 EventLike = Mapping[str, Any] | Event | str | bytes
 ExpressionLike = str | Expression | Column | dict[str, Any]
 Moment = datetime | date | int
+Score = str | ScoreFunction
 T = TypeVar("T")
 
 ALGORITHMS: tuple[str, ...] = tuple(_kernel.algorithms())
@@ -80,8 +83,13 @@ class Index:
     """Subscriptions, and for each event those that it satisfies.
 
     A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit; without one
-    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`. Ids are strings or
-    64-bit integers; the first one fixes which.
+    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`, and `options` are
+    that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
+
+    An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
+    laid out anew in the background when events turn out to have many more candidates than it was laid out
+    for, or when it knew of none; that takes at most a twentieth of the time, and never changes an answer.
+    With `"manual"`, and for an index that was opened from a file, only `optimize()` does that.
 
     >>> import tamis
     >>> from tamis import col
@@ -96,9 +104,17 @@ class Index:
 
     __slots__ = ("__weakref__", "_kernel")
 
-    def __init__(self, schema: Mapping[str, Any] | None = None, algorithm: str = "auto") -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        options: Mapping[str, bool | int | str] | None = None,
+        *,
+        optimize: Literal["auto", "manual"] = "auto",
+    ) -> None:
         """Make an empty index."""
-        self._kernel = _kernel.Index(algorithm, None if schema is None else json.dumps(_plain(schema)))
+        declared = None if schema is None else json.dumps(_plain(schema))
+        self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
@@ -186,6 +202,28 @@ class Index:
         0
         """
         self._kernel.remove(id)
+
+    def set_priority(self, id: Id, priority: float) -> None:
+        """Change the priority of a subscription, at once; its expression is not touched.
+
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=1.0)
+        >>> index.set_priority("a", 2.5)
+        >>> index.top_k({"x": 2})
+        [Match(id='a', score=2.5, rank=1)]
+        """
+        self._kernel.set_priority(id, priority)
+
+    def set_weights(self, id: Id, weights: Mapping[str, float]) -> None:
+        """Change the weights per attribute of a subscription, at once; its expression is not touched.
+
+        >>> index = Index()
+        >>> index.add("a", "x > 1 AND y > 1", weights={"x": 2.0})
+        >>> index.set_weights("a", {"y": 0.5})
+        >>> index.top_k({"x": 2, "y": 2}, score="relevance")
+        [Match(id='a', score=1.5, rank=1)]
+        """
+        self._kernel.set_weights(id, weights)
 
     def add_many(
         self,
@@ -308,6 +346,15 @@ class Index:
         return self._kernel.algorithm
 
     @property
+    def options(self) -> dict[str, bool | int | str]:
+        """The options of the algorithm that the index was made with.
+
+        >>> Index(algorithm="a-tree", options={"zero_suppression": False}).options
+        {'zero_suppression': False}
+        """
+        return dict(self._kernel.options)
+
+    @property
     def schema(self) -> dict[str, str] | None:
         """The declared types by attribute, or None.
 
@@ -385,21 +432,43 @@ class Index:
         self,
         event: EventLike,
         k: int = 10,
-        score: str = "priority",
+        score: Score = "priority",
         *,
+        min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
         tags: Iterable[str] | None = None,
         now: Moment | None = None,
     ) -> list[Match]:
         """The k matches with the highest score, best first; ties go to the smaller id.
 
+        A score is "priority"; "relevance", the sum of the weights of what is true in the expression, each
+        times the event's weight for its attribute; "relaxed", the same over all true predicates of
+        subscriptions of which at least one is true; a monotone function of what attributes contribute to the
+        relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
+        What scores less than `min_score` is left out. With `dimensions`, only these attributes count.
+
         >>> index = Index()
         >>> index.add("a", "x > 1", priority=1.0)
-        >>> index.add("b", "x > 2", priority=2.0)
+        >>> index.add("b", "x > 2 OR (y > 2)^0.5", priority=2.0)
         >>> index.top_k({"x": 3}, k=1)
         [Match(id='b', score=2.0, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score="relevance")
+        [Match(id='b', score=1.5, rank=1)]
+        >>> index.top_k({"x": 0, "y": 3}, score="relaxed")
+        [Match(id='b', score=0.5, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score="max(x, 4 * y)")
+        [Match(id='b', score=2.0, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
+        [Match(id='b', score=3.0, rank=1)]
         """
-        _check_top_k(k, score)
-        return [Match(*found) for found in self._kernel.top_k(event, k, tags, now)]
+        if callable(score):
+            _check_k(k)
+            dimensions = None if dimensions is None else list(dimensions)
+            table = pa.table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
+            best = best_of(Candidates.of(table), k, score, min_score)
+            return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
+        ranking = _ranking(k, score, min_score, dimensions)
+        return [Match(*found) for found in self._kernel.top_k(event, ranking, tags, now)]
 
     # --- many events -------------------------------------------------------------------------------
 
@@ -440,8 +509,11 @@ class Index:
         self,
         events: Any,
         k: int = 10,
-        score: str = "priority",
+        score: Score = "priority",
         *,
+        min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
         now: Moment | None = None,
         intervals: Sequence[str] = (),
@@ -449,21 +521,35 @@ class Index:
     ) -> Any:
         """The k best matches of many events: as `match_batch`, with the columns `score` and `rank`.
 
+        Scores are those of `top_k`. `weights` are the events' weights: a dict of attribute -> weight for all
+        of them, or the prefix of the columns that hold them ("weight_" for `weight_age`). A Python function
+        as score is called once for each event, with all its matches, and without threads.
+
         >>> index = Index()
         >>> index.add("a", "age > 21", priority=1.0)
         >>> index.add("b", "age > 30", priority=2.0)
         >>> index.top_k_batch([{"age": 25}, {"age": 40}], k=1).select(["event", "score"]).to_pydict()
         {'event': [0, 1], 'score': [1.0, 2.0]}
         """
-        _check_top_k(k, score)
-        options = _options(tags, now, intervals, threads)
+        options = _options(tags, now, intervals, threads, weights)
+        if callable(score):
+            narrowed: dict[str, Any] = {"min_score": min_score, "dimensions": dimensions, "tags": tags}
+            found = (
+                self.top_k(event, k, score, now=now, **narrowed)
+                for event in one_by_one(events, has_columns=bool(intervals) or weights is not None)
+            )
+            no_ranking, nothing = _ranking(0, "priority"), options | {"weights": None}
+            empty = pa.table(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
+            return numbered(found, empty.schema)
+        ranking = _ranking(k, score, min_score, dimensions)
         if not isinstance(events, pa.RecordBatchReader):
-            return pa.table(_kernel.top_k_batch(self._kernel, events, k, 0, options))
-        schema = pa.table(_kernel.top_k_batch(self._kernel, [], k, 0, options)).schema
+            return pa.table(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
+        no_events = options | {"weights": None}
+        schema = pa.table(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(
-                events, lambda batch, first: _kernel.top_k_batch(self._kernel, batch, k, first, options)
+                events, lambda batch, first: _kernel.top_k_batch(self._kernel, batch, ranking, first, options)
             ),
         )
 
@@ -491,8 +577,10 @@ class Index:
     def time_events(
         self,
         events: Any,
-        mode: Literal["count", "match"] = "count",
+        mode: Literal["count", "match", "top_k"] = "count",
         *,
+        k: int = 10,
+        score: str = "priority",
         repeats: int = 1,
         intervals: Sequence[str] = (),
     ) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -509,7 +597,8 @@ class Index:
         (2, True)
         """
         options = _options(None, None, intervals, 1)
-        timed = pa.table(_kernel.time_events(self._kernel, events, mode, repeats, options))
+        ranking = _ranking(k, score)
+        timed = pa.table(_kernel.time_events(self._kernel, events, mode, ranking, repeats, options))
         times: np.ndarray[Any, np.dtype[np.int64]] = timed.column(0).to_numpy()
         return times
 
@@ -538,16 +627,29 @@ class Index:
         return WhyNot.from_json(_kernel.why_not(self._kernel, id, event))
 
     def diagram(
-        self, id: Id, format: Literal["mermaid", "dot"] = "mermaid", *, event: EventLike | None = None
+        self,
+        id: Id,
+        format: Literal["mermaid", "dot"] = "mermaid",
+        *,
+        event: EventLike | None = None,
+        neighbours: int = 0,
     ) -> str:
         """The expression of a subscription as a Mermaid or Graphviz diagram, coloured by truth for an event.
+
+        With `neighbours`, its place in the index instead: the normal form, each part once, and at most so
+        many other subscriptions that share a subexpression, pointing at what they share. Subscriptions share
+        with those that were added together with them, or that a merge has brought together since.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
         >>> index.diagram("a").splitlines()[0]
         'flowchart TD'
+        >>> index.add_many(["b", "c"], ["(x = 1 AND y = 2) OR vip = 1", "(y = 2 AND x = 1) OR z = 3"])
+        []
+        >>> index.diagram("b", "dot", neighbours=5).count("subscription") > 1
+        True
         """
-        return _kernel.diagram(self._kernel, id, format, event)
+        return _kernel.diagram(self._kernel, id, format, event, neighbours)
 
     # --- how it is doing ---------------------------------------------------------------------------
 
@@ -577,7 +679,12 @@ class Index:
     def optimize(self, *, background: bool = False) -> None:
         """Lay the index out anew for the events seen so far. Matching goes on meanwhile.
 
-        >>> Index().optimize()
+        An index does so by itself unless it was made with `optimize="manual"`; `stats()` tells how often.
+
+        >>> index = Index(optimize="manual")
+        >>> index.optimize()
+        >>> index.stats()["optimize"], index.stats()["automatic_optimizations"]
+        ('manual', 0)
         """
         self._kernel.optimize(background)
 
@@ -630,7 +737,8 @@ class Index:
         """Pickle as a snapshot, or, for algorithms that have none, as subscriptions."""
         if self.algorithm == "auto":
             return _from_bytes, (type(self), self._kernel.to_bytes())
-        return _from_subscriptions, (type(self), self.schema, self.algorithm, [self[id] for id in self])
+        made_with = (self.schema, self.algorithm, self.options)
+        return _from_subscriptions, (type(self), made_with, [self[id] for id in self])
 
     def __copy__(self) -> "Index":
         """An index of its own with the same subscriptions."""
@@ -648,9 +756,9 @@ def _from_bytes(cls: type[Index], snapshot: bytes) -> Index:
 
 
 def _from_subscriptions(
-    cls: type[Index], schema: dict[str, str] | None, algorithm: str, subscriptions: list[Subscription]
+    cls: type[Index], made_with: tuple[Any, ...], subscriptions: list[Subscription]
 ) -> Index:
-    index = cls(schema, algorithm)
+    index = cls(*made_with)
     for held in subscriptions:
         index.add(
             held.id,
@@ -673,16 +781,33 @@ def _numbered(reader: Any, match: Any) -> Iterator[Any]:
 
 
 def _options(
-    tags: Iterable[str] | None, now: Moment | None, intervals: Sequence[str], threads: int | None
+    tags: Iterable[str] | None,
+    now: Moment | None,
+    intervals: Sequence[str],
+    threads: int | None,
+    weights: Mapping[str, float] | str | None = None,
 ) -> dict[str, Any]:
     if isinstance(intervals, str):
         raise TypeError(f"intervals is a list of columns; write intervals=[{intervals!r}]")
-    return {"tags": tags, "now": now, "intervals": list(intervals), "threads": threads}
+    given = dict(weights) if isinstance(weights, Mapping) else weights
+    return {"tags": tags, "now": now, "intervals": list(intervals), "threads": threads, "weights": given}
 
 
-def _check_top_k(k: int, score: str) -> None:
-    if score != "priority":
-        raise ArgumentError(f'there is no score {score!r}: matches are scored by "priority"')
+def _ranking(
+    k: int, score: str, min_score: float | None = None, dimensions: Iterable[str] | None = None
+) -> tuple[Any, ...]:
+    """What the kernel needs to know of a ranking."""
+    _check_k(k)
+    if not isinstance(score, str):
+        raise TypeError(f"a score is a string or a function, not {type(score).__name__}")
+    if min_score is not None and math.isnan(min_score):
+        raise ArgumentError("min_score is a number, not NaN")
+    if isinstance(dimensions, str):
+        raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
+    return k, score, min_score, None if dimensions is None else list(dimensions)
+
+
+def _check_k(k: int) -> None:
     if k < 0:
         raise ArgumentError(f"k must not be negative, not {k}")
 

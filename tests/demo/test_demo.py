@@ -2,8 +2,8 @@
 
 import pytest
 
-from tamis.demo import run
 from tamis.demo.campaigns import Campaigns
+from tamis.demo.library import run
 
 
 def test_it_shows_matches_rates_and_explanations(capsys: pytest.CaptureFixture[str]) -> None:

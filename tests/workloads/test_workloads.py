@@ -1,12 +1,13 @@
 """What every generator promises: determinism, shapes, and the text of a language that others can read."""
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tamis
 from tamis.workloads import WORKLOADS, AbeGen, Conjunctive, Dense, Equality, Workload
 from tamis.workloads.base import BLOCK, SUBSCRIPTION_SCHEMA
 from workloads.judge import match_shares
@@ -25,9 +26,11 @@ def test_same_seed_same_rows(kind: type[Workload]) -> None:
 
 @EVERY
 def test_blocks_have_the_schema_and_consecutive_ids(kind: type[Workload]) -> None:
-    tables = list(kind(count=BLOCK + 100).subscriptions())
+    workload = kind(count=BLOCK + 100)
+    tables = list(workload.subscriptions())
     assert [table.num_rows for table in tables] == [BLOCK, 100]
-    assert all(table.schema == SUBSCRIPTION_SCHEMA for table in tables)
+    assert all(table.schema == workload.subscription_schema for table in tables)
+    assert workload.subscription_schema.names[:3] == SUBSCRIPTION_SCHEMA.names
     whole = pa.concat_tables(tables)
     assert whole["id"].to_pylist() == list(range(BLOCK + 100))
     assert whole["expression"].null_count == 0
@@ -38,6 +41,27 @@ def test_blocks_have_the_schema_and_consecutive_ids(kind: type[Workload]) -> Non
 def test_a_smaller_workload_is_the_beginning_of_a_larger_one(kind: type[Workload]) -> None:
     small, large = kind(count=100).subscriptions_table(), kind(count=3_000).subscriptions_table()
     assert small.equals(large[:100].combine_chunks())
+
+
+@EVERY
+def test_parts_make_the_whole(kind: type[Workload]) -> None:
+    workload = kind(count=BLOCK + 100)
+    cuts = [0, 50, BLOCK + 1, BLOCK + 100]
+    parts = [part for start, stop in pairwise(cuts) for part in workload.subscriptions(start, stop)]
+    assert pa.concat_tables(parts).combine_chunks().equals(workload.subscriptions_table().combine_chunks())
+    events = [*workload.event_tables(0, 1_000, key="n"), *workload.event_tables(1_000, 1_100, key="n")]
+    whole = pa.concat_tables(workload.event_tables(0, 1_100, key="n"))
+    assert pa.concat_tables(events).combine_chunks().equals(whole.combine_chunks())
+    assert whole["n"].to_pylist() == list(range(1_100))
+
+
+@EVERY
+def test_the_kernel_accepts_every_expression(kind: type[Workload]) -> None:
+    table = kind(count=2_000).subscriptions_table()
+    index = tamis.Index()
+    index.add_many(table["id"], table["expression"])
+    assert len(index) == 2_000
+    assert index.match_batch(kind(count=2_000).events_table(10)).num_columns == 2
 
 
 @EVERY
@@ -66,6 +90,8 @@ def test_parquet_holds_what_the_stream_yields(kind: type[Workload], tmp_path) ->
     workload.write_parquet(tmp_path / "rules.parquet", progress=seen.append)
     assert pq.read_table(tmp_path / "rules.parquet").equals(workload.subscriptions_table())
     assert seen == [500]
+    workload.write_events_parquet(tmp_path / "events.parquet", 7)
+    assert pq.read_table(tmp_path / "events.parquet").equals(workload.events_table(7))
     workload.write_events(tmp_path / "events.jsonl", 7)
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == workload.events_dicts(7)

@@ -78,7 +78,7 @@ pub enum Error {
 
 impl Error {
     /// The same error, saying where it happened.
-    pub(crate) fn within(self, place: &str) -> Self {
+    pub fn within(self, place: &str) -> Self {
         let put = |message: String| format!("{place}: {message}");
         match self {
             Error::Expression(mut error) => {

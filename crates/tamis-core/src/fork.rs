@@ -64,7 +64,8 @@ impl Busy {
         Busy(PhantomData)
     }
 
-    fn unless_forking() -> Option<Self> {
+    /// Does not wait either: `None` while somebody forks.
+    pub fn unless_forking() -> Option<Self> {
         let busy = Self::without_waiting();
         (DEPTH.get() > 1 || !FORKING.load(SeqCst)).then_some(busy)
     }

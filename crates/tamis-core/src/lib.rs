@@ -11,6 +11,8 @@ pub mod expr;
 pub mod fork;
 pub mod index;
 pub mod predicate;
+pub mod rank;
+pub mod relate;
 pub mod snapshot;
 
 pub use error::{Error, Result};

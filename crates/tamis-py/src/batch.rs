@@ -8,45 +8,75 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
+use tamis_core::batch::weights::WeightedEvents;
 use tamis_core::batch::{EventSource, count_events, match_events, top_k_events};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::{Attributes, Event, EventError, Record, json};
 use tamis_core::index::production::view::Filter;
-use tamis_core::index::segment::matcher::Scratch;
+use tamis_core::index::segment::matcher::{Scratch, Work};
 use tamis_core::index::{Index, Reader};
+use tamis_core::rank::Ranking;
 
 use crate::arrow_ffi::{self, PyArrowStream};
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::index::{PyIndex, filter};
-use crate::matching::coerced;
+use crate::matching::{Answer, ask, coerced};
+use crate::ranking::{GivenRanking, GivenWeights};
 use crate::results::{id_column, id_type};
 
 /// Events as a caller gave them, out of reach of the interpreter.
-enum Given {
+pub enum Given {
     Tables { batches: Vec<RecordBatch>, intervals: Vec<String> },
     Records(Vec<Record>),
 }
 
 impl Given {
-    fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
+    pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
-            return Ok(Given::Tables { batches: arrow_ffi::batches(events)?, intervals });
+            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals });
         }
         if let Ok(text) = events.cast::<PyString>() {
             let text = text.to_str()?;
-            return py.detach(|| read_lines(text.as_bytes())).or_raise(py).map(Given::Records);
+            return py.detach(|| read_lines(text.as_bytes())).or_raise(py).map(Self::Records);
         }
         if let Ok(bytes) = events.cast::<PyBytes>() {
             let bytes = bytes.as_bytes();
-            return py.detach(|| read_lines(bytes)).or_raise(py).map(Given::Records);
+            return py.detach(|| read_lines(bytes)).or_raise(py).map(Self::Records);
         }
         let records = events
             .try_iter()?
             .enumerate()
             .map(|(row, event)| with_record(&event?, Record::clone).map_err(|error| in_row(py, row, error)));
-        records.collect::<PyResult<_>>().map(Given::Records)
+        records.collect::<PyResult<_>>().map(Self::Records)
+    }
+}
+
+/// Events, and the weights that were given beside them.
+struct Batch {
+    events: Given,
+    weights: Option<GivenWeights>,
+}
+
+impl Batch {
+    fn from_python(
+        events: &Bound<'_, PyAny>,
+        intervals: Vec<String>,
+        weights: Option<GivenWeights>,
+    ) -> PyResult<Self> {
+        Ok(Self { events: Given::from_python(events, intervals)?, weights })
+    }
+
+    /// The events of a batch with the weights beside them.
+    fn weighted<'e>(
+        &self,
+        events: &'e dyn EventSource,
+        batch: Option<&RecordBatch>,
+        attributes: &Attributes,
+    ) -> Result<WeightedEvents<'e>, Error> {
+        let weights = self.weights.as_ref().map_or(Ok(vec![]), |given| given.resolve(batch, attributes))?;
+        Ok(WeightedEvents { events, weights })
     }
 
     /// Calls `visit` with the events of each batch, resolved for the index, and with the number of the first.
@@ -56,26 +86,30 @@ impl Given {
         attributes: &Attributes,
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        match self {
+        match &self.events {
             Given::Tables { batches, intervals } => {
                 let mut first = 0;
                 for batch in batches {
                     let events = ArrowEvents::with_intervals(batch, attributes, index.schema(), intervals)
                         .map_err(|error| EventError { row: error.row.map(|row| first + row), ..error })?;
-                    visit(first, &events)?;
+                    match &self.weights {
+                        None => visit(first, &events)?,
+                        Some(_) => visit(first, &self.weighted(&events, Some(batch), attributes)?)?,
+                    }
                     first += batch.num_rows();
                 }
                 Ok(())
             }
             Given::Records(records) => {
                 let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
-                visit(0, &Resolved(records.iter().map(|record| record.resolve(attributes)).collect()))
+                let resolved = Resolved(records.iter().map(|record| record.resolve(attributes)).collect());
+                visit(0, &self.weighted(&resolved, None, attributes)?)
             }
         }
     }
 }
 
-struct Resolved<'e>(Vec<Event<'e>>);
+pub struct Resolved<'e>(pub Vec<Event<'e>>);
 
 impl EventSource for Resolved<'_> {
     fn len(&self) -> usize {
@@ -99,6 +133,8 @@ pub struct Options<'py> {
     intervals: Vec<String>,
     #[pyo3(item)]
     threads: Option<usize>,
+    #[pyo3(item)]
+    weights: Option<GivenWeights>,
 }
 
 impl Options<'_> {
@@ -137,13 +173,13 @@ pub fn top_k_batch(
     py: Python<'_>,
     index: &PyIndex,
     events: &Bound<'_, PyAny>,
-    k: usize,
+    ranking: GivenRanking,
     first: usize,
     options: Options<'_>,
 ) -> PyResult<PyArrowStream> {
-    let (filter, threads) = (options.filter()?, options.threads(py)?);
+    let (filter, threads, ranking) = (options.filter()?, options.threads(py)?, ranking.resolve(py)?);
     answer(index.index(), events, options, Scored::Yes, |index, reader, at, events| {
-        let best = top_k_events(index, reader, events, k, &filter, threads);
+        let best = top_k_events(index, reader, events, &ranking, &filter, threads)?;
         Ok(vec![
             numbers(first + at, &best.events),
             id_column(reader, &best.locations)?,
@@ -162,7 +198,7 @@ pub fn count_batch(
     options: Options<'_>,
 ) -> PyResult<PyArrowStream> {
     let (filter, threads) = (options.filter()?, options.threads(py)?);
-    let given = Given::from_python(events, options.intervals)?;
+    let given = Batch::from_python(events, options.intervals, None)?;
     let counts = py.detach(|| {
         let reader = index.index().reader()?;
         let mut counts = vec![];
@@ -182,29 +218,75 @@ pub fn time_events(
     index: &PyIndex,
     events: &Bound<'_, PyAny>,
     mode: &str,
+    ranking: GivenRanking,
     repeats: usize,
     options: Options<'_>,
 ) -> PyResult<PyArrowStream> {
-    let ask: fn(&Reader, &Event<'_>, &Filter, &mut Scratch) -> usize = match mode {
-        "count" => |reader, event, filter, scratch| reader.count(event, filter, scratch).0,
-        "match" => |reader, event, filter, scratch| reader.matches(event, filter, scratch).0.len(),
+    let ask: fn(&Reader, &Event<'_>, &Ranking, &Filter, &mut Scratch) -> usize = match mode {
+        "count" => |reader, event, _, filter, scratch| reader.count(event, filter, scratch).0,
+        "match" => |reader, event, _, filter, scratch| reader.matches(event, filter, scratch).0.len(),
+        "top_k" => |reader, event, ranking, filter, scratch| {
+            reader.top_k(event, ranking, filter, scratch).map_or(0, |(best, _)| best.len())
+        },
         other => {
-            return Err(argument_error(py, format!("the mode is \"count\" or \"match\", not {other:?}")));
+            let message = format!("the mode is \"count\", \"match\" or \"top_k\", not {other:?}");
+            return Err(argument_error(py, message));
         }
     };
-    let filter = options.filter()?;
-    let given = Given::from_python(events, options.intervals)?;
+    let (filter, ranking) = (options.filter()?, ranking.resolve(py)?);
+    let given = Batch::from_python(events, options.intervals, options.weights)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
         given.visit(index.index(), reader.attributes(), |_, events| {
-            times
-                .extend(least_times(events, repeats, |event, scratch| ask(&reader, event, &filter, scratch)));
+            times.extend(least_times(events, repeats, |event, scratch| {
+                ask(&reader, event, &ranking, &filter, scratch)
+            }));
             Ok(())
         })?;
         Ok::<_, Error>(times)
     });
     one_column("nanoseconds", Arc::new(Int64Array::from(times.or_raise(py)?)))
+}
+
+/// The matches of one event, sorted by id: id, priority, relevance, and one column per attribute that
+/// contributes to any of them.
+#[pyfunction]
+pub fn contributions(
+    index: &PyIndex,
+    event: &Bound<'_, PyAny>,
+    dimensions: Option<Vec<String>>,
+    tags: Option<&Bound<'_, PyAny>>,
+    now: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArrowStream> {
+    let filter = filter(tags, now)?;
+    let dimensions = dimensions.map(|names| names.into_iter().map(Into::into).collect());
+    let columns = ask(index.index(), event, |reader, event, scratch| {
+        let mut noted = (0, Work::default());
+        let columns = || -> Result<Vec<(String, ArrayRef)>, Error> {
+            let (found, work) = reader.contributions(event, dimensions, &filter, scratch)?;
+            noted = (found.locations.len(), work);
+            let mut columns = vec![
+                (String::from("id"), id_column(reader, &found.locations)?),
+                (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
+                (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
+            ];
+            for (attribute, column) in found.attributes {
+                let name = reader.attributes().name(attribute).to_string();
+                columns.push((name, Arc::new(Float64Array::from(column))));
+            }
+            Ok(columns)
+        };
+        let answer = columns();
+        Answer { answer, matches: noted.0, work: noted.1 }
+    })?;
+    let columns = columns.or_raise(event.py())?;
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let columns = columns.into_iter().map(|(_, column)| column).collect();
+    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_ffi::unreadable)?;
+    Ok(PyArrowStream { schema, batches: vec![batch] })
 }
 
 /// One question after the other, as a stream of events would ask them.
@@ -248,7 +330,7 @@ fn answer(
     columns: impl Fn(&Index, &Reader, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
 ) -> PyResult<PyArrowStream> {
     let py = events.py();
-    let given = Given::from_python(events, options.intervals)?;
+    let given = Batch::from_python(events, options.intervals, options.weights)?;
     let matched = py.detach(|| {
         let reader = index.reader()?;
         let mut tables = vec![];

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
+use tamis_core::relate::{merge, prune, replace_predicates};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
 use crate::event::with_record;
+use crate::relate;
 
 /// A Boolean expression: predicates joined by AND, OR, NOT, XOR and XNOR.
 ///
@@ -223,6 +225,125 @@ impl PyExpression {
     fn xnor(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.join(other, Connective::Xnor)
     }
+
+    // --- what one expression says about another ----------------------------------------------------
+
+    /// Whether every event that makes the other true makes this one true, as far as can be proven.
+    ///
+    /// True is a proof. After `budget` steps (a few milliseconds unless told otherwise) the answer is False.
+    /// Events are points, unless `intervals=True`: then only the structure of the two is compared, which
+    /// misses more.
+    ///
+    /// >>> import tamis
+    /// >>> adult, young = tamis.parse("age >= 18"), tamis.parse("age BETWEEN 20 AND 29 AND city = 'Bern'")
+    /// >>> adult.covers(young), young.covers(adult)
+    /// (True, False)
+    #[pyo3(signature = (other, *, budget = None, intervals = false))]
+    fn covers(&self, other: &Bound<'_, PyAny>, budget: Option<usize>, intervals: bool) -> PyResult<bool> {
+        let expression = expression_from_python(other)?.get().0.clone();
+        Ok(relate::covers(other.py(), &self.0, &expression, budget, intervals))
+    }
+
+    /// Whether some event may make both true. False is a proof.
+    ///
+    /// `method="exact"` looks for such an event, and where `budget` steps do not settle it, answers as
+    /// `method="pairs"`, which compares predicates in pairs only (Bittner 2008). Events are points.
+    ///
+    /// >>> import tamis
+    /// >>> cheap = tamis.parse("price < 12")
+    /// >>> cheap.overlaps(tamis.parse("price > 10")), cheap.overlaps(tamis.parse("price > 15"))
+    /// (True, False)
+    /// >>> impossible = tamis.parse("price > 10 AND price < 5")
+    /// >>> cheap.overlaps(impossible), cheap.overlaps(impossible, method="pairs")
+    /// (False, True)
+    #[pyo3(signature = (other, *, method = "exact", budget = None))]
+    fn overlaps(&self, other: &Bound<'_, PyAny>, method: &str, budget: Option<usize>) -> PyResult<bool> {
+        let expression = expression_from_python(other)?.get().0.clone();
+        relate::overlaps(other.py(), &self.0, &expression, method, budget)
+    }
+
+    /// Whether no event makes both true, as far as can be proven: the opposite of `overlaps`.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.parse("country = 'CA'").is_disjoint(tamis.parse("country IN ('US', 'MX')"))
+    /// True
+    #[pyo3(signature = (other, *, method = "exact", budget = None))]
+    fn is_disjoint(&self, other: &Bound<'_, PyAny>, method: &str, budget: Option<usize>) -> PyResult<bool> {
+        Ok(!self.overlaps(other, method, budget)?)
+    }
+
+    /// A smaller expression that is true whenever this one is: children of ANDs are removed (Bittner 2008).
+    ///
+    /// Say how far: `steps` removals, or down to so many `predicates`, or `bytes` (5 for a predicate, 2 for an AND
+    /// or OR). It stops early when nothing can be removed, unless `to_true=True` lets it become TRUE. The
+    /// measure is "accuracy", "efficiency", "memory", "accuracy-occurrence" or "accuracy-distance";
+    /// `selectivities` is a `tamis.relate.Selectivities` or a mapping of predicates to how often they are true.
+    /// Weights are dropped.
+    ///
+    /// >>> import tamis
+    /// >>> wanted = tamis.parse("title = 'Emma' AND price < 15 AND (signed OR format = 'hardcover')")
+    /// >>> print(wanted.prune(steps=1, selectivities={"price < 15": 0.9, "title = 'Emma'": 0.001}))
+    /// title = 'Emma' AND (signed OR format = 'hardcover')
+    /// >>> print(wanted.prune(predicates=1, selectivities={"title = 'Emma'": 0.001}))
+    /// title = 'Emma'
+    #[pyo3(signature = (*, steps = None, predicates = None, bytes = None, measure = "accuracy", selectivities = None, to_true = false))]
+    #[allow(clippy::too_many_arguments)]
+    fn prune(
+        &self,
+        py: Python<'_>,
+        steps: Option<usize>,
+        predicates: Option<usize>,
+        bytes: Option<usize>,
+        measure: &str,
+        selectivities: Option<&Bound<'_, PyAny>>,
+        to_true: bool,
+    ) -> PyResult<Self> {
+        let until = relate::until(py, steps, predicates, bytes)?;
+        let options = relate::options(py, measure, "strict", to_true)?;
+        let selectivities = relate::selectivities(py, selectivities)?;
+        let pruned = py.detach(|| prune::prune(&self.0, until, options, &selectivities));
+        Ok(Self::new(pruned))
+    }
+
+    /// One expression that is true whenever one of the two is.
+    ///
+    /// Perfect merging says the same with one predicate instead of two where that is possible, else with OR.
+    /// With `prunings` that is then generalised so many times.
+    ///
+    /// >>> import tamis
+    /// >>> print(tamis.parse("x = 1 AND y > 2").merge(tamis.parse("x = 3 AND y > 2")))
+    /// x IN (1, 3) AND y > 2
+    /// >>> print(tamis.parse("x = 1 AND y > 2").merge(tamis.parse("z = 3"), prunings=1))
+    /// x = 1 OR z = 3
+    #[pyo3(signature = (other, *, prunings = 0, measure = "accuracy", selectivities = None))]
+    fn merge(
+        &self,
+        other: &Bound<'_, PyAny>,
+        prunings: usize,
+        measure: &str,
+        selectivities: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = other.py();
+        let other = expression_from_python(other)?.get().0.clone();
+        let options = relate::options(py, measure, "strict", false)?;
+        let selectivities = relate::selectivities(py, selectivities)?;
+        let merged = py.detach(|| merge::merge(&self.0, &other, prunings, options, &selectivities));
+        Self::checked(py, merged)
+    }
+
+    /// The same with predicates replaced by others that cover them: true whenever this expression is.
+    ///
+    /// >>> import tamis
+    /// >>> print(tamis.parse("price < 15 OR signed").replace_predicates({"price < 15": "price < 20"}))
+    /// price < 20 OR signed
+    fn replace_predicates(&self, replacements: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = replacements.py();
+        let pair = |(from, to)| Ok((relate::parsed(&from)?, relate::parsed(&to)?));
+        let pairs = replacements.iter().map(pair).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| replace_predicates(&self.0, &pairs)).or_raise(py).map(Self::new)
+    }
+
+    // --- joining -----------------------------------------------------------------------------------
 
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.join(other, Connective::And)

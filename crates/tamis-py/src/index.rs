@@ -7,19 +7,52 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
-use tamis_core::event::Schema;
 use tamis_core::event::value::Kind;
+use tamis_core::event::{Schema, Value};
 use tamis_core::index::add_many::OnError;
 use tamis_core::index::asked_kinds::asked_kinds;
 use tamis_core::index::production::view::Filter;
+use tamis_core::index::segment::matcher::Work;
 use tamis_core::index::{Index, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
 use crate::matching::{Answer, ask};
+use crate::ranking::GivenRanking;
 use crate::results::Found;
 use crate::rows::Rows;
-use crate::subscription::{Details, Draft, moment_from_python, subscription_to_python, tags_from_python};
+use crate::subscription::{
+    Details, Draft, moment_from_python, number, subscription_to_python, tags_from_python, weights_from_python,
+};
+
+/// The value of an option. A boolean is tried first: in Python it is an integer too.
+#[derive(FromPyObject, IntoPyObject)]
+pub enum Setting {
+    Flag(bool),
+    Number(i64),
+    Text(String),
+}
+
+impl From<Setting> for Value {
+    fn from(setting: Setting) -> Self {
+        match setting {
+            Setting::Flag(on) => Value::Bool(on),
+            Setting::Number(number) => Value::Int(number),
+            Setting::Text(text) => Value::Str(text.into()),
+        }
+    }
+}
+
+impl Setting {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bool(on) => Some(Setting::Flag(*on)),
+            Value::Int(number) => Some(Setting::Number(*number)),
+            Value::Str(text) => Some(Setting::Text(text.to_string())),
+            _ => None,
+        }
+    }
+}
 
 #[pyclass(name = "Index", module = "tamis._kernel", frozen)]
 pub struct PyIndex(Index);
@@ -51,9 +84,25 @@ impl PyIndex {
 #[pymethods]
 impl PyIndex {
     #[new]
-    fn new(py: Python<'_>, algorithm: &str, schema: Option<&str>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        algorithm: &str,
+        schema: Option<&str>,
+        options: Vec<(String, Setting)>,
+        optimize: &str,
+    ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
-        Index::new(algorithm, schema).or_raise(py).map(Self)
+        let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
+        let index = Index::with_options(algorithm, schema, &options).or_raise(py)?;
+        match optimize {
+            "auto" => index.optimize_automatically(true),
+            "manual" => index.optimize_automatically(false),
+            other => {
+                let message = format!("optimize is \"auto\" or \"manual\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        }
+        Ok(Self(index))
     }
 
     // --- changes -----------------------------------------------------------------------------------
@@ -89,6 +138,18 @@ impl PyIndex {
         let py = id.py();
         let id = id_from_python(id).or_raise(py)?;
         py.detach(|| self.verified()?.remove(id)).or_raise(py)
+    }
+
+    fn set_priority(&self, id: &Bound<'_, PyAny>, priority: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = id.py();
+        let (id, priority) = (id_from_python(id).or_raise(py)?, number("the priority", priority)?);
+        py.detach(|| self.verified()?.set_priority(id, priority)).or_raise(py)
+    }
+
+    fn set_weights(&self, id: &Bound<'_, PyAny>, weights: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = id.py();
+        let (id, weights) = (id_from_python(id).or_raise(py)?, weights_from_python(weights)?);
+        py.detach(|| self.verified()?.set_weights(id, weights)).or_raise(py)
     }
 
     /// Returns the rows that were not added: (row, id, exception).
@@ -154,13 +215,23 @@ impl PyIndex {
         self.0.algorithm()
     }
 
+    /// The options of the algorithm that were set.
+    #[getter]
+    fn options(&self) -> Vec<(String, Setting)> {
+        self.0
+            .options()
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), Setting::of(value)?)))
+            .collect()
+    }
+
     /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
         let asked = || {
             let asked = asked_kinds(&self.0.reader()?).into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
-        Ok(py.detach(|| asked().map(Iterator::collect)).or_raise(py)?)
+        py.detach(|| asked().map(Iterator::collect)).or_raise(py)
     }
 
     /// The payloads of subscriptions, None for those that have none.
@@ -227,21 +298,25 @@ impl PyIndex {
         })
     }
 
-    /// (id, score, rank) of the k matches with the highest priority.
+    /// (id, score, rank) of the best matches.
     fn top_k<'py>(
         &self,
         event: &Bound<'py, PyAny>,
-        k: usize,
+        ranking: GivenRanking,
         tags: Option<&Bound<'py, PyAny>>,
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, f64, usize)>> {
-        let filter = filter(tags, now)?;
-        let (found, scores) = ask(&self.0, event, |reader, event, scratch| {
-            let (best, work) = reader.top_k_by_priority(event, k, &filter, scratch);
+        let (filter, ranking) = (filter(tags, now)?, ranking.resolve(event.py())?);
+        let answer = ask(&self.0, event, |reader, event, scratch| {
+            let (best, work) = match reader.top_k(event, &ranking, &filter, scratch) {
+                Ok(found) => found,
+                Err(error) => return Answer { matches: 0, answer: Err(error), work: Work::default() },
+            };
             let places = best.iter().map(|scored| scored.location).collect();
             let scores: Vec<f64> = best.iter().map(|scored| scored.score).collect();
-            Answer { matches: scores.len(), answer: (Found::new(reader, places), scores), work }
+            Answer { matches: scores.len(), answer: Ok((Found::new(reader, places), scores)), work }
         })?;
+        let (found, scores) = answer.or_raise(event.py())?;
         let shown = scores.into_iter().enumerate();
         shown.map(|(at, score)| Ok((found.id(event.py(), at)?, score, at + 1))).collect()
     }

@@ -11,7 +11,9 @@ mod fork;
 mod ids;
 mod index;
 mod matching;
+mod ranking;
 mod reasons;
+mod relate;
 mod results;
 mod rows;
 mod subscription;
@@ -23,7 +25,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
-    use crate::batch::{count_batch, match_batch, time_events, top_k_batch};
+    use crate::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval};
     #[pymodule_export]
@@ -34,4 +36,9 @@ mod _kernel {
     use crate::index::{PyIds, PyIndex, algorithms};
     #[pymodule_export]
     use crate::reasons::{diagram, explain_json, why_not_json};
+    #[pymodule_export]
+    use crate::relate::{
+        PyPruningQueue, PySelectivities, access_predicates, decide_covers, decide_overlaps,
+        example_of_overlap, prune_many,
+    };
 }

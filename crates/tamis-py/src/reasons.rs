@@ -6,6 +6,7 @@ use tamis_core::Error;
 use tamis_core::event::{Record, ValueRef};
 use tamis_core::expr::diagram::Graph;
 use tamis_core::expr::{Expr, explain, why_not};
+use tamis_core::index::neighbourhood::neighbourhood;
 
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
@@ -27,7 +28,8 @@ pub fn why_not_json(index: &PyIndex, id: &Bound<'_, PyAny>, event: &Bound<'_, Py
     Ok(id.py().detach(|| why_not::why_not(&expr, &values(&record)).to_json().to_string()))
 }
 
-/// The expression of a subscription as a diagram, coloured by truth if there is an event.
+/// The expression of a subscription as a diagram, coloured by truth if there is an event, or with subscriptions
+/// that share parts of it.
 #[pyfunction]
 pub fn diagram(
     py: Python<'_>,
@@ -35,6 +37,7 @@ pub fn diagram(
     id: &Bound<'_, PyAny>,
     format: &str,
     event: Option<&Bound<'_, PyAny>>,
+    neighbours: usize,
 ) -> PyResult<String> {
     let write = match format {
         "mermaid" => Graph::to_mermaid,
@@ -43,6 +46,14 @@ pub fn diagram(
             return Err(argument_error(py, format!("the format is \"mermaid\" or \"dot\", not {other:?}")));
         }
     };
+    if neighbours > 0 {
+        if event.is_some() {
+            return Err(argument_error(py, "a diagram shows neighbours or an event, not both"));
+        }
+        let id = id_from_python(id).or_raise(py)?;
+        let draw = || neighbourhood(&index.index().reader()?, &id, neighbours);
+        return Ok(write(&py.detach(draw).or_raise(py)?));
+    }
     let Some(event) = event else {
         return Ok(write(&Graph::of_expression(&expression(index, id)?, None)));
     };

@@ -35,13 +35,14 @@ enum Ids {
     Listed(Vec<Result<Id, String>>),
 }
 
-enum Expressions {
+/// Expressions as a caller gave them.
+pub enum Expressions {
     Column(ArrayRef),
     Listed { texts: String, items: Vec<Listed> },
 }
 
 /// One expression of a list.
-enum Listed {
+pub enum Listed {
     /// A part of all texts, one after the other.
     Text(Range<usize>),
     Parsed(Arc<Expr>),
@@ -95,7 +96,8 @@ impl Ids {
 }
 
 impl Expressions {
-    fn from_python(expressions: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// One Arrow array of type large_string, or a list.
+    pub fn from_python(expressions: &Bound<'_, PyAny>) -> PyResult<Self> {
         if arrow_ffi::is_arrow(expressions)? {
             return the_array(expressions).map(Expressions::Column);
         }
@@ -120,10 +122,24 @@ impl Expressions {
         Ok(Expressions::Listed { texts, items })
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Expressions::Column(column) => column.len(),
             Expressions::Listed { items, .. } => items.len(),
+        }
+    }
+
+    pub fn source(&self, row: usize) -> Result<Source<'_>, Error> {
+        match self {
+            Expressions::Column(column) if column.is_null(row) => {
+                Err(ExpressionError::new("the expression is null").into())
+            }
+            Expressions::Column(column) => Ok(Source::Text(column.as_string::<i64>().value(row))),
+            Expressions::Listed { texts, items } => match &items[row] {
+                Listed::Text(range) => Ok(Source::Text(&texts[range.clone()])),
+                Listed::Parsed(expr) => Ok(Source::Parsed(Expr::clone(expr))),
+                Listed::Refused(error) => Err(error.clone().into()),
+            },
         }
     }
 }
@@ -148,17 +164,7 @@ impl NewRows for Rows {
     }
 
     fn source(&self, row: usize) -> Result<Source<'_>, Error> {
-        match &self.expressions {
-            Expressions::Column(column) if column.is_null(row) => {
-                Err(ExpressionError::new("the expression is null").into())
-            }
-            Expressions::Column(column) => Ok(Source::Text(column.as_string::<i64>().value(row))),
-            Expressions::Listed { texts, items } => match &items[row] {
-                Listed::Text(range) => Ok(Source::Text(&texts[range.clone()])),
-                Listed::Parsed(expr) => Ok(Source::Parsed(Expr::clone(expr))),
-                Listed::Refused(error) => Err(error.clone().into()),
-            },
-        }
+        self.expressions.source(row)
     }
 
     fn details(&self, row: usize, subscription: &mut Subscription) -> Result<(), Error> {

@@ -115,7 +115,8 @@ pub fn moment_from_python(what: &str, moment: &Bound<'_, PyAny>) -> PyResult<i64
     })
 }
 
-fn weights_from_python(weights: &Bound<'_, PyAny>) -> PyResult<Vec<(Box<str>, f64)>> {
+/// Weights per attribute, sorted by attribute.
+pub fn weights_from_python(weights: &Bound<'_, PyAny>) -> PyResult<Vec<(Box<str>, f64)>> {
     let Ok(weights) = weights.cast::<PyMapping>() else {
         return Err(type_error("weights are a dict of attribute -> number"));
     };
@@ -138,7 +139,8 @@ fn payload_from_python(payload: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
     }
 }
 
-fn number(what: &str, object: &Bound<'_, PyAny>) -> PyResult<f64> {
+/// A number that is no bool.
+pub fn number(what: &str, object: &Bound<'_, PyAny>) -> PyResult<f64> {
     if object.is_instance_of::<PyBool>() {
         return Err(type_error(format!("{what} is a number, not bool")));
     }

@@ -1,6 +1,6 @@
 """Charts as inline SVG, and HTML pages that need nothing from outside.
 
-Two kinds suffice: horizontal bars, and lines over logarithmic axes.
+Three kinds suffice: horizontal bars, upright bars in a row, and lines over logarithmic axes.
 """
 
 import math
@@ -67,6 +67,32 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
         parts.append(f'<text x="190" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
         parts.append(f'<rect x="200" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
         parts.append(f'<text x="{206 + width:.1f}" y="{y + 14}">{value:,.4g} {escape(unit)}</text>')
+    return _svg(title, height, parts)
+
+
+def columns(title: str, values: Sequence[float]) -> str:
+    """Upright bars, one after another, from zero; the highest and the last are labelled.
+
+    >>> columns("Seconds", [1.0, 2.0, 1.5]).count("<rect")
+    3
+    """
+    highest = max(values, default=1.0) or 1.0
+    height, floor = 200, 180
+    room = (_WIDTH - _LEFT - 20) / max(1, len(values))
+    parts = [f'<line x1="{_LEFT}" x2="{_WIDTH - 20}" y1="{floor}" y2="{floor}" stroke="#bbb"/>']
+    labelled = {max(range(len(values)), key=lambda at: values[at]), len(values) - 1} if values else set()
+    for at, value in enumerate(values):
+        size = (floor - _TOP - 14) * value / highest
+        x = _LEFT + at * room
+        parts.append(
+            f'<rect x="{x:.1f}" y="{floor - size:.1f}" width="{max(1.0, room - 3):.1f}" '
+            f'height="{size:.1f}" rx="1" fill="{_COLOURS[0]}"/>'
+        )
+        if at in labelled:
+            middle = x + room / 2
+            parts.append(
+                f'<text x="{middle:.1f}" y="{floor - size - 4:.1f}" text-anchor="middle">{value:,.4g}</text>'
+            )
     return _svg(title, height, parts)
 
 

@@ -1,16 +1,26 @@
-"""`tamis demo`: the product's main job in a minute."""
+"""`tamis demo`: the product's main job in a minute or two."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def demo(
-    subscriptions: Annotated[int, typer.Option(min=1_000, help="How many campaigns to index.")] = 200_000,
-    events: Annotated[int, typer.Option(min=1, help="How many page views to stream.")] = 20_000,
+    subscriptions: Annotated[int, typer.Option(min=1_000, help="How many subscriptions to index.")] = 200_000,
+    events: Annotated[int | None, typer.Option(min=1, help="How many events to match.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the Spark demonstration leaves its results.")] = Path(
+        "demo-output"
+    ),
     seed: Annotated[int, typer.Option(help="Seed of the random generator.")] = 1,
+    library: Annotated[bool, typer.Option("--library", help="Without Spark, in this process.")] = False,
 ) -> None:
-    """Index generated advertising campaigns and stream page views through them."""
-    from tamis.demo import run
+    """Match generated events against generated subscriptions: on local Spark, or in this process."""
+    if library:
+        from tamis.demo import library as in_process
 
-    run(subscriptions, events, seed)
+        in_process.run(subscriptions, events or 20_000, seed)
+        return
+    from tamis.demo import pipeline
+
+    pipeline.run(subscriptions, events or 100_000, out, seed)

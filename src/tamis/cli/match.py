@@ -35,11 +35,12 @@ def match(
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
-    from tamis.cli.matching import Question
+    from tamis.cli.matching import Question, Ranking
     from tamis.cli.rules import load_index
     from tamis.cli.stream import Mode, stream
 
     mode = Mode.QUIET if quiet else Mode.COUNTS if count else Mode.MATCHES
     index = load_index(rules, rules_format, algorithm, skip_bad)
-    question = Question(index, k, score, tag, key, threads, skip_bad)
+    ranking = Ranking(k, score) if k else None
+    question = Question(index, ranking, tag, key, threads, skip_bad)
     return stream(question, mode, path=events, asked=format, inline=event, output=output, as_json=as_json)

@@ -16,13 +16,22 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """How many of the matches are wanted, and by which score."""
+
+    k: int
+    score: str = "priority"
+    min_score: float | None = None
+    dimensions: list[str] | None = None
+
+
 @dataclass
 class Question:
     """What is asked about each event, and how to treat events that cannot be read."""
 
     index: "Index"
-    k: int | None = None
-    score: str = "priority"
+    ranking: Ranking | None = None
     tags: list[str] | None = None
     key: str | None = None
     threads: int | None = None
@@ -33,9 +42,9 @@ class Question:
         """The matches of a portion of events: `event`, `subscription` and, ranked, `score` and `rank`."""
 
         def ask(events: Any) -> Any:
-            if self.k:
+            if self.ranking:
                 return self.index.top_k_batch(
-                    events, k=self.k, score=self.score, tags=self.tags, threads=self.threads
+                    events, **vars(self.ranking), tags=self.tags, threads=self.threads
                 )
             return self.index.match_batch(events, tags=self.tags, threads=self.threads)
 

@@ -53,4 +53,16 @@ Algorithm = Annotated[str, typer.Option("--algorithm", help="Which index to buil
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="How many threads match; all cores by default.")
 ]
-Score = Annotated[str, typer.Option("--score", "-s", help="What ranks: priority, relevance or relaxed.")]
+Score = Annotated[
+    str,
+    typer.Option(
+        "--score",
+        "-s",
+        help="What ranks: priority, relevance, relaxed, or a function such as 'min(a, b) + 0.5 * c'.",
+    ),
+]
+MinScore = Annotated[float | None, typer.Option("--min-score", help="Leave out what scores less than this.")]
+Dimensions = Annotated[
+    list[str] | None,
+    typer.Option("--dimension", "-d", help="Only this attribute counts; may be given several times."),
+]

@@ -67,7 +67,7 @@ def _write(question: Question, mode: Mode, name: str, portions: Iterator[Portion
     columns = {"event": pa.int64(), "subscription": pa.string()}
     if mode is Mode.COUNTS:
         columns = {"event": pa.int64(), "matches": pa.int64()}
-    elif question.k:
+    elif question.ranking:
         columns |= {"score": pa.float64(), "rank": pa.int64()}
     for portion in portions:
         answers = question.counts(name, portion) if mode is Mode.COUNTS else question.matches(name, portion)

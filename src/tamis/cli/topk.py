@@ -13,6 +13,8 @@ def topk(
     *,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many for each event.")] = 10,
     score: o.Score = "priority",
+    min_score: o.MinScore = None,
+    dimension: o.Dimensions = None,
     event: o.InlineEvent = None,
     tag: o.Tags = None,
     key: o.Key = None,
@@ -28,12 +30,13 @@ def topk(
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
-    from tamis.cli.matching import Question
+    from tamis.cli.matching import Question, Ranking
     from tamis.cli.rules import load_index
     from tamis.cli.stream import Mode, stream
 
     index = load_index(rules, rules_format, algorithm, skip_bad)
-    question = Question(index, k, score, tag, key, threads, skip_bad)
+    ranking = Ranking(k, score, min_score, dimension)
+    question = Question(index, ranking, tag, key, threads, skip_bad)
     return stream(
         question, Mode.MATCHES, path=events, asked=format, inline=event, output=output, as_json=as_json
     )

@@ -1,5 +1,1 @@
-"""The product's main job in a minute: campaigns become an index, page views stream through it."""
-
-from tamis.demo.show import run
-
-__all__ = ["run"]
+"""The product's main job in a minute or two: on Spark (`pipeline`), and in one process (`library`)."""

@@ -1,6 +1,6 @@
-"""`python -m tamis.demo`."""
+"""`python -m tamis.demo`: the pipeline on local Spark."""
 
-from tamis.demo import run
+from tamis.demo.pipeline import run
 
 if __name__ == "__main__":
     run()

@@ -29,12 +29,15 @@ from tamis.spark.api import (
     exists,
     explain,
     match,
+    match_files,
     open_index,
     unmatched,
 )
 from tamis.spark.building import build
 from tamis.spark.built_index import BuiltIndex
+from tamis.spark.generate import generate_events, generate_subscriptions
 from tamis.spark.plan import PlanReport
+from tamis.spark.sql import register
 from tamis.spark.store import SubscriptionStore
 from tamis.spark.subscriptions import InvalidSubscriptionsError, validate
 
@@ -48,8 +51,12 @@ __all__ = [
     "count_by_subscription",
     "exists",
     "explain",
+    "generate_events",
+    "generate_subscriptions",
     "match",
+    "match_files",
     "open_index",
+    "register",
     "unmatched",
     "validate",
 ]

@@ -7,7 +7,7 @@ with the other garbage.
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,17 +41,26 @@ class Built:
     payloads: bool
     problems: list[tuple[Any, str]]
     refused: int
+    routes: str | None = None
+    """The file of the shard's pruned expressions, where one was asked for."""
+
+
+Routes = Callable[[Directory, list[str]], str]
+"""Puts what a router must know of a shard's expressions into the directory, and names the file."""
 
 
 def build_files(
-    subscriptions: "DataFrame", directory: Directory, schema: dict[str, Any] | None = None
+    subscriptions: "DataFrame",
+    directory: Directory,
+    schema: dict[str, Any] | None = None,
+    routes: Routes | None = None,
 ) -> list[Built]:
     """Build an index file of every partition and shard; the column `SHARD` says which, where there is one."""
 
     def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = joined(batches)
         if table is not None:
-            reports = [json.dumps(report) for report in _build_shards(table, directory, schema)]
+            reports = [json.dumps(report) for report in _build_shards(table, directory, schema, routes)]
             yield pa.record_batch({"report": pa.array(reports, pa.string())})
 
     rows = subscriptions.mapInArrow(build, "report string").collect()
@@ -64,25 +73,30 @@ def _built(report: dict[str, Any]) -> Built:
 
 
 def _build_shards(
-    table: pa.Table, directory: Directory, schema: dict[str, Any] | None
+    table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
 ) -> Iterator[dict[str, Any]]:
     if SHARD not in table.column_names:
-        yield _build_one(0, table, directory, schema)
+        yield _build_one(0, table, directory, schema, routes)
         return
     for shard in pc.unique(table.column(SHARD)).to_pylist():
         rows = table.filter(pc.equal(table.column(SHARD), shard)).drop_columns([SHARD])
-        yield _build_one(shard, rows, directory, schema)
+        yield _build_one(shard, rows, directory, schema, routes)
 
 
 def _build_one(
-    shard: int, table: pa.Table, directory: Directory, schema: dict[str, Any] | None
+    shard: int, table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
 ) -> dict[str, Any]:
     index = Index(schema)
     refused = index.add_table(table, on_error="collect")
     problems = [problem_row(table, row) for row in refused[:FIRST_PROBLEMS]]
     payloads = "payload" in table.column_names and table.column("payload").null_count < table.num_rows
     file = put_index(directory, index)
+    if routes is not None:
+        bad = {row.row for row in refused}
+        texts = table.column("expression").to_pylist()
+        routed = routes(directory, [text for row, text in enumerate(texts) if row not in bad])
     return {
+        "routes": routed if routes is not None else None,
         "shard": shard,
         "file": asdict(file),
         "attributes": {name: list(kinds) for name, kinds in index.attributes.items()},

@@ -1,19 +1,29 @@
 """From a DataFrame of subscriptions to a published version, with the plan that fits."""
 
 import os
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.apply import with_sequences
 from tamis.spark.build import FIRST_PROBLEMS, Built, all_attributes, build_files
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.plan import ROWS_PER_FILE, Plan, Sizes, choose
 from tamis.spark.session import cluster, on_executor, snapshot_directory
-from tamis.spark.subscriptions import InvalidSubscriptionsError, id_kind, normalised, validate
-from tamis.spark.versions import Router, Version, publish, read_version
+from tamis.spark.sharding import ROUTER_BYTES, assigned, gathered, join_routes, put_routes, sampled
+from tamis.spark.sources import assigned_by_source, collected, put_advertisements
+from tamis.spark.subscriptions import (
+    InvalidSubscriptionsError,
+    bound_to_source,
+    id_kind,
+    normalised,
+    validate,
+)
+from tamis.spark.versions import IndexFile, Router, Version, publish, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,11 +40,24 @@ def build(
     plan: str = "auto",
     shards: int | None = None,
     memory: int | None = None,
+    advertisements: "DataFrame | None" = None,
+    sample: "DataFrame | None" = None,
 ) -> BuiltIndex:
     """Build an index of a DataFrame of subscriptions, on the executors, at once.
 
-    `directory` is a path or URL that all executors reach; on one host it may be left out. See
-    `tamis.spark.match` for the other arguments.
+    `directory` is a path or URL that all executors reach; on one host it may be left out. `schema` declares
+    the types of attributes. `plan` is "auto", "replicated", "sharded" or "by-source"; `shards` and `memory`
+    (bytes that the index may take on a host) guide the choice. `advertisements` are a DataFrame of `source`
+    and `expression`: each event of a source satisfies one of its expressions. Events in `sample` show how
+    often predicates are true, by which subscriptions are spread over shards.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1"), ("b", "y > 2")], "id string, expression string")
+    >>> index = build(rules, plan="sharded", shards=2)
+    >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
+    >>> [row.subscription for row in index.match(events).collect()]
+    ['a']
     """
     if on_error not in ("fail", "quarantine"):
         raise ArgumentError(f'on_error is "fail" or "quarantine", not {on_error!r}')
@@ -46,16 +69,104 @@ def build(
         )
     ids = id_kind(subscriptions)
     url = snapshot_directory(spark, directory)
-    rows = normalised(subscriptions)
+    rows = bound_to_source(normalised(subscriptions))
     sizes = sizes_of(rows, spark)
-    chosen = choose(sizes, plan, shards, memory)
-    files = build_replicated(rows, sizes, open_directory(url), schema)
-    refuse_or_go_on(files, on_error)
-    version = _version(files, chosen, ids)
-    published = publish_on_executor(spark, url, version)
-    refused = sum(part.refused for part in files)
-    left_out = validate(subscriptions, schema=schema) if refused or on_error == "quarantine" else None
+    rows = without_repeats(rows, sizes, on_error)
+    chosen = choose(sizes, plan, shards, memory, advertised=advertisements is not None)
+    work = Work(rows, sizes, chosen, open_directory(url), schema)
+    if chosen.name == "replicated":
+        laid_out = replicated(work)
+    elif chosen.name == "sharded":
+        laid_out = sharded(work, on_error, sample)
+    else:
+        assert advertisements is not None  # `choose` has seen to it
+        laid_out = by_source(work, advertisements)
+    refuse_or_go_on(laid_out.files, on_error)
+    published = publish_on_executor(spark, url, _version(laid_out, chosen, ids, schema))
+    left_out = validate(subscriptions, schema=schema) if on_error == "quarantine" else None
     return BuiltIndex(url, published, quarantined=left_out)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be built, and where."""
+
+    rows: "DataFrame"
+    sizes: Sizes
+    plan: Plan
+    directory: Directory
+    schema: dict[str, Any] | None
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The session of the subscriptions."""
+        return self.rows.sparkSession
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """The files that were built, how events find them, and what a report should say of it."""
+
+    files: list[Built]
+    router: Router | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def replicated(work: Work) -> LaidOut:
+    """Files that every host maps: as few as can be built side by side."""
+    parts = max(1, min(-(-work.sizes.subscriptions // ROWS_PER_FILE), work.sizes.tasks))
+    return LaidOut(build_files(work.rows.repartition(parts, "id"), work.directory, work.schema))
+
+
+def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOut:
+    """A file for each shard, and a routing index of their pruned expressions."""
+    shards, directory = work.plan.shards, work.directory
+    events = None if sample is None else sampled(sample)
+    budget = ROUTER_BYTES // shards
+
+    def routes(where: Directory, texts: list[str]) -> str:
+        return put_routes(where, texts, budget, events)
+
+    rows = assigned(work.rows, shards, work.sizes.subscriptions, events)
+    files = build_files(gathered(rows, shards), directory, work.schema, routes)
+    refuse_or_go_on(files, on_error)
+    named: dict[int, list[str]] = {}
+    for part in files:
+        if part.routes is not None:
+            named.setdefault(part.shard, []).append(part.routes)
+
+    def join() -> tuple[dict[str, Any], float | None]:
+        file, visits = join_routes(directory, named, events)
+        return asdict(file), visits
+
+    file, visits = on_executor(work.spark, join)
+    notes = {} if visits is None else {"visits": visits}
+    return LaidOut(files, Router(rules=IndexFile(**file)), notes)
+
+
+def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
+    """A file for each group of sources that the same subscriptions might match."""
+    directory = work.directory
+    advertised = collected(advertisements)
+    rows, visits = assigned_by_source(work.rows, advertised, work.plan.shards)
+    files = build_files(gathered(rows, work.plan.shards), directory, work.schema)
+    file = on_executor(work.spark, lambda: asdict(put_advertisements(directory, advertised)))
+    router = Router(sources=visits, advertisements=IndexFile(**file))
+    expected = sum(map(len, visits.values())) / len(visits)
+    return LaidOut(files, router, {"visits": expected})
+
+
+def without_repeats(rows: "DataFrame", sizes: Sizes, on_error: OnError) -> "DataFrame":
+    """Refuse ids that are given twice, or keep one row of each: rows of one id may go to different shards."""
+    if not sizes.repeated:
+        return rows
+    if on_error == "fail":
+        twice = rows.groupBy("id").count().filter("count > 1").orderBy("id").limit(FIRST_PROBLEMS).collect()
+        problems = [(row["id"], f"id {row['id']!r} is given {row['count']} times") for row in twice]
+        raise InvalidSubscriptionsError(problems, sizes.repeated)
+    first = Window.partitionBy("id").orderBy("expression")
+    numbered = rows.withColumn("__tamis_repeat", sf.row_number().over(first))
+    return numbered.filter("__tamis_repeat = 1 OR id IS NULL").drop("__tamis_repeat")
 
 
 def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
@@ -65,14 +176,6 @@ def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
     ).collect()
     hosts = cluster(spark)
     return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks)
-
-
-def build_replicated(
-    rows: "DataFrame", sizes: Sizes, directory: Directory, schema: dict[str, Any] | None
-) -> list[Built]:
-    """Files that every host maps: as few as can be built side by side."""
-    parts = max(1, min(-(-sizes.subscriptions // ROWS_PER_FILE), sizes.tasks))
-    return build_files(rows.repartition(parts, "id").drop("source"), directory, schema)
 
 
 def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
@@ -85,7 +188,8 @@ def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
         raise InvalidSubscriptionsError(first[:FIRST_PROBLEMS], refused)
 
 
-def _version(files: list[Built], plan: Plan, ids: str, router: Router | None = None) -> Version:
+def _version(laid_out: LaidOut, plan: Plan, ids: str, schema: dict[str, Any] | None) -> Version:
+    files = laid_out.files
     shards: list[list[Any]] = [[] for _ in range(max(1, plan.shards))]
     for part in files:
         if part.file.subscriptions:
@@ -95,11 +199,11 @@ def _version(files: list[Built], plan: Plan, ids: str, router: Router | None = N
         plan=plan.name,
         ids="int" if ids == "int" else "string",
         shards=shards,
-        router=router,
+        router=laid_out.router,
         attributes=all_attributes(files),
         subscriptions=sum(part.file.subscriptions for part in files),
         payloads=any(part.payloads for part in files),
-        notes={"reason": plan.reason},
+        notes={"reason": plan.reason, "schema": schema, **laid_out.notes},
     )
 
 
@@ -108,7 +212,8 @@ def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Ve
     content = version.to_json()
 
     def work() -> int:
-        return publish(open_directory(url), Version.from_json(content)).number
+        directory = open_directory(url)
+        return publish(directory, with_sequences(directory, Version.from_json(content))).number
 
     return replace(version, number=on_executor(spark, work))
 

@@ -5,7 +5,7 @@ streaming as the events are, whose tasks all use one version of the index.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
-from tamis.spark.events import Projected, project
+from tamis.spark.events import Projected, key_columns, orderable, project, quoted
 from tamis.spark.plan import PlanReport
-from tamis.spark.question import Question
+from tamis.spark.question import KEY_PREFIX, Question
+from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
 from tamis.spark.task import Source, match_task
 from tamis.spark.versions import Version
 
@@ -33,6 +34,14 @@ class BuiltIndex:
 
     `follows` says that a streaming query uses, in each micro-batch, the version that is the latest when the
     micro-batch starts; otherwise all queries use the one described by `version`.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> index = tamis.spark.build(rules)
+    >>> index.version.subscriptions, index.version.plan
+    (1, 'replicated')
     """
 
     url: str
@@ -49,20 +58,24 @@ class BuiltIndex:
         *,
         key: Key = "event_id",
         k: int | None = None,
-        score: str | None = None,
+        score: Any = None,
         min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
         now: datetime | None = None,
         payload: bool | None = None,
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
+        source: str = "source",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        if k is None and (score is not None or min_score is not None):
-            raise ArgumentError("score and min_score rank the best k matches: pass k as well")
+        scoring = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
+        scoring = {name: given for name, given in scoring.items() if given is not None}
+        if k is None and (score is not None or scoring):
+            raise ArgumentError(f"{', '.join(['score', *scoring])} rank the best k matches: pass k as well")
         if k is not None and k < 0:
             raise ArgumentError(f"k must not be negative, not {k}")
-        scoring = {} if min_score is None else {"min_score": min_score}
         question = Question(
             "all" if k is None else "top_k",
             k=k,
@@ -71,7 +84,7 @@ class BuiltIndex:
             scoring=scoring,
             **_common(tags, now, intervals),
         )
-        return self._ask(events, question, key, spread)
+        return self._ask(events, question, key, spread, source)
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -106,27 +119,62 @@ class BuiltIndex:
         now: datetime | None = None,
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
+        source: str = "source",
     ) -> "DataFrame":
-        return self._ask(events, Question(mode, **_common(tags, now, intervals)), key, spread)
+        return self._ask(events, Question(mode, **_common(tags, now, intervals)), key, spread, source)
 
     def _ask(
-        self, events: "DataFrame", question: Question, key: Key, spread: str | Iterable[str]
+        self,
+        events: "DataFrame",
+        question: Question,
+        key: Key,
+        spread: str | Iterable[str],
+        source_column: str = "source",
     ) -> "DataFrame":
         streaming = events.isStreaming
         # Later versions may ask for other attributes.
         asked_for = None if streaming and self.follows else self.version.attributes
-        projected = project(events, asked_for, key, spread, taken=_RESULT)
+        by_source = self.version.plan == "by-source"
+        keys = key_columns(events, key)
+        if source_column != "source" and source_column in events.columns:
+            events = events.withColumn("source", sf.col(quoted(source_column)))
+        if by_source:
+            keys = [*keys, *key_columns(events, source_column)]
+        weights = question.scoring.get("weights")
+        prefix = weights if isinstance(weights, str) else None
+        projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
         if not streaming and question.now is None:
             question = replace(question, now=datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
         source = Source(self.url, None if streaming and self.follows else self.version, run)
-        result = self._planned(projected, question, source)
+        result = self._planned(projected, question, source, by_source)
         return _describe(result, self.report(events.sparkSession, source.run, projected.warnings))
 
-    def _planned(self, projected: Projected, question: Question, source: Source) -> "DataFrame":
-        columns = result_columns(question, projected.key_types, self.version.ids)
-        task = match_task(source, question, projected.keys)
-        return projected.events.mapInArrow(task, columns)
+    def _planned(
+        self, projected: Projected, question: Question, source: Source, by_source: bool
+    ) -> "DataFrame":
+        """The plan's steps; with `by_source`, the last key column only says where the event comes from."""
+        keys = projected.keys[:-1] if by_source else projected.keys
+        types = ", ".join(projected.key_types[: len(keys)])
+        final = result_columns(question, types, self.version.ids)
+        events = projected.events
+        if self.version.plan == "replicated":
+            return events.mapInArrow(match_task(source, question, keys), final)
+        if question.mode not in ("all", "by_subscription") and not events.isStreaming:
+            # Events are numbered on their way: a task that is tried again must number them alike.
+            events = events.sortWithinPartitions(*orderable(events))
+        dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
+        routed = events.mapInArrow(
+            route_task(source, question, by_source), routed_schema(events.schema, dropped)
+        )
+        gathered = by_shard(routed, len(self.version.shards))
+        answer = shard_task(source, question, keys)
+        if question.mode in ("all", "by_subscription"):
+            return gathered.mapInArrow(answer, final)
+        partial = replace(question, mode="top_k" if question.mode == "top_k" else "count")
+        numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
+        answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
+        return answered.repartition(EVENT).mapInArrow(merge_task(question), final)
 
     def report(
         self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()

@@ -33,6 +33,8 @@ class Sizes:
     characters: int
     host_memory: int
     tasks: int
+    repeated: int = 0
+    """Rows whose id another row has too."""
 
     @property
     def estimated_bytes(self) -> int:
@@ -101,7 +103,17 @@ def _human(size: float) -> str:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a query does and, once it ran, what it saw. Printing it shows all of it as text."""
+    """What a query does and, once it ran, what it saw. Printing it shows all of it as text.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    >>> print(tamis.spark.build(rules).report(spark))  # doctest: +ELLIPSIS
+    plan           replicated: about ... B fit into the ... GiB that a host may spend
+    index          version 1, 1 subscriptions, ... KiB in 1 file(s)
+    ...
+    """
 
     spark: "SparkSession" = field(repr=False)
     url: str
@@ -157,9 +169,11 @@ class PlanReport:
         lines += [f"warning        {warning}" for warning in self.warnings]
         finished = self.tasks()
         if finished:
-            rows = sum(task["rows"] for task in finished)
+            rows = sum(task["rows"] for task in finished if task["step"] != "shard")
             matches = sum(task["matches"] for task in finished)
             lines.append(f"seen           {rows:,} events, {matches:,} matches, {len(finished)} task(s)")
+            if (visits := sum(task["visits"] for task in finished)) and rows:
+                lines.append(f"visited        {visits / rows:.2f} shards per event")
         for name, count in self.wrong_types().items():
             lines.append(
                 f"wrong type     {count:,} values of {name}: predicates expect "

@@ -23,10 +23,16 @@ KEY_PREFIX = "__tamis_key_"
 SPREAD_PREFIX = "__tamis_spread_"
 """How map columns are named whose keys are to become attributes."""
 
+ENCODED_PREFIX = "__tamis_hex_"
+"""How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
+
 PAIRS_AT_ONCE = 1_000_000
 """Matches that are held in memory at once, unless a single event has more."""
 
 ROWS_OUT = 65_536
+
+FIRST_SLICE = 1_024
+"""Events that are asked first; how many matches they have says how many may be asked at once."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,8 @@ class Question:
 
     mode: Mode
     k: int | None = None
-    score: str | None = None
+    score: Any = None
+    """As `Index.top_k` takes it: a name, a formula, or a Python function; by priority unless given."""
     tags: tuple[str, ...] | None = None
     now: datetime | int | None = None
     payload: bool = False
@@ -47,7 +54,7 @@ class Question:
     scoring: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `Index.top_k_batch`, such as `min_score`."""
 
-    def pairs(self, index: Index, events: pa.RecordBatch) -> pa.Table:
+    def pairs(self, index: Index, events: pa.RecordBatch | pa.Table) -> pa.Table:
         """The matches in one index: columns `event` and `subscription`, for top-k also `score` and `rank`."""
         common: dict[str, Any] = {
             "tags": self.tags,
@@ -78,7 +85,7 @@ class Answers:
         self.version = version
         self.keys = keys
         self.matches = 0
-        self._slice = ROWS_OUT
+        self._slice = FIRST_SLICE
 
     def to_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
@@ -99,8 +106,10 @@ class Answers:
         while done < events.num_rows:
             part = events.slice(done, self._slice)
             found = merged([self.question.pairs(index, part) for index in self.indexes], self.question)
-            if found.num_rows > PAIRS_AT_ONCE and self._slice > 512:
-                self._slice = max(512, self._slice // 4)
+            if found.num_rows > PAIRS_AT_ONCE:
+                self._slice = max(1, self._slice * PAIRS_AT_ONCE // (2 * found.num_rows))
+            elif found.num_rows < PAIRS_AT_ONCE // 4:
+                self._slice = min(ROWS_OUT, self._slice * 2)
             yield found.set_column(0, "event", pc.add(found.column("event"), done))
             self.matches += found.num_rows
             done += part.num_rows
@@ -180,22 +189,39 @@ def split_keys(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[pa.Array]]:
     return absent, keys
 
 
-def spread_maps(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.RecordBatch:
-    """The batch with the wanted keys of its map columns that are to be spread as columns of their own.
+def column_alias(name: str) -> str:
+    """The name of an attribute's column on its way to a task.
+
+    >>> column_alias("age"), column_alias("a.b")
+    ('age', '__tamis_hex_612e62')
+    """
+    return f"{ENCODED_PREFIX}{name.encode().hex()}" if "." in name or "`" in name else name
+
+
+def attribute_columns(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.RecordBatch:
+    """The batch with columns named as their attributes, and wanted keys of spread maps as further columns.
 
     >>> maps = pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))
-    >>> spread_maps(pa.record_batch({f"{SPREAD_PREFIX}m": maps}), ["a", "c"]).to_pydict()
-    {'a': [1, None], 'c': [None, None]}
+    >>> given = pa.record_batch({f"{SPREAD_PREFIX}m": maps, column_alias("x.y"): [1, 2]})
+    >>> attribute_columns(given, ["a", "c"]).to_pydict()
+    {'x.y': [1, 2], 'a': [1, None], 'c': [None, None]}
     """
-    spread = [name for name in batch.schema.names if name.startswith(SPREAD_PREFIX)]
-    if not spread:
+    names = batch.schema.names
+    if not any(name.startswith((SPREAD_PREFIX, ENCODED_PREFIX)) for name in names):
         return batch
-    columns = {name: batch.column(name) for name in batch.schema.names if name not in spread}
-    for name in spread:
-        entries = batch.column(name)
-        for key in attributes:
-            if key not in columns:
-                columns[key] = pc.map_lookup(entries, pa.scalar(key, entries.type.key_type), "first")
+    columns = {
+        bytes.fromhex(name.removeprefix(ENCODED_PREFIX)).decode()
+        if name.startswith(ENCODED_PREFIX)
+        else name: batch.column(name)
+        for name in names
+        if not name.startswith(SPREAD_PREFIX)
+    }
+    for name in names:
+        if name.startswith(SPREAD_PREFIX):
+            entries = batch.column(name)
+            for key in attributes:
+                if key not in columns and key.split(".", 1)[0] not in columns:
+                    columns[key] = pc.map_lookup(entries, pa.scalar(key, entries.type.key_type), "first")
     return pa.record_batch(columns)
 
 

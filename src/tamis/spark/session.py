@@ -3,7 +3,9 @@
 import atexit
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,8 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PythonException
 
-from tamis.errors import ArgumentError
+from tamis import errors
+from tamis.errors import ArgumentError, TamisError
+from tamis.spark.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +32,10 @@ def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
         for _ in batches:
             yield pa.record_batch({"result": [json.dumps(work())]})
 
-    [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
+    try:
+        [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
+    except PythonException as error:
+        raise _explained(error) from error
     return json.loads(row["result"])
 
 
@@ -44,10 +52,30 @@ def cluster(spark: "SparkSession") -> Cluster:
     known: Cluster | None = spark.__dict__.get("_tamis_cluster")
     if known is None:
         # One row for each task that Spark itself would split a range into.
-        rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+        try:
+            rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+        except PythonException as error:
+            raise _explained(error) from error
         known = Cluster(max(1, len(rows)), min((row["memory"] for row in rows), default=0))
         spark.__dict__["_tamis_cluster"] = known
     return known
+
+
+def _explained(error: PythonException) -> Exception:
+    """An error of a task as the error that it was, or what to do when the executors are not ready for us."""
+    pattern = r"^tamis\.errors\.(\w+): (.*?)^(?= SQLSTATE|\s+at |\Z)"
+    ours = re.search(pattern, str(error), re.DOTALL | re.MULTILINE)
+    kind = getattr(errors, ours[1], None) if ours else None
+    if ours and kind is not None and not issubclass(kind, errors.ExpressionError):
+        told: Exception = kind(ours[2].strip())
+        return told
+    if "No module named" not in str(error):
+        return error
+    return TamisError(
+        "the Python of the executors lacks tamis or something that it needs. On one host, set the "
+        f"environment variable PYSPARK_PYTHON={sys.executable} before the Spark session starts; on a "
+        f"cluster, install the package on every host or ship it with spark.archives. Spark says:\n{error}"
+    )
 
 
 def _memory_of_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,10 +92,10 @@ def setting(spark: "SparkSession", name: str) -> str | None:
 def snapshot_directory(spark: "SparkSession", given: str | os.PathLike[str] | None) -> str:
     """Where to keep snapshots: as given, as configured, or a temporary folder when there is only one host."""
     if given is not None:
-        return os.fspath(given)
+        return open_directory(given).url
     configured = setting(spark, DIRECTORY_SETTING)
-    if configured:
-        return configured
+    if configured:  # a folder of its own: whoever follows another index there must not meet this one
+        return f"{open_directory(configured).url}/{uuid.uuid4().hex[:12]}"
     master = setting(spark, "spark.master") or ""
     if not master.startswith("local"):
         raise ArgumentError(

@@ -1,6 +1,7 @@
 """A snapshot file that `Index.save` wrote, used on a cluster: the path must be one that executors reach."""
 
 import posixpath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.index import Index
@@ -21,26 +22,26 @@ def published_snapshot(spark: "SparkSession", url: str) -> BuiltIndex:
 
     def work() -> str:
         directory = open_directory(folder)
-        with directory.scratch() as draft:
-            path = directory.local_path(name)
-            if path is None:
-                directory.download(name, draft)
-                path = draft
-            index = Index.open(path)
-            index.verify()
-            payloads = any(payload is not None for payload in index.payloads(index))
-            first = next(iter(index), "")
-            file = IndexFile(name, path.stat().st_size, sha256_of(path), len(index))
-            version = Version(
-                number=1,
-                plan="replicated",
-                ids="int" if isinstance(first, int) else "string",
-                shards=[[file] if len(index) else []],
-                attributes={attribute: list(kinds) for attribute, kinds in index.attributes.items()},
-                subscriptions=len(index),
-                payloads=payloads,
-                notes={"reason": f"the snapshot {name}"},
-            )
-        return version.to_json().decode()
+        path = directory.local_path(name)
+        if path is not None:
+            return described(path).to_json().decode()
+        with directory.scratch() as copy:
+            directory.download(name, copy)
+            return described(copy).to_json().decode()
+
+    def described(path: Path) -> Version:
+        index = Index.open(path)
+        index.verify()
+        file = IndexFile(name, path.stat().st_size, sha256_of(path), len(index))
+        return Version(
+            number=1,
+            plan="replicated",
+            ids="int" if isinstance(next(iter(index), ""), int) else "string",
+            shards=[[file] if len(index) else []],
+            attributes={attribute: list(kinds) for attribute, kinds in index.attributes.items()},
+            subscriptions=len(index),
+            payloads=any(payload is not None for payload in index.payloads(index)),
+            notes={"reason": f"the snapshot {name}"},
+        )
 
     return BuiltIndex(folder, Version.from_json(on_executor(spark, work).encode()), keeps_reports=False)

@@ -21,11 +21,10 @@ from tamis.spark.changes import change_schema, from_bytes
 from tamis.spark.directory import open_directory
 from tamis.spark.garbage import collect
 from tamis.spark.session import on_executor
-from tamis.spark.subscriptions import INTEGERS, normalised
+from tamis.spark.subscriptions import INTEGERS, bound_to_source, normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _QUARANTINE = "id string, op string, sequence bigint, expression string, error string, version bigint"
 
@@ -57,7 +56,11 @@ class SubscriptionStore:
         return f"SubscriptionStore({self.url!r})"
 
     def replace_all(self, subscriptions: "DataFrame", **building: Any) -> BuiltIndex:
-        """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`."""
+        """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`.
+
+        Changes that are applied while it builds are replaced too. Sequence numbers are remembered: a change
+        that was late before stays late.
+        """
         return build(subscriptions, directory=self.url, **building)
 
     def built_index(self, spark: "SparkSession") -> BuiltIndex:
@@ -71,8 +74,10 @@ class SubscriptionStore:
         checkpoint: str | os.PathLike[str] | None = None,
         trigger: dict[str, Any] | None = None,
         name: str | None = None,
-    ) -> "StreamingQuery | Applied":
-        """Turn changes into new versions: a table at once, a stream by a query that this returns.
+    ) -> Any:
+        """Turn changes into new versions: a table at once, a stream by a `StreamingQuery` that this returns.
+
+        For a table the result is an `Applied`: the latest version, and what became of the changes.
 
         The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
         `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
@@ -131,7 +136,7 @@ class SubscriptionStore:
 
 def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
-    rows = normalised(changes, carried=("op", "sequence"))
+    rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = change_schema(ids)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, ExpressionError, TamisError
+from tamis.expr import col, parse
 from tamis.index import Index, RefusedRow
 from tamis.spark.session import cluster
 
@@ -97,6 +98,37 @@ def _detail(column: "Column", name: str, given: str, wanted: str) -> "Column":
     if given.startswith(wanted.split("<", maxsplit=1)[0] + "<"):
         return column.cast(wanted)
     raise ArgumentError(f"the column {name!r} of the subscriptions must be {wanted}, not {given}")
+
+
+def bound_to_source(rows: "DataFrame") -> "DataFrame":
+    """Subscriptions that name a `source` match its events only: the expression says so from here on."""
+    if "source" not in rows.columns:
+        return rows
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            texts = batch.column("expression").to_pylist()
+            sources = batch.column("source").to_pylist()
+            bound = [from_source(text, source) for text, source in zip(texts, sources, strict=True)]
+            at = batch.schema.get_field_index("expression")
+            yield batch.set_column(at, "expression", pa.array(bound, pa.string())).drop_columns(["source"])
+
+    types = [f"`{name}` {kind}" for name, kind in rows.dtypes if name != "source"]
+    return rows.mapInArrow(task, ", ".join(types))
+
+
+def from_source(text: str | None, source: str | None) -> str | None:
+    """An expression for events of one source; one that cannot be read stays, to be reported as it is.
+
+    >>> from_source("x > 1 OR y > 2", "shop")
+    "(x > 1 OR y > 2) AND source = 'shop'"
+    """
+    if source is None or text is None:
+        return text
+    try:
+        return str(parse(text) & (col("source") == source))
+    except ExpressionError:
+        return text
 
 
 def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None) -> "DataFrame":

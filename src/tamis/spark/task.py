@@ -7,6 +7,7 @@ tasks of a query, or of a micro-batch of a stream, use the same one.
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark import TaskContext
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.opened import open_shard
 from tamis.spark.pins import pinned
-from tamis.spark.question import KEY_PREFIX, Answers, Question, spread_maps
+from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns
 from tamis.spark.versions import Version, read_version
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -37,6 +38,8 @@ class Source:
         directory = open_directory(self.url)
         if self.version is not None:
             self._lease(directory, self.version)
+            if question.now is None and self.run is not None:
+                question = replace(question, now=pinned(directory, self.version.number).now)
             return directory, self.version, question
         pin = pinned(directory)
         moment = pin.now if question.now is None else question.now
@@ -45,7 +48,9 @@ class Source:
     def _lease(self, directory: Directory, version: Version) -> None:
         """Keep the version from being collected while this query may still start tasks."""
         if self.run is not None:
-            directory.create(f"leases/{self.run}-{int(time.time() // 3600)}", str(version.number).encode())
+            with suppress(OSError):  # a full disk must not stop those who only read
+                hour = int(time.time() // 3600)
+                directory.create(f"leases/{self.run}-{hour}", str(version.number).encode())
 
 
 def match_task(source: Source, question: Question, keys: list[str]) -> Task:
@@ -58,10 +63,8 @@ def match_task(source: Source, question: Question, keys: list[str]) -> Task:
         ]
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, keys)
-        try:
-            yield from answers.to_batches(seen.watch(batches))
-        finally:
-            seen.report(directory, source.run, answers.matches)
+        yield from answers.to_batches(seen.watch(batches))
+        seen.report(directory, source.run, answers.matches)
 
     return task
 
@@ -73,35 +76,43 @@ class Seen:
         """Expect the kinds that the version's subscriptions ask for."""
         self.version = version
         self.rows = 0
+        self.visits = 0
         self.wrong: dict[str, int] = {}
         self.started = time.monotonic()
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass the batches on."""
-        for given in batches:
-            batch = spread_maps(given, self.version.attributes)
-            self.rows += batch.num_rows
-            for name, count in wrong_values(batch, self.version.attributes):
-                self.wrong[name] = self.wrong.get(name, 0) + count
-            yield batch
+        """Pass the batches on, with their columns named as the attributes."""
+        for batch in batches:
+            yield self.note(batch)
 
-    def report(self, directory: Directory, run: str | None, matches: int) -> None:
+    def note(self, given: pa.RecordBatch) -> pa.RecordBatch:
+        """Count one batch; it comes back with its columns named as the attributes."""
+        batch = attribute_columns(given, self.version.attributes)
+        self.rows += batch.num_rows
+        for name, count in wrong_values(batch, self.version.attributes):
+            self.wrong[name] = self.wrong.get(name, 0) + count
+        return batch
+
+    def report(self, directory: Directory, run: str | None, matches: int, step: str = "match") -> None:
         """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
         context = TaskContext.get()
         if context is None or run is None:
             return
         batch = context.getLocalProperty("streaming.sql.batchId")
         content = {
+            "step": step,
             "version": self.version.number,
             "batch": None if batch is None else int(batch),
             "partition": context.partitionId(),
             "rows": self.rows,
             "matches": matches,
+            "visits": self.visits,
             "wrong_types": self.wrong,
             "seconds": time.monotonic() - self.started,
         }
-        name = f"reports/{run}/{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
-        directory.create(name, json.dumps(content).encode())
+        name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
+        with suppress(OSError):
+            directory.create(name, json.dumps(content).encode())
 
 
 def wrong_values(batch: pa.RecordBatch, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
@@ -121,6 +132,8 @@ def _wrong_in(path: str, column: pa.Array, expected: dict[str, list[str]]) -> It
         for at, field in enumerate(column.type):
             yield from _wrong_in(f"{path}.{field.name}", pc.struct_field(column, [at]), expected)
     elif pa.types.is_map(column.type):
+        if not pa.types.is_string(column.type.key_type):
+            return
         kind = _kind(column.type.item_type)
         for name, kinds in expected.items():
             if name.startswith(path + ".") and kinds and kind not in kinds:

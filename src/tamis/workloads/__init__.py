@@ -4,17 +4,47 @@
     for table in workload.subscriptions(): ...     # Arrow tables of id, expression, priority
     for event in workload.events(1000): ...        # dicts
 
-One class per workload, one file per class; `WORKLOADS` lists them by name.
+One class per workload, one file or folder per class; `WORKLOADS` lists them by name.
 """
 
 from tamis.workloads.abe_gen import AbeGen
+from tamis.workloads.ads import AdsLike
 from tamis.workloads.base import Workload
+from tamis.workloads.be_gen import BeGen
+from tamis.workloads.book_auction import BookAuction
 from tamis.workloads.conjunctive import Conjunctive
+from tamis.workloads.dblp import DblpAuthors, DblpTitles
 from tamis.workloads.dense import Dense
 from tamis.workloads.equality import Equality
+from tamis.workloads.zipf_regions import ZipfRegions
 
 WORKLOADS: dict[str, type[Workload]] = {
-    workload.name: workload for workload in (Conjunctive, Equality, AbeGen, Dense)
+    workload.name: workload
+    for workload in (
+        Conjunctive,
+        Equality,
+        AbeGen,
+        Dense,
+        BookAuction,
+        AdsLike,
+        BeGen,
+        ZipfRegions,
+        DblpAuthors,
+        DblpTitles,
+    )
 }
 
-__all__ = ["WORKLOADS", "AbeGen", "Conjunctive", "Dense", "Equality", "Workload"]
+__all__ = [
+    "WORKLOADS",
+    "AbeGen",
+    "AdsLike",
+    "BeGen",
+    "BookAuction",
+    "Conjunctive",
+    "DblpAuthors",
+    "DblpTitles",
+    "Dense",
+    "Equality",
+    "Workload",
+    "ZipfRegions",
+]

@@ -7,14 +7,17 @@ pub mod bit_parallel;
 pub mod counters;
 mod masks;
 mod threads;
+pub mod weights;
 
 use std::time::Instant;
 
+use crate::error::Result;
 use crate::event::Event;
 use crate::event::arrow::ArrowEvents;
 use crate::index::production::view::{Filter, Location, RowFilter, View};
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::{Index, Reader};
+use crate::rank::Ranking;
 use bit_parallel::{BlockScratch, Mask, WIDTH};
 use counters::Counters;
 use threads::in_blocks;
@@ -126,40 +129,42 @@ pub fn count_events(
     blocks.concat()
 }
 
-/// The k best matches of every event by priority.
+/// The best matches of every event by a score.
 pub fn top_k_events(
     index: &Index,
     reader: &Reader,
     events: &(impl EventSource + ?Sized),
-    k: usize,
+    ranking: &Ranking,
     filter: &Filter,
     threads: usize,
-) -> BatchTopK {
-    let blocks = in_blocks(events.len(), WIDTH, threads, Scratch::default, |scratch, range| {
-        let mut found = BatchTopK::default();
-        let mut event = Event::default();
-        for row in range {
-            events.fill(row, &mut event);
-            let start = Instant::now();
-            let (best, work) = reader.top_k_by_priority(&event, k, filter, scratch);
-            index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
-            for (at, scored) in best.iter().enumerate() {
-                found.events.push(row as u32);
-                found.locations.push(scored.location);
-                found.scores.push(scored.score);
-                found.ranks.push(at as u32 + 1);
+) -> Result<BatchTopK> {
+    let blocks: Vec<Result<BatchTopK>> =
+        in_blocks(events.len(), WIDTH, threads, Scratch::default, |scratch, range| {
+            let mut found = BatchTopK::default();
+            let mut event = Event::default();
+            for row in range {
+                events.fill(row, &mut event);
+                let start = Instant::now();
+                let (best, work) = reader.top_k(&event, ranking, filter, scratch)?;
+                index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
+                for (at, scored) in best.iter().enumerate() {
+                    found.events.push(row as u32);
+                    found.locations.push(scored.location);
+                    found.scores.push(scored.score);
+                    found.ranks.push(at as u32 + 1);
+                }
             }
-        }
-        found
-    });
+            Ok(found)
+        });
     let mut all = BatchTopK::default();
     for block in blocks {
+        let block = block?;
         all.events.extend(block.events);
         all.locations.extend(block.locations);
         all.scores.extend(block.scores);
         all.ranks.extend(block.ranks);
     }
-    all
+    Ok(all)
 }
 
 fn load<'a>(events: &'a (impl EventSource + ?Sized), range: std::ops::Range<usize>) -> Vec<Event<'a>> {

@@ -62,32 +62,82 @@ impl Literal {
 #[derive(Clone, Default)]
 pub struct AtomTable {
     atoms: Vec<Atom>,
-    numbers: HashTable<u32>,
+    numbers: HashTable<Entry>,
+}
+
+/// What the hash table holds of an atom. Nearly all predicates have one scalar operand: it lies in the
+/// table itself, so that finding one of millions of atoms reads no other memory.
+#[derive(Clone, Copy)]
+struct Entry {
+    attribute: AttrId,
+    operator: Operator,
+    operand: OperandKind,
+    id: u32,
+    /// The bits of the scalar; for other operands their hash.
+    bits: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum OperandKind {
+    Bool,
+    Int,
+    Float,
+    Timestamp,
+    /// Several operands, or one that is no scalar: the atom itself must be asked.
+    Other,
+}
+
+impl Entry {
+    fn new(attribute: AttrId, operator: Operator, operands: &[Value]) -> Self {
+        let (operand, bits) = match operands {
+            [Value::Bool(b)] => (OperandKind::Bool, *b as u64),
+            [Value::Int(i)] => (OperandKind::Int, *i as u64),
+            [Value::Float(x)] => (OperandKind::Float, if x.is_nan() { f64::NAN } else { *x }.to_bits()),
+            [Value::Timestamp(t)] => (OperandKind::Timestamp, *t as u64),
+            others => {
+                let mut hasher = FxHasher::default();
+                others.hash(&mut hasher);
+                (OperandKind::Other, hasher.finish())
+            }
+        };
+        Self { attribute, operator, operand, id: u32::MAX, bits }
+    }
+
+    fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        (self.attribute, self.operator, self.operand as u8, self.bits).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn is(&self, other: &Entry, atoms: &[Atom], operands: &[Value]) -> bool {
+        (self.attribute, self.operator, self.operand, self.bits)
+            == (other.attribute, other.operator, other.operand, other.bits)
+            && (self.operand != OperandKind::Other || *atoms[self.id as usize].operands == *operands)
+    }
 }
 
 impl AtomTable {
     /// The number of the predicate, a new one if it was not seen before.
     pub fn intern(&mut self, attribute: AttrId, operator: Operator, operands: &[Value]) -> u32 {
-        let hash = hash_of(attribute, operator, operands);
+        let wanted = Entry::new(attribute, operator, operands);
+        let hash = wanted.hash();
         let Self { atoms, numbers } = self;
-        if let Some(&id) = numbers.find(hash, |&id| is(&atoms[id as usize], attribute, operator, operands)) {
-            return id;
+        if let Some(found) = numbers.find(hash, |entry| entry.is(&wanted, atoms, operands)) {
+            return found.id;
         }
         let id = atoms.len() as u32;
         assert!(id < 1 << 31, "an index holds fewer than 2^31 distinct predicates");
         atoms.push(Atom { attribute, operator, operands: operands.into() });
-        numbers.insert_unique(hash, id, |&id| {
-            let atom = &atoms[id as usize];
-            hash_of(atom.attribute, atom.operator, &atom.operands)
-        });
+        numbers.insert_unique(hash, Entry { id, ..wanted }, Entry::hash);
         id
     }
 
     /// The number of the predicate, or `None` if it was never interned.
     pub fn get(&self, attribute: AttrId, operator: Operator, operands: &[Value]) -> Option<u32> {
-        let hash = hash_of(attribute, operator, operands);
-        let same = |&id: &u32| is(&self.atoms[id as usize], attribute, operator, operands);
-        self.numbers.find(hash, same).copied()
+        let wanted = Entry::new(attribute, operator, operands);
+        let same = |entry: &Entry| entry.is(&wanted, &self.atoms, operands);
+        self.numbers.find(wanted.hash(), same).map(|entry| entry.id)
     }
 
     pub fn atom(&self, id: u32) -> &Atom {
@@ -102,20 +152,16 @@ impl AtomTable {
         self.atoms.is_empty()
     }
 
+    /// Bytes on the heap, strings aside.
+    pub fn bytes(&self) -> usize {
+        let operands: usize = self.atoms.iter().map(|atom| size_of_val(&*atom.operands)).sum();
+        self.atoms.capacity() * size_of::<Atom>() + operands + self.numbers.allocation_size()
+    }
+
     /// All atoms in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Atom> {
         self.atoms.iter()
     }
-}
-
-fn is(atom: &Atom, attribute: AttrId, operator: Operator, operands: &[Value]) -> bool {
-    atom.attribute == attribute && atom.operator == operator && *atom.operands == *operands
-}
-
-fn hash_of(attribute: AttrId, operator: Operator, operands: &[Value]) -> u64 {
-    let mut hasher = FxHasher::default();
-    (attribute, operator, operands).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
-//! Adding subscriptions by the million: parsed on all cores, built in the order of their ids.
+//! Adding subscriptions by the million: parsed and normalised on all cores, in the order of their ids.
 
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::Mutex;
 
-use super::store::Index;
+use super::segment::{all_cores, build_on_threads};
+use super::store::{Engine, Index};
 use super::subscription::{Id, Subscription};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::expr::parser::parse;
-
-/// Rows parsed per step by one thread.
-const CHUNK: usize = 2048;
 
 /// The expression of a row, as the caller has it.
 pub enum Source<'a> {
@@ -72,53 +70,50 @@ impl Index {
         let mut errors = vec![];
         let order = self.order_by_id(rows, &mut errors);
         fail_if_wanted(&mut errors, on_error)?;
-        let count = std::thread::scope(|scope| {
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = threads.min(order.len().div_ceil(CHUNK)).max(1);
-            let parsed: Vec<Receiver<Vec<Parsed>>> = (0..threads)
-                .map(|thread| {
-                    let (sender, receiver) = sync_channel(2);
-                    let order = &order;
-                    scope.spawn(move || {
-                        for chunk in order.chunks(CHUNK).skip(thread).step_by(threads) {
-                            let parsed =
-                                chunk.iter().map(|(id, row)| self.parse_row(rows, id, *row)).collect();
-                            if sender.send(parsed).is_err() {
-                                return;
-                            }
-                        }
-                    });
-                    receiver
-                })
-                .collect();
-            let chunks = order.len().div_ceil(CHUNK);
-            let in_order = (0..chunks).flat_map(|chunk| parsed[chunk % threads].recv().unwrap_or_default());
-            let good = in_order.filter_map(|(row, id, outcome)| match outcome {
-                Ok(subscription) => Some(Ok(subscription)),
-                Err(error) if on_error == OnError::Collect => {
-                    errors.push(RowError { row, id: Some(id), error });
-                    None
+        let bad = Mutex::new(errors);
+        // Sets aside what is wrong with a row, or fails.
+        let refuse = |row: usize, id: &Id, error: Error| {
+            let refused = RowError { row, id: Some(id.clone()), error };
+            match on_error {
+                OnError::Raise => Err(refused.into_error()),
+                OnError::Collect => {
+                    bad.lock().expect("nobody panics while holding this").push(refused);
+                    Ok(())
                 }
-                Err(error) => Some(Err(RowError { row, id: Some(id), error }.into_error())),
-            });
-            self.add_sorted(good)
-        })?;
+            }
+        };
+        let count = match self.engine() {
+            Engine::Production(production) => production.add_segment(|attributes| {
+                build_on_threads(order.len(), attributes, all_cores(), |builder, range| {
+                    order[range].iter().try_for_each(|(id, row)| match self.parse_row(rows, id, *row) {
+                        Ok(subscription) => builder.push(&subscription),
+                        Err(error) => refuse(*row, id, error),
+                    })
+                })
+            })?,
+            Engine::Classic(classic) => {
+                classic.add_all(order.iter().filter_map(
+                    |(id, row)| match self.parse_row(rows, id, *row) {
+                        Ok(subscription) => Some(Ok(subscription)),
+                        Err(error) => refuse(*row, id, error).err().map(Err),
+                    },
+                ))?
+            }
+        };
+        let mut errors = bad.into_inner().expect("nobody panicked while holding this");
         errors.sort_by_key(|error| error.row);
         Ok(Added { count, errors })
     }
 
-    fn parse_row(&self, rows: &impl NewRows, id: &Id, row: usize) -> Parsed {
-        let parsed = || -> Result<Subscription> {
-            let expression = match rows.source(row)? {
-                Source::Text(text) => parse(text)?,
-                Source::Parsed(expression) => expression,
-            };
-            let mut subscription = Subscription::new(id.clone(), expression);
-            rows.details(row, &mut subscription)?;
-            self.check(&subscription)?;
-            Ok(subscription)
+    fn parse_row(&self, rows: &impl NewRows, id: &Id, row: usize) -> Result<Subscription> {
+        let expression = match rows.source(row)? {
+            Source::Text(text) => parse(text)?,
+            Source::Parsed(expression) => expression,
         };
-        (row, id.clone(), parsed())
+        let mut subscription = Subscription::new(id.clone(), expression);
+        rows.details(row, &mut subscription)?;
+        self.check(&subscription)?;
+        Ok(subscription)
     }
 
     /// Sorts the rows by id and sets aside those whose id is bad, taken, or given before.
@@ -156,8 +151,6 @@ impl Index {
         good
     }
 }
-
-type Parsed = (usize, Id, Result<Subscription>);
 
 fn fail_if_wanted(errors: &mut Vec<RowError>, on_error: OnError) -> Result<()> {
     if on_error == OnError::Raise && !errors.is_empty() {

@@ -11,8 +11,18 @@
 //!
 //! Scores, ties, tags and expiry are applied by the caller, the same way for all.
 
+use super::conjunctions::Translated;
+use super::conjunctions::access::AccessLists;
+use super::conjunctions::cluster::Clusters;
+use super::conjunctions::counting::Counting;
+use super::conjunctions::tree::ConjunctionTree;
+use super::leaf_ids::Annotated;
+use super::leaf_ids::dewey::DeweyIds;
+use super::leaf_ids::interval::IntervalIds;
+use super::over_predicates::{Filter, OverPredicates};
 use crate::error::Result;
-use crate::event::{Attributes, Event};
+use crate::event::{Attributes, Event, Value};
+use crate::index::options;
 use crate::index::segment::matcher::Work;
 use crate::index::subscription::Subscription;
 
@@ -27,10 +37,35 @@ pub trait Algorithm: Send + Sync {
 
     /// Bytes by part, the subscriptions' own data aside.
     fn bytes(&self) -> Vec<(&'static str, usize)>;
+
+    /// What else is worth counting: nodes, conjunctions, collisions.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![]
+    }
+
+    /// Sets an option. Only called before the first `insert`.
+    fn set_option(&mut self, name: &str, _: &Value) -> Result<()> {
+        Err(options::unknown(name, &[]))
+    }
 }
 
 /// Makes an empty structure.
 pub type Make = fn() -> Box<dyn Algorithm>;
 
 /// The names that can be asked for, and how each is made.
-pub static ALGORITHMS: &[(&str, Make)] = &[("scan", || Box::new(super::scan::Scan::default()))];
+pub static ALGORITHMS: &[(&str, Make)] = &[
+    ("scan", || Box::new(super::scan::Scan::default())),
+    ("a-tree", || Box::new(super::a_tree::ATree::default())),
+    ("boolean", || Box::new(super::boolean::BooleanFiltering::default())),
+    ("counting", || over_predicates::<Translated<Counting>>()),
+    ("cluster", || over_predicates::<Translated<Clusters>>()),
+    ("translation", || over_predicates::<Translated<ConjunctionTree>>()),
+    ("propagation", || over_predicates::<Translated<AccessLists>>()),
+    ("dewey-id", || over_predicates::<Annotated<DeweyIds>>()),
+    ("interval-id", || over_predicates::<Annotated<IntervalIds>>()),
+    ("bdd", || Box::new(super::bdd::Bdd::default())),
+];
+
+fn over_predicates<F: Filter + 'static>() -> Box<dyn Algorithm> {
+    Box::new(OverPredicates::<F>::default())
+}

@@ -121,6 +121,15 @@ impl ClassicState {
                 self.take(row);
                 Ok(())
             }
+            Change::Rescore(id, scores) => {
+                let row = self.row(&id)?;
+                let held = self.rows[row as usize].as_mut().expect("rows named by an id are filled");
+                let mut changed = held.clone();
+                scores.apply(&mut changed);
+                changed.check()?;
+                *held = changed;
+                Ok(())
+            }
         }
     }
 

@@ -1,16 +1,15 @@
 //! One consistent version of an index, as every caller sees it.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::classic::ClassicReader;
+use super::classic::{ClassicReader, ClassicState};
 use super::production::view::{Filter, Location, View};
 use super::segment::matcher::{Scratch, Work};
 use super::subscription::{Id, IdKind, Subscription};
 use crate::error::{Error, Result};
 use crate::event::{Attributes, Event};
+use crate::rank::{Measure, Ranking, TopK};
 
 pub enum Reader {
     View(Arc<View>),
@@ -183,25 +182,22 @@ impl Reader {
         }
     }
 
-    /// The k matches with the highest priority, ties by smaller id.
-    pub fn top_k_by_priority(
+    /// The best matches by a score, ties by smaller id.
+    pub fn top_k(
         &self,
         event: &Event<'_>,
-        k: usize,
+        ranking: &Ranking,
         filter: &Filter,
         scratch: &mut Scratch,
-    ) -> (Vec<Scored>, Work) {
-        let mut best = TopK::new(self, k);
+    ) -> Result<(Vec<Scored>, Work)> {
+        let measure = Measure::new(ranking, event, self.attributes());
+        let mut best = TopK::new(ranking.k, ranking.min_score);
         let work = match self {
-            Reader::View(view) => view.best_first(event, filter, scratch, |location, priority| {
-                best.offer(location, priority);
-                best.least_wanted()
-            }),
-            Reader::Classic(_) => self.for_each_match(event, filter, scratch, |location| {
-                best.offer(location, self.priority(location));
-            }),
+            Reader::View(view) => view.offer_best(event, &measure, filter, scratch, &mut best)?,
+            Reader::Classic(state) => state.offer_best(event, &measure, filter, &mut best),
         };
-        (best.into_sorted(), work)
+        let sorted = best.into_sorted().into_iter();
+        Ok((sorted.map(|found| Scored { location: found.item, score: found.score }).collect(), work))
     }
 
     pub fn sort_by_id(&self, found: &mut [Location]) {
@@ -218,77 +214,37 @@ impl Reader {
     }
 }
 
-impl super::classic::ClassicState {
+impl ClassicState {
+    /// Every algorithm finds matches; scores are taken of them by definition. Relaxed matches are not
+    /// matches, so for those everything is looked at.
+    fn offer_best<'a>(
+        &'a self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter,
+        best: &mut TopK<'a, Location>,
+    ) -> Work {
+        let mut offer = |row: u32| {
+            let location = Location::Row { part: 0, row };
+            let subscription = self.at(location);
+            if filter.keeps(subscription)
+                && let Some(score) = measure.of(subscription, event, &self.attributes)
+            {
+                best.offer(subscription.id.as_ref(), score, location);
+            }
+        };
+        if let Measure::Relaxed(_) = measure {
+            self.by_id.values().for_each(|row| offer(*row));
+            return Work { candidates: self.by_id.len() as u64, ..Work::default() };
+        }
+        self.algorithm.matches(event, &self.attributes, &mut offer)
+    }
+
     fn at(&self, location: Location) -> &Subscription {
         match location {
             Location::Row { row, .. } => self.rows[row as usize].as_ref().expect("located rows are filled"),
             Location::Buffer(_) => unreachable!("only views have a buffer"),
         }
-    }
-}
-
-/// The best k seen so far: higher score first, then smaller id.
-struct TopK<'a> {
-    reader: &'a Reader,
-    k: usize,
-    heap: BinaryHeap<Candidate<'a>>,
-}
-
-struct Candidate<'a> {
-    score: f64,
-    id: IdRef<'a>,
-    location: Location,
-}
-
-/// The greatest candidate is the worst, so that the heap gives it away first.
-impl Ord for Candidate<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.score.total_cmp(&self.score).then_with(|| self.id.cmp(&other.id))
-    }
-}
-
-impl PartialOrd for Candidate<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate<'_> {}
-
-impl<'a> TopK<'a> {
-    fn new(reader: &'a Reader, k: usize) -> Self {
-        Self { reader, k, heap: BinaryHeap::with_capacity(k.min(1024) + 1) }
-    }
-
-    fn offer(&mut self, location: Location, score: f64) {
-        // -0.0 and 0.0 are one score.
-        let candidate = Candidate { score: score + 0.0, id: self.reader.id(location), location };
-        if self.heap.len() < self.k {
-            self.heap.push(candidate);
-        } else if self.heap.peek().is_some_and(|worst| candidate < *worst) {
-            self.heap.pop();
-            self.heap.push(candidate);
-        }
-    }
-
-    /// Candidates that score less can't enter any more.
-    fn least_wanted(&self) -> f64 {
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() >= self.k => worst.score,
-            _ if self.k == 0 => f64::INFINITY,
-            _ => f64::NEG_INFINITY,
-        }
-    }
-
-    fn into_sorted(self) -> Vec<Scored> {
-        let sorted = self.heap.into_sorted_vec();
-        sorted.into_iter().map(|found| Scored { location: found.location, score: found.score }).collect()
     }
 }
 

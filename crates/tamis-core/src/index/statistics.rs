@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value as Json, json};
 
 use super::reader::Reader;
+use super::segment::forms::Forms;
 use super::segment::matcher::Work;
-use super::store::Index;
+use super::store::{Engine, Index};
 use crate::fork::Mutex;
 
 /// How many of the slowest events are remembered.
@@ -96,10 +97,22 @@ impl Index {
             Reader::View(view) => view_statistics(view),
             Reader::Classic(state) => {
                 let parts: Vec<_> = state.algorithm.bytes();
-                json!({ "bytes": bytes(parts.iter().copied()), "index_bytes": sum(&parts) })
+                let mut structure =
+                    json!({ "bytes": bytes(parts.iter().copied()), "index_bytes": sum(&parts) });
+                let counters = state.algorithm.counters();
+                let counters = counters.into_iter().map(|(name, count)| (name.into(), Json::from(count)));
+                merge(&mut structure, Json::Object(counters.collect()));
+                structure
             }
         };
         merge(&mut stats, structure);
+        if let Engine::Production(production) = self.engine() {
+            let mode = if production.optimizes_automatically() { "auto" } else { "manual" };
+            merge(
+                &mut stats,
+                json!({ "optimize": mode, "automatic_optimizations": production.automatic_optimizations() }),
+            );
+        }
         merge(&mut stats, json!({ "observed": self.observed.statistics() }));
         stats
     }
@@ -148,6 +161,9 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         let segment = &part.segment;
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());
+        add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
+        add("scores", segment.scoring.bytes() + part.overlay.bytes());
+        add("relaxed matching", segment.relaxed_bytes());
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;
@@ -167,6 +183,8 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         "sharing_ratio": written as f64 / nodes.max(1) as f64,
         "units": units,
         "access_entries": accesses,
+        "expected_candidates_per_event":
+            view.parts.iter().map(|part| part.segment.layout_basis.candidates).sum::<f64>(),
         "bytes": bytes(parts.iter().copied()),
         "index_bytes": index_bytes,
         "bytes_per_subscription": index_bytes as f64 / view.len.max(1) as f64,

@@ -2,13 +2,14 @@
 
 use super::algorithm::ALGORITHMS;
 use super::classic::Classic;
-use super::production::{Change, Production};
+use super::options;
+use super::production::{Change, NewScores, Production};
 use super::reader::Reader;
 use super::segment::matcher::Work;
 use super::statistics::Observed;
 use super::subscription::{Id, Subscription};
 use crate::error::{Error, Result};
-use crate::event::{Event, Schema};
+use crate::event::{Event, Schema, Value};
 use crate::expr::limits::check_limits;
 
 /// The name under which the production index is asked for.
@@ -17,6 +18,8 @@ pub const AUTO: &str = "auto";
 pub struct Index {
     engine: Engine,
     algorithm: &'static str,
+    /// The options of the algorithm that were set.
+    options: Vec<(String, Value)>,
     schema: Option<Schema>,
     pub(super) observed: Observed,
 }
@@ -35,7 +38,19 @@ impl Default for Index {
 impl Index {
     /// An empty index. `algorithm` is `auto` or a name from [`algorithm_names`](Self::algorithm_names).
     pub fn new(algorithm: &str, schema: Option<Schema>) -> Result<Self> {
+        Self::with_options(algorithm, schema, &[])
+    }
+
+    /// The same, with options of the algorithm: `("zero_suppression", Value::Bool(false))`.
+    pub fn with_options(
+        algorithm: &str,
+        schema: Option<Schema>,
+        options: &[(String, Value)],
+    ) -> Result<Self> {
         if algorithm == AUTO {
+            if let Some((name, _)) = options.first() {
+                return Err(options::unknown(name, &[]));
+            }
             return Ok(Self::with_engine(AUTO, Engine::Production(Production::default()), schema));
         }
         let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
@@ -46,11 +61,14 @@ impl Index {
                 names.join(", ")
             ))
         })?;
-        Ok(Self::with_engine(name, Engine::Classic(Classic::new(make())), schema))
+        let mut made = make();
+        options.iter().try_for_each(|(option, value)| made.set_option(option, value))?;
+        let index = Self::with_engine(name, Engine::Classic(Classic::new(made)), schema);
+        Ok(Self { options: options.to_vec(), ..index })
     }
 
     pub(super) fn with_engine(algorithm: &'static str, engine: Engine, schema: Option<Schema>) -> Self {
-        Self { engine, algorithm, schema, observed: Observed::default() }
+        Self { engine, algorithm, options: vec![], schema, observed: Observed::default() }
     }
 
     pub fn algorithm_names() -> impl Iterator<Item = &'static str> {
@@ -59,6 +77,10 @@ impl Index {
 
     pub fn algorithm(&self) -> &'static str {
         self.algorithm
+    }
+
+    pub fn options(&self) -> &[(String, Value)] {
+        &self.options
     }
 
     pub fn schema(&self) -> Option<&Schema> {
@@ -90,20 +112,20 @@ impl Index {
         self.apply(Change::Remove(id))
     }
 
+    /// Changes the priority of a subscription; its expression stays where it is.
+    pub fn set_priority(&self, id: Id, priority: f64) -> Result<()> {
+        self.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
+    }
+
+    /// Changes the weights per attribute of a subscription; its expression stays where it is.
+    pub fn set_weights(&self, id: Id, weights: Vec<(Box<str>, f64)>) -> Result<()> {
+        self.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
+    }
+
     fn apply(&self, change: Change) -> Result<()> {
         match &self.engine {
             Engine::Production(production) => production.apply(change),
             Engine::Classic(classic) => classic.apply(change),
-        }
-    }
-
-    pub(super) fn add_sorted(
-        &self,
-        subscriptions: impl Iterator<Item = Result<Subscription>>,
-    ) -> Result<usize> {
-        match &self.engine {
-            Engine::Production(production) => production.add_sorted(subscriptions),
-            Engine::Classic(classic) => classic.add_all(subscriptions),
         }
     }
 
@@ -161,6 +183,14 @@ impl Index {
         }
     }
 
+    /// Whether the index lays itself out anew by itself when events turn out to be others than it was laid
+    /// out for; it does unless told otherwise. Algorithms that do not learn ignore this.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        if let Engine::Production(production) = &self.engine {
+            production.optimize_automatically(enabled);
+        }
+    }
+
     /// Whether a background thread is rewriting segments.
     pub fn is_optimizing(&self) -> bool {
         matches!(&self.engine, Engine::Production(production) if production.is_merging())
@@ -169,7 +199,7 @@ impl Index {
     /// Notes what an event cost, and keeps some events to learn from.
     pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
         if let Engine::Production(production) = &self.engine {
-            production.samples().offer(event);
+            production.observe(event, &work);
         }
         self.observed.note(matches, work, nanoseconds);
     }

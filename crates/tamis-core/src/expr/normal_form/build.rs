@@ -65,21 +65,7 @@ impl Builder<'_> {
     }
 
     fn literal(&mut self, predicate: &Predicate, polarity: bool) -> Form {
-        let Predicate { attribute, operator, operands, .. } = predicate;
-        let negated = predicate.negated == polarity;
-        let complement = if negated { operator.rules().complement() } else { None };
-        let (operator, negated) = match complement {
-            Some(complement) => (complement, false),
-            None => (*operator, negated),
-        };
-        // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
-        // every pattern for its shape would cost more than it finds.
-        let suspect = operands.len() != 1 || operands[0] == Value::Null;
-        if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {
-            return Form::False;
-        }
-        let attribute = self.attributes.intern(attribute);
-        Form::Literal(Literal::new(self.atoms.intern(attribute, operator, operands), negated))
+        literal(predicate, polarity, self.attributes, self.atoms).map_or(Form::False, Form::Literal)
     }
 
     fn connective(&mut self, connective: Connective, children: &[Expr], polarity: bool) -> Form {
@@ -158,6 +144,30 @@ impl Builder<'_> {
             .get()
             .clone()
     }
+}
+
+/// The literal that is true when a predicate is true (`polarity`) or when it is false; `None` if it never is.
+pub(super) fn literal(
+    predicate: &Predicate,
+    polarity: bool,
+    attributes: &mut Attributes,
+    atoms: &mut AtomTable,
+) -> Option<Literal> {
+    let Predicate { attribute, operator, operands, .. } = predicate;
+    let negated = predicate.negated == polarity;
+    let complement = if negated { operator.rules().complement() } else { None };
+    let (operator, negated) = match complement {
+        Some(complement) => (complement, false),
+        None => (*operator, negated),
+    };
+    // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
+    // every pattern for its shape would cost more than it finds.
+    let suspect = operands.len() != 1 || operands[0] == Value::Null;
+    if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {
+        return None;
+    }
+    let attribute = attributes.intern(attribute);
+    Some(Literal::new(atoms.intern(attribute, operator, operands), negated))
 }
 
 fn constant(truth: bool) -> Form {

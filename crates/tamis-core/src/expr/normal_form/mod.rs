@@ -33,8 +33,8 @@ mod simplify;
 
 pub use form::{Form, Node, ParityChildren};
 
-use super::ast::Expr;
-use super::atoms::AtomTable;
+use super::ast::{Expr, Predicate};
+use super::atoms::{AtomTable, Literal};
 use crate::event::Attributes;
 
 /// An expression, ready for an index.
@@ -51,6 +51,16 @@ pub struct NormalForm {
 /// Takes time and space in proportion to the expression (times a logarithm for sorting).
 pub fn normal_form(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTable) -> NormalForm {
     build::build(expr, attributes, atoms)
+}
+
+/// The literal that is true when a predicate is true (`polarity`) or when it is false; `None` if it never is.
+pub fn literal(
+    predicate: &Predicate,
+    polarity: bool,
+    attributes: &mut Attributes,
+    atoms: &mut AtomTable,
+) -> Option<Literal> {
+    build::literal(predicate, polarity, attributes, atoms)
 }
 
 #[cfg(test)]

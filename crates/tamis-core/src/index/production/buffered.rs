@@ -6,6 +6,7 @@ use crate::expr::eval::evaluate;
 use crate::expr::normal_form::{NormalForm, normal_form};
 use crate::index::subscription::Subscription;
 
+#[derive(Clone)]
 pub struct Buffered {
     pub subscription: Subscription,
     normal: NormalForm,

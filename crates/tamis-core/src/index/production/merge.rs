@@ -7,17 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::overlay::{Overlay, Rescored};
 use super::samples::OwnedEvent;
 use super::view::{Location, Part, View};
 use super::{Inner, as_events};
 use crate::error::Result;
-use crate::index::segment::{Segment, SegmentBuilder};
+use crate::event::Attributes;
+use crate::index::segment::forms::Import;
+use crate::index::segment::scoring::has_weights;
+use crate::index::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::index::subscription::Id;
 
 /// Segments of one size class before they are merged.
 const FAN_IN: usize = 16;
 /// A segment with a larger share of dead rows is rewritten.
 const MOST_DEAD: f64 = 0.3;
+/// So is one with a larger share of rows whose scores were changed.
+const MOST_RESCORED: f64 = 0.1;
 
 /// Merges what should be merged on a thread of its own, unless one is at work already.
 pub(super) fn merge_in_background(inner: &Arc<Inner>) {
@@ -71,19 +77,24 @@ impl Drop for Turn {
 fn merge_once(inner: &Inner) -> Result<bool> {
     match choose(&inner.current.load()) {
         None => Ok(false),
-        Some(chosen) => merge(inner, chosen).map(|()| true),
+        Some(chosen) => merge(inner, chosen, 1).map(|()| true),
     }
 }
 
 /// Merges all segments, once whoever is merging now has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     let turn = Turn::wait_for(inner);
-    merge(&turn.0, turn.0.current.load_full().parts.clone())
+    merge_everything(&turn.0, all_cores())
+}
+
+/// Makes one segment of all, by whoever has the turn.
+pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
+    merge(inner, inner.current.load_full().parts.clone(), threads)
 }
 
 /// The same on a background thread, unless one is at work.
 pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
-    spawn(inner, |inner| merge(inner, inner.current.load_full().parts.clone()).map(|()| false));
+    spawn(inner, |inner| merge_everything(inner, 1).map(|()| false));
 }
 
 /// The segments to merge next: enough of one size class, or one with many dead rows.
@@ -91,7 +102,8 @@ fn choose(view: &View) -> Option<Vec<Part>> {
     let mut by_class: Vec<Vec<&Part>> = vec![vec![]; 16];
     for part in &view.parts {
         let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
-        if dead > MOST_DEAD && part.segment.len() > 64 {
+        let rescored = part.overlay.len() as f64 / part.segment.len().max(1) as f64;
+        if (dead > MOST_DEAD || rescored > MOST_RESCORED) && part.segment.len() > 64 {
             return Some(vec![part.clone()]);
         }
         by_class[size_class(part.living())].push(part);
@@ -109,21 +121,27 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     if let [part] = view.parts.as_slice()
         && view.buffer.is_empty()
         && part.deaths.count() == 0
+        && part.overlay.is_empty()
     {
         return Ok(part.segment.clone());
     }
     let mut places: Vec<(Id, Location)> = view.locations().map(|at| (view.id_at(at), at)).collect();
     places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-    let mut attributes = view.attributes.clone();
-    let mut builder = SegmentBuilder::new(&mut attributes);
-    for (_, place) in places {
-        builder.push(&view.subscription_at(place)?)?;
-    }
-    Ok(Arc::new(builder.finish(&as_events(samples))?))
+    let scored = are_scored(&view.parts) || view.buffer.iter().any(|held| has_weights(&held.subscription));
+    let builder = build_on_threads(places.len(), view.attributes.clone(), all_cores(), |builder, range| {
+        places[range].iter().try_for_each(|(_, place)| match *place {
+            Location::Row { part, row } => {
+                push_row(builder, &view.parts[part as usize], row, &view.attributes, None, scored)
+            }
+            Location::Buffer(at) => builder.push(&view.buffer[at as usize].subscription),
+        })
+    })?;
+    let (segment, _) = builder.finish(&as_events(samples), all_cores())?;
+    Ok(Arc::new(segment))
 }
 
 /// Puts one segment in the place of some, by whoever has the turn.
-fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
+fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
@@ -136,15 +154,28 @@ fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
         let (a, b) = (&parts[*a as usize].segment.ledger, &parts[*b as usize].segment.ledger);
         a.compare_ids(*a_row, b, *b_row)
     });
-    let mut attributes = started.attributes.clone();
-    let mut builder = SegmentBuilder::new(&mut attributes);
-    for (part, row) in &rows {
-        builder.push_row(&parts[*part as usize].segment, *row)?;
-    }
-    let merged = Part::new(builder.finish(&as_events(&inner.samples.snapshot()))?);
+    let builder = join(&parts, &rows, &started.attributes, threads)?;
+    let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
+    let mut merged = Part::new(merged);
 
     let _lock = inner.writer.lock();
+    let current = inner.current.load_full();
+    let overlays: Vec<Overlay> = parts
+        .iter()
+        .map(|old| current.parts.iter().find(|part| Arc::ptr_eq(&old.segment, &part.segment)))
+        .map(|part| part.map(|part| part.overlay.clone()).unwrap_or_default())
+        .collect();
     for (new_row, (part, row)) in rows.iter().enumerate() {
+        // Scores that were changed after they had been read.
+        let now = overlays[*part as usize].get(*row);
+        if let Some(now) = now
+            && !parts[*part as usize].overlay.get(*row).is_some_and(|read| Arc::ptr_eq(read, now))
+        {
+            let held = merged.segment.subscription(new_row as u32, &started.attributes)?;
+            let reweighted = now.weights != held.weights;
+            let rescored = Arc::new(Rescored { reweighted, ..Rescored::clone(now) });
+            merged.overlay = merged.overlay.with(new_row as u32, rescored, &held);
+        }
         let died = parts[*part as usize].deaths.generation_of(*row);
         if died != 0 {
             merged.deaths.end(new_row as u32, died);
@@ -157,4 +188,50 @@ fn merge(inner: &Inner, parts: Vec<Part>) -> Result<()> {
     }
     inner.current.store(Arc::new(next));
     Ok(())
+}
+
+/// The given rows (part, row) of several parts, in the order in which they are given.
+fn join(
+    parts: &[Part],
+    rows: &[(u32, u32)],
+    attributes: &Attributes,
+    threads: usize,
+) -> Result<SegmentBuilder> {
+    let scored = are_scored(parts);
+    let kept_forms = parts.iter().map(|part| part.segment.forms.as_ref());
+    if threads == 1 || kept_forms.clone().all(|forms| forms.is_some()) {
+        let mut imports: Vec<_> =
+            kept_forms.map(|forms| forms.map(|forms| Import::new(forms, &[]))).collect();
+        let mut builder = SegmentBuilder::new(attributes.clone());
+        for &(part, row) in rows {
+            let import = imports[part as usize].as_mut();
+            push_row(&mut builder, &parts[part as usize], row, attributes, import, scored)?;
+        }
+        return Ok(builder);
+    }
+    build_on_threads(rows.len(), attributes.clone(), threads, |builder, range| {
+        rows[range].iter().try_for_each(|&(part, row)| {
+            push_row(builder, &parts[part as usize], row, attributes, None, scored)
+        })
+    })
+}
+
+/// Whether any row has, or may have, weights.
+fn are_scored(parts: &[Part]) -> bool {
+    parts.iter().any(|part| part.segment.scoring.has_weights() || !part.overlay.is_empty())
+}
+
+/// Adds a row as it stands now; one whose scores were changed has another record.
+fn push_row(
+    builder: &mut SegmentBuilder,
+    part: &Part,
+    row: u32,
+    attributes: &Attributes,
+    import: Option<&mut Import<'_>>,
+    scored: bool,
+) -> Result<()> {
+    match part.overlay.get(row) {
+        Some(_) => builder.push(&part.subscription(row, attributes)?),
+        None => builder.push_row(&part.segment, row, import, scored),
+    }
 }

@@ -5,9 +5,12 @@
 //! largest of which was laid out with all that is known of its subscriptions and of the events seen.
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
+mod auto;
 pub mod buffered;
 pub mod deaths;
 pub mod merge;
+pub mod overlay;
+pub mod ranked;
 pub mod samples;
 pub mod view;
 
@@ -17,10 +20,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
+use crate::event::{Attributes, Event};
 use crate::fork::Mutex;
-use crate::index::segment::{Segment, SegmentBuilder};
+use crate::index::segment::matcher::Work;
+use crate::index::segment::{Segment, SegmentBuilder, all_cores};
 use crate::index::subscription::{Id, Subscription};
+use auto::AutoOptimizer;
 use buffered::Buffered;
+use overlay::Rescored;
 use samples::{OwnedEvent, Samples};
 use view::{Location, Part, View};
 
@@ -38,6 +45,7 @@ pub(crate) struct Inner {
     samples: Samples,
     /// The process in which a thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
+    auto: AutoOptimizer,
 }
 
 /// What to do with one subscription.
@@ -47,6 +55,23 @@ pub enum Change {
     Replace(Subscription),
     Upsert(Subscription),
     Remove(Id),
+    Rescore(Id, NewScores),
+}
+
+/// New scores for a subscription; what is `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct NewScores {
+    pub priority: Option<f64>,
+    pub weights: Option<Vec<(Box<str>, f64)>>,
+}
+
+impl NewScores {
+    pub fn apply(self, subscription: &mut Subscription) {
+        subscription.priority = self.priority.unwrap_or(subscription.priority);
+        if let Some(weights) = self.weights {
+            subscription.weights = weights;
+        }
+    }
 }
 
 impl Default for Production {
@@ -63,6 +88,7 @@ impl Production {
                 writer: Mutex::new(()),
                 samples: Samples::default(),
                 merging_in: AtomicU32::new(0),
+                auto: AutoOptimizer::default(),
             }),
         }
     }
@@ -88,28 +114,24 @@ impl Production {
         Ok(())
     }
 
-    /// Adds many at once: all become visible together, or none if the builder fails.
+    /// Adds many at once: all become visible together, or none if one is refused.
     ///
-    /// `next` yields subscriptions in rising order of id; the caller has checked each of them.
-    pub fn add_sorted(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    /// `build` is given the attributes of the index and adds subscriptions in rising order of id; the caller
+    /// has checked each of them.
+    pub fn add_segment(&self, build: impl FnOnce(Attributes) -> Result<SegmentBuilder>) -> Result<usize> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
-        let mut attributes = draft.next.attributes.clone();
-        let mut builder = SegmentBuilder::new(&mut attributes);
-        let mut previous: Option<Id> = None;
-        let mut added = 0;
-        for subscription in subscriptions {
-            let subscription = subscription?;
-            draft.accept_id(&subscription.id)?;
-            if previous.as_ref() == Some(&subscription.id) || draft.next.locate(&subscription.id).is_some() {
-                return Err(Error::duplicate(&subscription.id));
-            }
-            builder.push(&subscription)?;
-            previous = Some(subscription.id);
-            added += 1;
-        }
+        let builder = build(draft.next.attributes.clone())?;
+        let added = builder.ledger().len();
         if added > 0 {
-            let segment = builder.finish(&as_events(&self.inner.samples.snapshot()))?;
+            for id in builder.ledger().ids() {
+                draft.accept_id(&id)?;
+                if draft.next.locate(&id).is_some() {
+                    return Err(Error::duplicate(&id));
+                }
+            }
+            let (segment, attributes) =
+                builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
             draft.next.attributes = attributes;
             draft.next.parts.push(Part::new(segment));
             draft.next.len += added;
@@ -128,6 +150,26 @@ impl Production {
     /// As [`optimize`](Self::optimize), on a thread of its own; does nothing if one is at work.
     pub fn optimize_in_background(&self) {
         merge::merge_all_in_background(&self.inner);
+    }
+
+    /// Learns from an event that was matched, and what it cost.
+    pub fn observe(&self, event: &Event<'_>, work: &Work) {
+        self.inner.samples.offer(event);
+        auto::note(&self.inner, work);
+    }
+
+    /// Whether the index lays itself out anew when events drift.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        self.inner.auto.enable(enabled);
+    }
+
+    pub fn optimizes_automatically(&self) -> bool {
+        self.inner.auto.is_enabled()
+    }
+
+    /// How often it has done so.
+    pub fn automatic_optimizations(&self) -> u64 {
+        self.inner.auto.runs()
     }
 
     /// Whether a thread of this process is merging.
@@ -182,6 +224,38 @@ impl<'a> Draft<'a> {
                 let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
                 self.end(place);
             }
+            Change::Rescore(id, scores) => {
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
+                self.rescore(place, scores)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes scores and nothing else: the expression stays where it is.
+    fn rescore(&mut self, place: Location, scores: NewScores) -> Result<()> {
+        match place {
+            Location::Row { part, row } => {
+                let part = &mut self.next.parts[part as usize];
+                let held = part.segment.subscription(row, &self.next.attributes)?;
+                let mut changed = held.clone();
+                if let Some(rescored) = part.overlay.get(row) {
+                    rescored.apply(&mut changed);
+                }
+                scores.apply(&mut changed);
+                changed.check()?;
+                let reweighted = changed.weights != held.weights;
+                let rescored = Rescored { priority: changed.priority, weights: changed.weights, reweighted };
+                part.overlay = part.overlay.with(row, Arc::new(rescored), &held);
+            }
+            Location::Buffer(at) => {
+                let mut buffer: Vec<Arc<Buffered>> = self.next.buffer.to_vec();
+                let mut buffered = Buffered::clone(&buffer[at as usize]);
+                scores.apply(&mut buffered.subscription);
+                buffered.subscription.check()?;
+                buffer[at as usize] = Arc::new(buffered);
+                self.next.buffer = buffer.into();
+            }
         }
         Ok(())
     }
@@ -224,13 +298,13 @@ impl<'a> Draft<'a> {
     fn seal(&mut self) -> Result<Segment> {
         let mut buffered: Vec<_> = self.next.buffer.iter().collect();
         buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
-        let mut attributes = self.next.attributes.clone();
-        let mut builder = SegmentBuilder::new(&mut attributes);
+        let mut builder = SegmentBuilder::new(self.next.attributes.clone());
         for held in buffered {
             builder.push(&held.subscription)?;
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
-        builder.finish(&[])
+        let (segment, _) = builder.finish(&[], 1)?;
+        Ok(segment)
     }
 
     fn publish(mut self) {

@@ -56,6 +56,15 @@ impl Samples {
         }
     }
 
+    /// How many are kept; 0 when somebody is adding one just now.
+    pub fn len(&self) -> usize {
+        self.kept.try_lock().map_or(0, |kept| kept.0.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn snapshot(&self) -> Vec<OwnedEvent> {
         self.kept.lock().0.clone()
     }

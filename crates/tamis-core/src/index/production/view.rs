@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::buffered::Buffered;
 use super::deaths::Deaths;
+use super::overlay::Overlay;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
@@ -12,17 +13,34 @@ use crate::index::segment::Segment;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::subscription::{Id, IdKind, Subscription};
 
-/// A segment and which of its rows have died.
+/// A segment, which of its rows have died, and which have other scores by now.
 #[derive(Clone)]
 pub struct Part {
     pub segment: Arc<Segment>,
     pub deaths: Arc<Deaths>,
+    pub overlay: Overlay,
 }
 
 impl Part {
     pub fn new(segment: Segment) -> Self {
         let deaths = Arc::new(Deaths::new(segment.len()));
-        Self { segment: Arc::new(segment), deaths }
+        Self { segment: Arc::new(segment), deaths, overlay: Overlay::default() }
+    }
+
+    /// All there is to know of a row, with the scores it has now.
+    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+        let mut subscription = self.segment.subscription(row, attributes)?;
+        if let Some(rescored) = self.overlay.get(row) {
+            rescored.apply(&mut subscription);
+        }
+        Ok(subscription)
+    }
+
+    pub fn priority(&self, row: u32) -> f64 {
+        match self.overlay.get(row) {
+            Some(rescored) => rescored.priority,
+            None => self.segment.ledger.priority(row),
+        }
     }
 
     pub fn living(&self) -> usize {
@@ -83,9 +101,7 @@ impl View {
     pub fn subscription_at(&self, location: Location) -> Result<Subscription> {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => {
-                self.parts[part as usize].segment.subscription(row, &self.attributes)
-            }
+            Location::Row { part, row } => self.parts[part as usize].subscription(row, &self.attributes),
         }
     }
 
@@ -208,45 +224,9 @@ impl View {
         (false, work)
     }
 
-    /// Calls `found` with matches and their priorities until none can beat the score it returns.
-    pub fn best_first(
-        &self,
-        event: &Event<'_>,
-        filter: &Filter,
-        scratch: &mut Scratch,
-        mut found: impl FnMut(Location, f64) -> f64,
-    ) -> Work {
-        if event.has_intervals {
-            return self.for_each_match(event, filter, scratch, |location| {
-                found(location, self.priority(location));
-            });
-        }
-        let mut work = Work::default();
-        let mut wanted = f64::NEG_INFINITY;
-        for (at, buffered) in self.buffer.iter().enumerate() {
-            if filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes) {
-                wanted = found(Location::Buffer(at as u32), buffered.subscription.priority);
-            }
-        }
-        for (part, held) in self.parts.iter().enumerate() {
-            let keeps = RowFilter::new(self, held, filter, event);
-            let Segment { layout, ledger, .. } = &*held.segment;
-            work += layout.best_units(event, scratch, wanted, |unit| {
-                for &row in layout.rows_of(unit) {
-                    let priority = ledger.priority(row);
-                    if priority >= wanted && keeps.keeps(row) {
-                        wanted = found(Location::Row { part: part as u32, row }, priority);
-                    }
-                }
-                wanted
-            });
-        }
-        work
-    }
-
     pub fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
+            Location::Row { part, row } => self.parts[part as usize].priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }
@@ -303,7 +283,8 @@ impl<'a> RowFilter<'a> {
         self.keeps_row(row) && self.verified(row)
     }
 
-    fn keeps_row(&self, row: u32) -> bool {
+    /// Whether the row is alive, unexpired and tagged.
+    pub fn keeps_row(&self, row: u32) -> bool {
         !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
             || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
             && self

@@ -5,26 +5,20 @@
 
 use super::access::{Access, Key, plan};
 use super::dag::{Dag, Gate, Ref, Target};
+use super::forms::Forms;
 use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
+use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::expr::atoms::{AtomTable, Literal};
-use crate::expr::normal_form::Form;
+use crate::expr::atoms::Literal;
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 
 const NOT_A_UNIT: u32 = u32::MAX;
-
-#[derive(Default)]
-pub struct LayoutBuilder {
-    dag: Dag,
-    /// The node of each row.
-    roots: Vec<u32>,
-    /// How many nodes the expressions would have without sharing.
-    written_nodes: usize,
-}
+/// Units that are worth a thread.
+const LEAST_PER_THREAD: usize = 4096;
 
 /// What sharing achieved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,46 +28,53 @@ pub struct Sharing {
     pub written_nodes: usize,
 }
 
-impl LayoutBuilder {
-    /// Adds the next row.
-    pub fn push(&mut self, form: &Form) {
-        self.written_nodes += written_nodes(form);
-        let root = self.dag.root(form);
-        self.roots.push(root);
-    }
+/// What a layout was chosen by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LayoutBasis {
+    /// The events that selectivities were learnt from; without any they were guessed.
+    pub samples: usize,
+    /// Candidates that an event like those is expected to have.
+    pub candidates: f64,
+}
 
-    /// Lays everything out. `priorities` is empty or has one value per row; it orders candidates.
-    pub fn finish(
-        self,
-        atoms: &AtomTable,
-        samples: &[Event<'_>],
-        priorities: &[f64],
-    ) -> Result<(Layout, Sharing)> {
-        let sharing = Sharing {
-            predicates: atoms.len(),
-            nodes: self.dag.nodes() + atoms.len(),
-            written_nodes: self.written_nodes,
-        };
-        let rows = Rows::group(&self.roots, self.dag.nodes());
-        let catalog = CatalogBuilder::new(atoms);
-        let selectivity = Selectivity::estimate(&catalog.draft(), samples);
-        let mut planner = Planner {
-            dag: &self.dag,
-            atoms: atoms.len(),
-            rows: &rows,
-            unit_of: vec![NOT_A_UNIT; self.dag.nodes()],
-            units: vec![],
-            node_selectivity: vec![-1.0; self.dag.nodes()],
-            literal_selectivity: vec![],
-            selectivity,
-            catalog,
-            code: vec![],
-            accesses: vec![],
-        };
-        planner.choose_units();
-        planner.compile_units()?;
-        Ok((planner.lay_out(priorities), sharing))
-    }
+/// Lays everything out. `priorities` is empty or has one value per row; it orders candidates, and the bounds
+/// of `scoring` do where priorities are equal. The layout is the same whatever the number of threads.
+pub fn lay_out(
+    forms: &Forms,
+    samples: &[Event<'_>],
+    priorities: &[f64],
+    scoring: ScoringBuilder,
+    threads: usize,
+) -> Result<(Layout, Scoring, Sharing, LayoutBasis)> {
+    let Forms { atoms, dag, roots } = forms;
+    let written = dag.written_nodes();
+    let sharing = Sharing {
+        predicates: atoms.len(),
+        nodes: dag.nodes() + atoms.len(),
+        written_nodes: roots.iter().map(|root| written[*root as usize]).fold(0, u64::saturating_add) as usize,
+    };
+    let rows = Rows::group(roots, dag.nodes());
+    let catalog = CatalogBuilder::new(atoms);
+    let selectivity = Selectivity::estimate(&catalog.draft(), samples);
+    let mut planner = Planner {
+        dag,
+        atoms: atoms.len(),
+        rows: &rows,
+        unit_of: vec![NOT_A_UNIT; dag.nodes()],
+        units: vec![],
+        node_selectivity: vec![-1.0; dag.nodes()],
+        literal_selectivity: vec![],
+        selectivity,
+        catalog,
+        code: vec![],
+        accesses: vec![],
+        expected_candidates: 0.0,
+    };
+    planner.choose_units();
+    planner.compile_units(threads)?;
+    let basis = LayoutBasis { samples: samples.len(), candidates: planner.expected_candidates };
+    let (layout, scoring) = planner.lay_out(priorities, scoring, threads);
+    Ok((layout, scoring, sharing, basis))
 }
 
 /// Rows by node.
@@ -116,6 +117,25 @@ struct Unit {
     active: bool,
 }
 
+/// What compiling a run of units gave. Accesses are planned for all of them, also for those that nobody
+/// turns out to wait for.
+#[derive(Default)]
+struct Compiled {
+    code: Vec<u32>,
+    accesses: Vec<Access>,
+    units: Vec<CompiledUnit>,
+}
+
+struct CompiledUnit {
+    kind: CodeKind,
+    remembered: bool,
+    /// How often one of its accesses fires, per event.
+    candidates: f64,
+    /// Code and accesses begin where those of the unit before end.
+    code_end: usize,
+    accesses_end: usize,
+}
+
 struct Planner<'a> {
     dag: &'a Dag,
     /// How many atoms there are.
@@ -130,6 +150,8 @@ struct Planner<'a> {
     catalog: CatalogBuilder<'a>,
     code: Vec<u32>,
     accesses: Vec<Access>,
+    /// By the selectivities of the accesses that are in use.
+    expected_candidates: f64,
 }
 
 impl Planner<'_> {
@@ -164,64 +186,113 @@ impl Planner<'_> {
         }
     }
 
-    /// Children have lower numbers than their parents, so going down visits parents first: when a
-    /// unit's turn comes, it is known whether anybody waits for it.
-    fn compile_units(&mut self) -> Result<()> {
+    /// Compiles every unit, several threads a run of them each; what comes out does not depend on how many.
+    fn compile_units(&mut self, threads: usize) -> Result<()> {
         let literals = (0..2 * self.atoms as u32).map(Literal);
         self.literal_selectivity =
             literals.map(|literal| self.literal(self.catalog.test(literal)).selectivity()).collect();
         for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
-        for unit in order {
-            self.compile_unit(unit);
-            if self.code.len() >= MAX_CODE {
-                return Err(Error::Argument("too many subscriptions for one segment".into()));
-            }
+        let order = self.parents_first();
+        let run = order.len().div_ceil(threads).max(LEAST_PER_THREAD);
+        let runs: Vec<&[u32]> = order.chunks(run).collect();
+        let planner = &*self;
+        let compiled: Vec<Compiled> = std::thread::scope(|scope| {
+            let (first, others) =
+                runs.split_first().map_or((&[][..], &[][..]), |(first, rest)| (*first, rest));
+            let others: Vec<_> = others.iter().map(|run| scope.spawn(|| planner.compile_run(run))).collect();
+            let first = planner.compile_run(first);
+            let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
+            std::iter::once(first).chain(others).collect()
+        });
+        for (run, compiled) in runs.into_iter().zip(compiled) {
+            self.take(run, compiled)?;
         }
         Ok(())
     }
 
-    fn compile_unit(&mut self, unit: u32) {
-        let node = self.units[unit as usize].node;
+    /// Children have lower numbers than their parents, so going down visits parents first.
+    fn parents_first(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
+        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
+        order
+    }
+
+    fn compile_run(&self, units: &[u32]) -> Compiled {
+        let mut compiled = Compiled::default();
+        for unit in units {
+            self.compile_unit(*unit, &mut compiled);
+        }
+        compiled
+    }
+
+    /// Adds what was compiled of the next units, parents first: when a unit's turn comes, it is known
+    /// whether anybody waits for it, and if nobody does it needs no access.
+    fn take(&mut self, units: &[u32], compiled: Compiled) -> Result<()> {
         let first_code = self.code.len();
-        let first_access = self.accesses.len();
+        if first_code + compiled.code.len() >= MAX_CODE {
+            return Err(Error::Argument("too many subscriptions for one segment".into()));
+        }
+        self.code.extend(compiled.code);
+        let (mut code_at, mut access_at) = (0, 0);
+        for (at, part) in units.iter().zip(compiled.units) {
+            let accesses = &compiled.accesses[access_at..part.accesses_end];
+            let unit = &mut self.units[*at as usize];
+            unit.kind = part.kind;
+            unit.remembered |= part.remembered;
+            unit.code = first_code + code_at..first_code + part.code_end;
+            let first_access = self.accesses.len();
+            if unit.active {
+                self.accesses.extend_from_slice(accesses);
+                self.expected_candidates += part.candidates;
+            }
+            unit.accesses = first_access..self.accesses.len();
+            for access in &self.accesses[first_access..] {
+                if let Key::Unit(awaited) = access.key {
+                    self.units[awaited as usize].active = true;
+                }
+            }
+            (code_at, access_at) = (part.code_end, part.accesses_end);
+        }
+        Ok(())
+    }
+
+    fn compile_unit(&self, unit: u32, out: &mut Compiled) {
+        let Unit { node, mut remembered, .. } = self.units[unit as usize];
+        let candidates;
         let kind = match self.dag.gate(node) {
             Gate::And | Gate::Or => {
                 let mut tree = self.tree(node).arrange();
-                if self.units[unit as usize].active {
-                    let accesses = self.plan_accesses(&tree);
-                    if accesses.len() > 1 {
-                        self.units[unit as usize].remembered = true;
-                    } else if !self.units[unit as usize].remembered {
-                        tree = without_implied(tree, &accesses[0]);
-                    }
-                    self.accesses.extend(accesses);
+                let (often, accesses) = self.plan_accesses(&tree);
+                candidates = often;
+                if accesses.len() > 1 {
+                    remembered = true;
+                } else if !remembered {
+                    tree = without_implied(tree, &accesses[0]);
                 }
-                tree.compile(&mut self.code)
+                out.accesses.extend(accesses);
+                tree.compile(&mut out.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
-                self.code.push((gate == Gate::OddParity) as u32);
-                self.compile_parity(unit, node);
+                out.code.push((gate == Gate::OddParity) as u32);
+                candidates = self.compile_parity(node, out);
+                remembered = true;
                 CodeKind::Parity
             }
         };
-        for at in first_access..self.accesses.len() {
-            if let Key::Unit(awaited) = self.accesses[at].key {
-                self.units[awaited as usize].active = true;
-            }
-        }
-        let unit = &mut self.units[unit as usize];
-        unit.code = first_code..self.code.len();
-        unit.kind = kind;
-        unit.accesses = first_access..self.accesses.len();
+        out.units.push(CompiledUnit {
+            kind,
+            remembered,
+            candidates,
+            code_end: out.code.len(),
+            accesses_end: out.accesses.len(),
+        });
     }
 
     /// A parity is undefined unless each child is true or false, so both forms of the child that is
-    /// defined least often are its accesses.
-    fn compile_parity(&mut self, unit: u32, node: u32) {
+    /// defined least often are its accesses. Returns how often they fire.
+    fn compile_parity(&self, node: u32, out: &mut Compiled) -> f64 {
         let pairs: Vec<(u32, u32)> = self
             .dag
             .children(node)
@@ -229,26 +300,20 @@ impl Planner<'_> {
             .map(|pair| (self.unit_of_ref(pair[0]), self.unit_of_ref(pair[1])))
             .collect();
         for (t, f) in &pairs {
-            self.code.extend([Leaf::unit(*t).0, Leaf::unit(*f).0]);
+            out.code.extend([Leaf::unit(*t).0, Leaf::unit(*f).0]);
         }
-        self.units[unit as usize].remembered = true;
-        if self.units[unit as usize].active {
-            let rarest = pairs.iter().min_by(|a, b| self.pair_cost(a).total_cmp(&self.pair_cost(b)));
-            let mut waits = vec![];
-            if let Some((t, f)) = rarest {
-                for child in [*t, *f] {
-                    let leaf = PlannedLeaf {
-                        leaf: Leaf::unit(child),
-                        selectivity: self.node_selectivity[self.units[child as usize].node as usize],
-                        cut: None,
-                    };
-                    // That one child is true or false does not make the parity true.
-                    let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
-                    waits.extend(accesses.map(|access| Access { suffices: false, ..access }));
-                }
-            }
-            self.accesses.extend(waits);
+        let rarest = pairs.iter().min_by(|a, b| self.pair_cost(a).total_cmp(&self.pair_cost(b)));
+        for child in rarest.into_iter().flat_map(|(t, f)| [*t, *f]) {
+            let leaf = PlannedLeaf {
+                leaf: Leaf::unit(child),
+                selectivity: self.node_selectivity[self.units[child as usize].node as usize],
+                cut: None,
+            };
+            // That one child is true or false does not make the parity true.
+            let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
+            out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
         }
+        rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
 
     fn pair_cost(&self, (t, f): &(u32, u32)) -> f64 {
@@ -262,13 +327,12 @@ impl Planner<'_> {
         }
     }
 
-    fn plan_accesses(&self, tree: &Tree) -> Vec<Access> {
+    fn plan_accesses(&self, tree: &Tree) -> (f64, Vec<Access>) {
         plan(tree, &|table| {
             let table = self.catalog.cut_table(table);
             // Present means above the first cut or below it.
             self.selectivity.of_bit(table.above) + self.selectivity.of_bit(table.below)
         })
-        .1
     }
 
     /// The tree of a node down to literals and other units.
@@ -352,17 +416,18 @@ impl Planner<'_> {
         }
     }
 
-    /// For each unit, the highest priority of a row that it can lead to.
-    fn bounds(&self, priorities: &[f64]) -> Vec<f64> {
+    /// For each unit, the highest value of a row that it can lead to; 0 where there are no values.
+    fn bounds(&self, values: &[f64]) -> Vec<f64> {
+        if values.is_empty() {
+            return vec![0.0; self.units.len()];
+        }
         let of_rows = |unit: &Unit| {
             let rows = self.rows.of(unit.node).iter();
-            rows.filter_map(|row| priorities.get(*row as usize)).copied().fold(f64::MIN, f64::max)
+            rows.map(|row| values[*row as usize]).fold(f64::MIN, f64::max)
         };
         let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
         // Accesses are in the order in which units were compiled: those that wait come first.
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
-        for unit in order {
+        for unit in self.parents_first() {
             for access in &self.accesses[self.units[unit as usize].accesses.clone()] {
                 if let Key::Unit(awaited) = access.key {
                     bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
@@ -373,14 +438,14 @@ impl Planner<'_> {
     }
 
     /// Numbers the units and writes the arrays.
-    fn lay_out(mut self, priorities: &[f64]) -> Layout {
+    fn lay_out(mut self, priorities: &[f64], scoring: ScoringBuilder, threads: usize) -> (Layout, Scoring) {
         for access in &self.accesses {
             if let Key::Interval { table, above, below } = access.key {
                 self.catalog.want_interval(table, above, below);
             }
         }
         self.catalog.number_intervals();
-        let bounds = self.bounds(priorities);
+        let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
         let order = self.order_units(&bounds);
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
@@ -399,63 +464,86 @@ impl Planner<'_> {
         for at in 1..first.len() {
             first[at] += first[at - 1];
         }
-        let mut next = first.clone();
-        let mut entries = vec![[0u32; 2]; self.accesses.len()];
-        let blocks = if priorities.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
-        let mut block_bounds = vec![f64::MIN; blocks];
-        let mut heads = Vec::with_capacity(order.len() + 1);
-        let mut code = Vec::with_capacity(self.code.len());
-        let mut rows = Vec::with_capacity(self.rows.rows.len());
-        for (at, unit) in order.iter().enumerate() {
-            let bound = bounds[*unit as usize];
-            let unit = &self.units[*unit as usize];
-            for access in &self.accesses[unit.accesses.clone()] {
-                let place = &mut next[place_of(access) as usize];
-                let flag = if access.suffices { ACCEPTS } else { 0 };
-                entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
-                if let Some(block) = block_bounds.get_mut(*place as usize / BLOCK) {
-                    *block = block.max(bound);
-                }
-                *place += 1;
-            }
-            let waiting = first[(keys as usize + at).min(first.len() - 1)];
-            heads.push(UnitHead {
-                code: Layout::pack_code(code.len(), unit.kind),
-                rows: rows.len() as u32,
-                waiting,
+        let write_entries = || {
+            let mut next = first.clone();
+            let mut entries = vec![[0u32; 2]; self.accesses.len()];
+            let mut block_bounds = [priorities, scoring.bounds()].map(|values| {
+                let blocks = if values.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
+                vec![f64::MIN; blocks]
             });
-            let words = &self.code[unit.code.clone()];
-            let place = code.len();
-            code.extend_from_slice(words);
-            let (first, step) = unit.kind.leaf_words();
-            for word in code[place..].iter_mut().skip(first).step_by(step) {
-                if let Some(other) = Leaf(*word).as_unit() {
-                    *word = Leaf::unit(number[other as usize]).0;
+            for (at, unit) in order.iter().enumerate() {
+                let unit_bounds = [0, 1].map(|kind: usize| bounds[kind][*unit as usize]);
+                for access in &self.accesses[self.units[*unit as usize].accesses.clone()] {
+                    let place = &mut next[place_of(access) as usize];
+                    let flag = if access.suffices { ACCEPTS } else { 0 };
+                    entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
+                    for (blocks, bound) in block_bounds.iter_mut().zip(unit_bounds) {
+                        if let Some(block) = blocks.get_mut(*place as usize / BLOCK) {
+                            *block = block.max(bound);
+                        }
+                    }
+                    *place += 1;
                 }
             }
-            rows.extend_from_slice(self.rows.of(unit.node));
-        }
-        heads.push(UnitHead {
-            code: Layout::pack_code(code.len(), CodeKind::Conjunction),
-            rows: rows.len() as u32,
-            waiting: entries.len() as u32,
-        });
+            (entries, block_bounds)
+        };
+        let write_code = || {
+            let mut heads = Vec::with_capacity(order.len() + 1);
+            let mut code = Vec::with_capacity(self.code.len());
+            let mut rows = Vec::with_capacity(self.rows.rows.len());
+            for (at, unit) in order.iter().enumerate() {
+                let unit = &self.units[*unit as usize];
+                heads.push(UnitHead {
+                    code: Layout::pack_code(code.len(), unit.kind),
+                    rows: rows.len() as u32,
+                    waiting: first[(keys as usize + at).min(first.len() - 1)],
+                });
+                let place = code.len();
+                code.extend_from_slice(&self.code[unit.code.clone()]);
+                let (first, step) = unit.kind.leaf_words();
+                for word in code[place..].iter_mut().skip(first).step_by(step) {
+                    if let Some(other) = Leaf(*word).as_unit() {
+                        *word = Leaf::unit(number[other as usize]).0;
+                    }
+                }
+                rows.extend_from_slice(self.rows.of(unit.node));
+            }
+            heads.push(UnitHead {
+                code: Layout::pack_code(code.len(), CodeKind::Conjunction),
+                rows: rows.len() as u32,
+                waiting: self.accesses.len() as u32,
+            });
+            (heads, code, rows)
+        };
+        let ((entries, block_bounds), (heads, mut code, rows)) = if threads == 1 {
+            (write_entries(), write_code())
+        } else {
+            std::thread::scope(|scope| {
+                let entries = scope.spawn(write_entries);
+                let code = write_code();
+                (entries.join().expect("no thread panics"), code)
+            })
+        };
         first.truncate(keys as usize + 1);
         code.shrink_to_fit();
-        Layout {
+        let [priority_bounds, relevance_bounds] = block_bounds;
+        let scoring = scoring.finish(&self.catalog, relevance_bounds);
+        let layout = Layout {
             catalog: self.catalog.finish(),
             access_off: first.into(),
             entries: entries.into(),
-            block_bounds: block_bounds.into(),
+            block_bounds: priority_bounds.into(),
             heads: heads.into(),
             code: code.into(),
             rows: rows.into(),
             remembered,
-        }
+        };
+        (layout, scoring)
     }
 
-    /// Remembered units first; then in the order of their first access key, the best priority first.
-    fn order_units(&self, bounds: &[f64]) -> Vec<u32> {
+    /// Remembered units first; then in the order of their first access key, the best priority first, and
+    /// the best relevance among equals.
+    fn order_units(&self, bounds: &[Vec<f64>; 2]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_cached_key(|at| {
             let unit = &self.units[*at as usize];
@@ -464,7 +552,8 @@ impl Planner<'_> {
                 Some(access) => (self.bit_or_interval(access.key), access.test.leaf.0),
                 None => (u32::MAX, 0),
             };
-            (!unit.remembered, key, std::cmp::Reverse(ordered(bounds[*at as usize])), test)
+            let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
+            (!unit.remembered, key, best_first, test)
         });
         order
     }
@@ -474,17 +563,6 @@ impl Planner<'_> {
             Key::Bit(bit) => bit,
             Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
             Key::Unit(_) => unreachable!("units are numbered apart"),
-        }
-    }
-}
-
-/// The nodes of a form, the two polarities of a parity counted as one.
-fn written_nodes(form: &Form) -> usize {
-    match form {
-        Form::True | Form::False | Form::Literal(_) => 1,
-        Form::And(children) | Form::Or(children) => 1 + children.iter().map(written_nodes).sum::<usize>(),
-        Form::Parity { children, .. } => {
-            1 + children.iter().map(|(holds, _)| written_nodes(holds)).sum::<usize>()
         }
     }
 }
@@ -501,9 +579,10 @@ fn without_implied(tree: Tree, access: &Access) -> Tree {
         |leaf: &PlannedLeaf| access.implied.contains(&Some(leaf.leaf)) || leaf.leaf == access.test.leaf;
     match tree {
         Tree::Leaf(leaf) if known(&leaf) => Tree::And(vec![]),
-        Tree::And(children) => Tree::And(
-            children.into_iter().filter(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf))).collect(),
-        ),
+        Tree::And(mut children) => {
+            children.retain(|child| !matches!(child, Tree::Leaf(leaf) if known(leaf)));
+            Tree::And(children)
+        }
         other => other,
     }
 }

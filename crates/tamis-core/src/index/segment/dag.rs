@@ -35,19 +35,40 @@ impl Ref {
         Ref(node << 1 | 1)
     }
 
+    /// The same test where atoms and nodes have other numbers.
+    fn mapped(self, nodes: &[u32], atom: &mut impl FnMut(u32) -> u32) -> Self {
+        match self.target() {
+            Target::Node(node) => Ref::node(nodes[node as usize]),
+            Target::Literal(literal) => {
+                Ref::literal(Literal::new(atom(literal.atom()), literal.is_negated()))
+            }
+        }
+    }
+
     pub fn target(self) -> Target {
         if self.0 & 1 == 1 { Target::Node(self.0 >> 1) } else { Target::Literal(Literal(self.0 >> 1)) }
     }
 }
 
+/// The number of no node.
+pub const NO_NODE: u32 = u32::MAX;
+
 #[derive(Default)]
 pub struct Dag {
-    gates: Vec<Gate>,
-    first_child: Vec<u32>,
+    heads: Vec<Head>,
     children: Vec<Ref>,
     /// How many distinct nodes have this one as a child.
     parents: Vec<u32>,
-    table: HashTable<u32>,
+    /// Half of each node's hash and its number: few other nodes are looked at to find one, and none to grow.
+    table: HashTable<(u32, u32)>,
+}
+
+/// The gate of a node, where its children are, and how many.
+#[derive(Clone, Copy)]
+struct Head {
+    first_child: u32,
+    children: u32,
+    gate: Gate,
 }
 
 impl Dag {
@@ -101,6 +122,36 @@ impl Dag {
         }
     }
 
+    /// The node here that means what `root` means in another graph. `nodes` knows what was imported before,
+    /// and `atom` says which numbers the other's atoms have here.
+    pub fn import(
+        &mut self,
+        from: &Dag,
+        root: u32,
+        nodes: &mut [u32],
+        atom: &mut impl FnMut(u32) -> u32,
+    ) -> u32 {
+        if nodes[root as usize] != NO_NODE {
+            return nodes[root as usize];
+        }
+        for child in from.children(root) {
+            if let Target::Node(child) = child.target() {
+                self.import(from, child, nodes, atom);
+            }
+        }
+        let mut children: Vec<Ref> =
+            from.children(root).iter().map(|child| child.mapped(nodes, atom)).collect();
+        let gate = from.gate(root);
+        if matches!(gate, Gate::And | Gate::Or) {
+            children.sort_unstable();
+        }
+        let Target::Node(node) = self.intern(gate, &children).target() else {
+            unreachable!("intern returns nodes")
+        };
+        nodes[root as usize] = node;
+        node
+    }
+
     fn intern_sorted(&mut self, gate: Gate, children: &[Ref]) -> Ref {
         let mut sorted = children.to_vec();
         sorted.sort_unstable();
@@ -109,22 +160,19 @@ impl Dag {
 
     fn intern(&mut self, gate: Gate, children: &[Ref]) -> Ref {
         let hash = hash_node(gate, children);
-        let Self { gates, first_child, children: all, table, .. } = self;
-        let stored = |node: u32| {
-            let from = first_child[node as usize] as usize;
-            let to = first_child.get(node as usize + 1).map_or(all.len(), |to| *to as usize);
-            (gates[node as usize], &all[from..to])
+        let is_same = |&(half, node): &(u32, u32)| {
+            half == hash as u32 && self.gate(node) == gate && self.children(node) == children
         };
-        if let Some(&node) = table.find(hash, |&node| stored(node) == (gate, children)) {
+        if let Some(&(_, node)) = self.table.find(spread(hash as u32), is_same) {
             return Ref::node(node);
         }
-        let node = gates.len() as u32;
-        table.insert_unique(hash, node, |&node| {
-            let (gate, children) = stored(node);
-            hash_node(gate, children)
+        let node = self.heads.len() as u32;
+        self.table.insert_unique(spread(hash as u32), (hash as u32, node), |&(half, _)| spread(half));
+        self.heads.push(Head {
+            first_child: self.children.len() as u32,
+            children: children.len() as u32,
+            gate,
         });
-        self.gates.push(gate);
-        self.first_child.push(self.children.len() as u32);
         self.children.extend_from_slice(children);
         self.parents.push(0);
         for child in children {
@@ -135,19 +183,43 @@ impl Dag {
         Ref::node(node)
     }
 
+    /// How many nodes the expression of each node had when it was written, the two forms of a parity's child
+    /// counted as one.
+    pub fn written_nodes(&self) -> Vec<u64> {
+        let mut written: Vec<u64> = Vec::with_capacity(self.nodes());
+        for node in 0..self.nodes() as u32 {
+            let children = self.children(node);
+            let step = if matches!(self.gate(node), Gate::And | Gate::Or) { 1 } else { 2 };
+            let below = children.iter().step_by(step).map(|child| match child.target() {
+                Target::Literal(_) => 1,
+                Target::Node(child) => written[child as usize],
+            });
+            // A node with one child stands for a lone literal.
+            let own = u64::from(children.len() != 1);
+            written.push(below.fold(own, u64::saturating_add));
+        }
+        written
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        self.heads.capacity() * size_of::<Head>()
+            + 4 * (self.children.capacity() + self.parents.capacity())
+            + self.table.allocation_size()
+    }
+
     /// How many distinct nodes there are.
     pub fn nodes(&self) -> usize {
-        self.gates.len()
+        self.heads.len()
     }
 
     pub fn gate(&self, node: u32) -> Gate {
-        self.gates[node as usize]
+        self.heads[node as usize].gate
     }
 
     pub fn children(&self, node: u32) -> &[Ref] {
-        let from = self.first_child[node as usize] as usize;
-        let to = self.first_child.get(node as usize + 1).map_or(self.children.len(), |to| *to as usize);
-        &self.children[from..to]
+        let Head { first_child, children, .. } = self.heads[node as usize];
+        &self.children[first_child as usize..(first_child + children) as usize]
     }
 
     pub fn parents(&self, node: u32) -> u32 {
@@ -161,4 +233,9 @@ fn hash_node(gate: Gate, children: &[Ref]) -> u64 {
         hash = (hash.rotate_left(5) ^ child.0 as u64).wrapping_mul(0x517C_C1B7_2722_0A95);
     }
     hash ^ hash >> 32
+}
+
+/// 32 bits of a hash as 64 of which all matter.
+fn spread(half: u32) -> u64 {
+    (half as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

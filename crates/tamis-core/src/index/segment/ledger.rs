@@ -12,6 +12,7 @@
 use super::record;
 use crate::error::{Error, Result};
 use crate::event::Attributes;
+use crate::expr::Expr;
 use crate::index::reader::IdRef;
 use crate::index::subscription::{Id, IdKind, Subscription};
 use crate::snapshot::Buffer;
@@ -115,6 +116,11 @@ impl Ledger {
         Ok(subscription)
     }
 
+    /// The expression of a row as it was written.
+    pub fn expression(&self, row: u32, attributes: &Attributes) -> Result<Expr> {
+        record::expression(self.id(row), self.record(row), attributes)
+    }
+
     pub fn tag_count(&self) -> usize {
         self.tag_off.len().saturating_sub(1)
     }
@@ -175,43 +181,103 @@ impl LedgerBuilder {
         point_only: bool,
         attributes: &mut Attributes,
     ) -> Result<()> {
-        self.push_all_but_record(subscription, point_only)?;
+        let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
+        self.push_fields(subscription.id.as_ref(), subscription.priority, expires, point_only)?;
+        self.push_tags(&subscription.tags);
         record::encode(subscription, &mut self.records, attributes);
         Ok(())
     }
 
-    /// As [`push`](Self::push), with the record as another segment of the same index holds it.
-    pub fn push_copy(&mut self, subscription: &Subscription, point_only: bool, record: &[u8]) -> Result<()> {
-        self.push_all_but_record(subscription, point_only)?;
-        self.records.extend_from_slice(record);
+    /// Adds a row as another segment of the same index holds it.
+    pub fn push_copy(&mut self, other: &Ledger, row: u32, point_only: bool) -> Result<()> {
+        self.push_fields(other.id_ref(row), other.priority(row), other.expires(row), point_only)?;
+        if other.tag_count() > 0 {
+            self.push_tags(&record::tags(other.id(row), other.record(row))?);
+        }
+        self.records.extend_from_slice(other.record(row));
         Ok(())
     }
 
-    fn push_all_but_record(&mut self, subscription: &Subscription, point_only: bool) -> Result<()> {
-        let row = self.priorities.len() as u32;
-        match &subscription.id {
-            Id::Int(id) => self.int_ids.push(*id),
-            Id::Str(id) => {
+    fn push_fields(&mut self, id: IdRef<'_>, priority: f64, expires: i64, point_only: bool) -> Result<()> {
+        let row = self.len() as u32;
+        if row == u32::MAX - 1 {
+            return Err(Error::Argument("a segment holds at most 4 billion subscriptions".into()));
+        }
+        match id {
+            IdRef::Int(id) => self.int_ids.push(id),
+            IdRef::Str(id) => {
                 self.text_id_off.push(self.text_ids.len() as u64);
                 self.text_ids.extend_from_slice(id.as_bytes());
             }
         }
-        self.priorities.push(subscription.priority);
-        self.expiries.push(subscription.expires.unwrap_or(NEVER_EXPIRES));
+        self.priorities.push(priority);
+        self.expiries.push(expires);
         self.record_off.push(self.records.len() as u64);
-        for tag in &subscription.tags {
+        if point_only {
+            self.point_only.push(row);
+        }
+        Ok(())
+    }
+
+    /// Of the row that was added last.
+    fn push_tags(&mut self, tags: &[Box<str>]) {
+        let row = self.len() as u32 - 1;
+        for tag in tags {
             let rows = self.tags.entry(tag.clone()).or_default();
             if rows.last() != Some(&row) {
                 rows.push(row);
             }
         }
-        if point_only {
-            self.point_only.push(row);
+    }
+
+    /// Adds all rows of another behind its own. If the other's attributes have other numbers here, the
+    /// records are written anew: `renumber` has the attributes there and here.
+    pub fn append(
+        &mut self,
+        other: LedgerBuilder,
+        renumber: Option<(&Attributes, &mut Attributes)>,
+    ) -> Result<()> {
+        let first_row = self.len() as u32;
+        let (first_text, first_record) = (self.text_ids.len() as u64, self.records.len() as u64);
+        self.int_ids.extend(other.int_ids);
+        self.text_id_off.extend(other.text_id_off.iter().map(|at| at + first_text));
+        self.text_ids.extend(other.text_ids);
+        self.priorities.extend(other.priorities);
+        self.expiries.extend(other.expiries);
+        self.point_only.extend(other.point_only.iter().map(|row| row + first_row));
+        for (tag, rows) in other.tags {
+            self.tags.entry(tag).or_default().extend(rows.iter().map(|row| row + first_row));
         }
-        if row == u32::MAX - 1 {
-            return Err(Error::Argument("a segment holds at most 4 billion subscriptions".into()));
+        let Some((there, here)) = renumber else {
+            self.record_off.extend(other.record_off.iter().map(|at| at + first_record));
+            self.records.extend(other.records);
+            return Ok(());
+        };
+        for (at, from) in other.record_off.iter().enumerate() {
+            let to = other.record_off.get(at + 1).map_or(other.records.len(), |to| *to as usize);
+            // Damage is impossible here, so the id that an error would name does not matter.
+            let subscription = record::decode(Id::Int(0), &other.records[*from as usize..to], there)?;
+            self.record_off.push(self.records.len() as u64);
+            record::encode(&subscription, &mut self.records, here);
         }
         Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.priorities.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ids of all rows, in their order.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        let texts = self.text_id_off.iter().enumerate().map(|(at, from)| {
+            let to = self.text_id_off.get(at + 1).map_or(self.text_ids.len(), |to| *to as usize);
+            Id::Str(String::from_utf8_lossy(&self.text_ids[*from as usize..to]).into())
+        });
+        self.int_ids.iter().map(|id| Id::Int(*id)).chain(texts)
     }
 
     pub fn priorities(&self) -> &[f64] {

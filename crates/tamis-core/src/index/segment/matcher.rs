@@ -20,6 +20,11 @@ use crate::predicate::catalog::Fired;
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 8;
 
+/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
+/// fetching ahead, little compared with what knowing the first scores can save.
+const GATHER: u32 = 4096;
+const GATHER_UNITS: usize = 128;
+
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
 pub struct Scratch {
@@ -138,13 +143,15 @@ impl Layout {
     }
 
     /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
-    /// that can only lead to priorities below what `holds` last returned.
+    /// that can only lead to scores below what `holds` last returned. `holds` also gets the bits of
+    /// the event.
     pub fn best_units(
         &self,
         event: &Event<'_>,
         scratch: &mut Scratch,
-        mut wanted: f64,
-        mut holds: impl FnMut(u32) -> f64,
+        limits: &Limits<'_>,
+        wanted: f64,
+        holds: impl FnMut(u32, &[u64]) -> f64,
     ) -> Work {
         let mut work = Work::default();
         if self.units() == 0 {
@@ -157,48 +164,42 @@ impl Layout {
         open.clear();
         let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
         work.mismatches = counts.mismatches as u64;
-        let mut run = Run { layout: self, bits: bits.words(), open, memory };
-        let mut pending: BinaryHeap<PendingBlock> = BinaryHeap::new();
-        let add = |pending: &mut BinaryHeap<PendingBlock>, from: u32, to: u32, wanted: f64| {
-            let mut at = from as usize;
-            while at < to as usize {
-                let end = ((at / BLOCK + 1) * BLOCK).min(to as usize);
-                let bound = self.block_bounds.get(at / BLOCK).copied().unwrap_or(0.0);
-                if bound >= wanted {
-                    pending.push(PendingBlock { bound, from: at as u32, to: end as u32 });
-                }
-                at = end;
-            }
-        };
-        for &(from, to) in runs.iter() {
-            add(&mut pending, from, to, wanted);
-        }
-        while let Some(block) = pending.pop() {
-            if block.bound < wanted {
-                break;
-            }
-            work.candidates += (block.to - block.from) as u64;
+        let run = Run { layout: self, bits: bits.words(), open, memory };
+        let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
+        // As long as everything is wanted, the order is of no use: this part is plain matching.
+        let mut next = 0;
+        while search.wanted == f64::NEG_INFINITY && next < runs.len() {
             queue.clear();
-            run.queue_entries(block.from as usize..block.to as usize, queue);
-            for at in 0..queue.len() {
-                let queued = queue[at];
-                self.fetch(queue, at, &run.memory.states);
-                let unit = queued & !ACCEPTS;
-                let remembered = unit < self.remembered;
-                if remembered && run.memory.states[unit as usize] & DONE != 0 {
-                    continue;
-                }
-                work.evaluations += 1;
-                if run.decide(queued) {
-                    wanted = holds(unit);
-                    if remembered {
-                        let waiting = self.waiting_for(unit);
-                        add(&mut pending, waiting.start as u32, waiting.end as u32, wanted);
-                    }
-                }
+            let mut gathered = 0;
+            while next < runs.len() && gathered < GATHER && queue.len() < GATHER_UNITS {
+                let (from, to) = &mut runs[next];
+                let end = (*from + GATHER - gathered).min(*to);
+                search.run.queue_entries(*from as usize..end as usize, queue);
+                gathered += end - *from;
+                *from = end;
+                next += (end == *to) as usize;
             }
+            search.work.candidates += gathered as u64;
+            search.decide_all(queue);
         }
-        work
+        let mut pending: Vec<PendingBlock> = vec![];
+        for &(from, to) in &runs[next..] {
+            limits.add_blocks(from..to, search.wanted, |block| pending.push(block));
+        }
+        pending.sort_unstable();
+        loop {
+            let block = match (pending.last(), search.late.peek()) {
+                (Some(block), Some(late)) if late > block => search.late.pop(),
+                (Some(_), _) => pending.pop(),
+                (None, _) => search.late.pop(),
+            };
+            let Some(block) = block.filter(|block| block.bound >= search.wanted) else { break };
+            search.work.candidates += (block.to - block.from) as u64;
+            queue.clear();
+            search.run.queue_entries(block.from as usize..block.to as usize, queue);
+            search.decide_all(queue);
+        }
+        search.work
     }
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
@@ -247,6 +248,91 @@ impl Fired for FiredEntries<'_> {
             Some((_, end)) if *end == from => *end = to,
             _ if from < to => self.runs.push((from, to)),
             _ => {}
+        }
+    }
+}
+
+/// A search for the best, as far as it has come.
+struct Search<'a, H> {
+    run: Run<'a>,
+    limits: &'a Limits<'a>,
+    /// Blocks of entries that waited for units which hold.
+    late: BinaryHeap<PendingBlock>,
+    wanted: f64,
+    work: Work,
+    holds: H,
+}
+
+impl<H: FnMut(u32, &[u64]) -> f64> Search<'_, H> {
+    /// Decides the queued units. What waits for those that hold is queued behind them as long as everything
+    /// is wanted, and gets its turn by its bound from then on.
+    fn decide_all(&mut self, queue: &mut Vec<u32>) {
+        let layout = self.run.layout;
+        let mut at = 0;
+        while at < queue.len() {
+            let queued = queue[at];
+            layout.fetch(queue, at, &self.run.memory.states);
+            at += 1;
+            let unit = queued & !ACCEPTS;
+            let remembered = unit < layout.remembered;
+            if remembered && self.run.memory.states[unit as usize] & DONE != 0 {
+                continue;
+            }
+            self.work.evaluations += 1;
+            if !self.run.decide(queued) {
+                continue;
+            }
+            self.wanted = (self.holds)(unit, self.run.bits);
+            if remembered {
+                let waiting = layout.waiting_for(unit);
+                if self.wanted == f64::NEG_INFINITY {
+                    self.work.candidates += waiting.len() as u64;
+                    self.run.queue_entries(waiting, queue);
+                } else {
+                    let waiting = waiting.start as u32..waiting.end as u32;
+                    self.limits.add_blocks(waiting, self.wanted, |block| self.late.push(block));
+                }
+            }
+        }
+    }
+}
+
+/// What the entries of each block can lead to at most.
+pub struct Limits<'a> {
+    /// Per block of entries; without any, everything may lead to `otherwise`.
+    bounds: &'a [f64],
+    otherwise: f64,
+    /// From a stored bound to one of the score in question.
+    score: Box<dyn Fn(f64) -> f64 + 'a>,
+}
+
+impl<'a> Limits<'a> {
+    /// The bounds are the scores.
+    pub fn of_priorities(layout: &'a Layout) -> Self {
+        Self { bounds: &layout.block_bounds, otherwise: 0.0, score: Box::new(|bound| bound) }
+    }
+
+    /// A score that rises with the stored bound.
+    pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
+        Self { bounds, otherwise, score: Box::new(score) }
+    }
+
+    /// The blocks of a run of entries that may lead to scores that are wanted.
+    fn add_blocks(&self, run: std::ops::Range<u32>, wanted: f64, mut add: impl FnMut(PendingBlock)) {
+        let (mut at, end) = (run.start as usize, run.end as usize);
+        if self.bounds.is_empty() {
+            if self.otherwise >= wanted && at < end {
+                add(PendingBlock { bound: self.otherwise, from: run.start, to: run.end });
+            }
+            return;
+        }
+        while at < end {
+            let block_end = ((at / BLOCK + 1) * BLOCK).min(end);
+            let bound = (self.score)(self.bounds[at / BLOCK]);
+            if bound >= wanted {
+                add(PendingBlock { bound, from: at as u32, to: block_end as u32 });
+            }
+            at = block_end;
         }
     }
 }

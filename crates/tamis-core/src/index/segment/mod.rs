@@ -1,39 +1,55 @@
 //! A segment: an immutable set of subscriptions, laid out to be matched.
 //!
-//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?".
+//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?"; `scoring` answers
+//! "how relevant is it?".
 
 pub mod access;
+pub mod build;
 pub mod builder;
 pub mod dag;
+pub mod forms;
 pub mod layout;
 pub mod ledger;
 pub mod matcher;
 pub mod prefetch;
 pub mod program;
 pub mod record;
+pub mod relaxed;
+pub mod scoring;
 pub mod selectivity;
 pub mod stored;
 #[cfg(test)]
 mod tests;
 pub mod validate;
 
-use crate::error::Result;
-use crate::event::{Attributes, Event};
-use crate::expr::atoms::AtomTable;
-use crate::expr::normal_form::normal_form;
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::event::Attributes;
+use crate::fork::get_or_init;
 use crate::index::subscription::Subscription;
-use builder::{LayoutBuilder, Sharing};
+pub use build::{SegmentBuilder, all_cores, build_on_threads};
+use builder::{LayoutBasis, Sharing};
+use forms::Forms;
 use layout::Layout;
-use ledger::{Ledger, LedgerBuilder};
+use ledger::Ledger;
+use relaxed::Relaxed;
+use scoring::Scoring;
 use stored::Origin;
 
 #[derive(Default)]
 pub struct Segment {
     pub layout: Layout,
     pub ledger: Ledger,
+    pub scoring: Scoring,
     pub sharing: Sharing,
+    pub layout_basis: LayoutBasis,
+    /// Kept by small segments, which will soon be merged: it spares normalising their rows again.
+    pub forms: Option<Forms>,
     /// The file it was mapped from, if it was.
     pub origin: Option<Origin>,
+    /// Made when somebody asks.
+    relaxed: OnceLock<std::result::Result<Relaxed, String>>,
 }
 
 impl Segment {
@@ -41,7 +57,7 @@ impl Segment {
     pub fn prepare(&self) -> Result<()> {
         match &self.origin {
             None => Ok(()),
-            Some(origin) => origin.verify_once(&self.layout, &self.ledger),
+            Some(origin) => origin.verify_once(&self.layout, &self.ledger, &self.scoring),
         }
     }
 
@@ -52,13 +68,27 @@ impl Segment {
 
     /// All there is to know of a row.
     pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
-        if let Some(origin) = &self.origin {
-            origin.check_records(
-                self.ledger.record_off[row as usize],
-                self.ledger.record_off[row as usize + 1],
-            )?;
-        }
+        self.check_record(row)?;
         self.ledger.subscription(row, attributes)
+    }
+
+    /// Verifies the record of a row, if it was mapped from a file.
+    fn check_record(&self, row: u32) -> Result<()> {
+        let [from, to] = [self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1]];
+        self.origin.as_ref().map_or(Ok(()), |origin| origin.check_records(from, to))
+    }
+
+    /// What relaxed questions need, built by the first of them.
+    pub fn relaxed(&self, attributes: &Attributes) -> Result<&Relaxed> {
+        let built = get_or_init(&self.relaxed, || {
+            Relaxed::build(self, attributes).map_err(|error| error.to_string())
+        });
+        built.as_ref().map_err(|message| Error::Snapshot(message.clone()))
+    }
+
+    /// The bytes of what relaxed questions need, if one was asked.
+    pub fn relaxed_bytes(&self) -> usize {
+        self.relaxed.get().and_then(|built| built.as_ref().ok()).map_or(0, Relaxed::bytes)
     }
 
     pub fn len(&self) -> usize {
@@ -67,44 +97,5 @@ impl Segment {
 
     pub fn is_empty(&self) -> bool {
         self.ledger.is_empty()
-    }
-}
-
-/// Builds a segment from subscriptions in rising order of id.
-pub struct SegmentBuilder<'a> {
-    attributes: &'a mut Attributes,
-    atoms: AtomTable,
-    layout: LayoutBuilder,
-    ledger: LedgerBuilder,
-}
-
-impl<'a> SegmentBuilder<'a> {
-    pub fn new(attributes: &'a mut Attributes) -> Self {
-        Self {
-            attributes,
-            atoms: AtomTable::default(),
-            layout: LayoutBuilder::default(),
-            ledger: LedgerBuilder::default(),
-        }
-    }
-
-    pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
-        let normal = normal_form(&subscription.expression, self.attributes, &mut self.atoms);
-        self.layout.push(&normal.root);
-        self.ledger.push(subscription, normal.point_only, self.attributes)
-    }
-
-    /// Adds a row of another segment of the same index.
-    pub fn push_row(&mut self, segment: &Segment, row: u32) -> Result<()> {
-        let subscription = segment.subscription(row, self.attributes)?;
-        let normal = normal_form(&subscription.expression, self.attributes, &mut self.atoms);
-        self.layout.push(&normal.root);
-        self.ledger.push_copy(&subscription, normal.point_only, segment.ledger.record(row))
-    }
-
-    /// Lays the segment out, using sample events to choose access predicates.
-    pub fn finish(self, samples: &[Event<'_>]) -> Result<Segment> {
-        let (layout, sharing) = self.layout.finish(&self.atoms, samples, self.ledger.priorities())?;
-        Ok(Segment { layout, ledger: self.ledger.finish(), sharing, origin: None })
     }
 }

@@ -122,7 +122,7 @@ impl Tree {
         match self {
             Tree::Leaf(_) => self,
             Tree::And(children) => {
-                let mut flat = vec![];
+                let mut flat = Vec::with_capacity(children.len() + 4);
                 for child in children {
                     match child.arrange() {
                         Tree::And(inner) => flat.extend(inner),
@@ -133,7 +133,7 @@ impl Tree {
                 if flat.len() == 1 { flat.remove(0) } else { Tree::And(flat) }
             }
             Tree::Or(children) => {
-                let mut flat = vec![];
+                let mut flat = Vec::with_capacity(children.len() + 4);
                 for child in children {
                     match child.arrange() {
                         Tree::Or(inner) => flat.extend(inner),

@@ -10,7 +10,7 @@
 
 use crate::error::{Error, Result};
 use crate::event::Attributes;
-use crate::expr::codec;
+use crate::expr::{Expr, codec};
 use crate::index::subscription::{Id, Subscription};
 
 pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, attributes: &mut Attributes) {
@@ -36,12 +36,9 @@ pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, attributes: &mut A
 }
 
 pub fn decode(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Subscription> {
-    let damaged = || Error::Snapshot(format!("the record of subscription {id} is damaged"));
+    let damaged = || damaged(&id);
     let mut reader = Reader { bytes };
-    let expression = reader.bytes().ok_or_else(damaged)?;
-    let expression = codec::decode(expression, &|attribute| {
-        ((attribute.0 as usize) < attributes.len()).then(|| attributes.name(attribute).clone())
-    })?;
+    let expression = decode_expression(reader.bytes().ok_or_else(damaged)?, attributes)?;
     let mut weights = vec![];
     for _ in 0..reader.number().ok_or_else(damaged)? {
         let name = reader.text().ok_or_else(damaged)?;
@@ -57,6 +54,36 @@ pub fn decode(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Subscript
         _ => Some(reader.bytes.into()),
     };
     Ok(Subscription { id, expression, priority: 0.0, weights, tags, payload, expires: None })
+}
+
+/// The expression alone.
+pub fn expression(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Expr> {
+    let stored = Reader { bytes }.bytes().ok_or_else(|| damaged(&id))?;
+    decode_expression(stored, attributes)
+}
+
+/// The tags alone.
+pub fn tags(id: Id, bytes: &[u8]) -> Result<Vec<Box<str>>> {
+    let mut reader = Reader { bytes };
+    let mut read = || -> Option<Vec<Box<str>>> {
+        reader.bytes()?;
+        for _ in 0..reader.number()? {
+            reader.bytes()?;
+            reader.take(8)?;
+        }
+        (0..reader.number()?).map(|_| reader.text()).collect()
+    };
+    read().ok_or_else(|| damaged(&id))
+}
+
+fn decode_expression(stored: &[u8], attributes: &Attributes) -> Result<Expr> {
+    codec::decode(stored, &|attribute| {
+        ((attribute.0 as usize) < attributes.len()).then(|| attributes.name(attribute).clone())
+    })
+}
+
+fn damaged(id: &Id) -> Error {
+    Error::Snapshot(format!("the record of subscription {id} is damaged"))
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: usize) {

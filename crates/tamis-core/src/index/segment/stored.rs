@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 use bytemuck::{Pod, Zeroable};
 
 use super::Segment;
-use super::builder::Sharing;
+use super::builder::{LayoutBasis, Sharing};
 use super::layout::Layout;
 use super::ledger::Ledger;
+use super::scoring::Scoring;
 use super::validate::validate;
 use crate::error::{Error, Result};
 use crate::fork::get_or_init;
@@ -71,6 +72,10 @@ macro_rules! sections {
         $visit!("tag_row_offsets", $segment.ledger.tag_rows_off);
         $visit!("tag_rows", $segment.ledger.tag_rows);
         $visit!("point_only", $segment.ledger.point_only);
+        $visit!("score_bounds", $segment.scoring.bounds);
+        $visit!("score_code_offsets", $segment.scoring.code_off);
+        $visit!("score_code", $segment.scoring.code);
+        $visit!("score_block_bounds", $segment.scoring.block_bounds);
     };
 }
 
@@ -114,12 +119,16 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
             ..Layout::default()
         },
         ledger: Ledger::default(),
+        scoring: Scoring::default(),
         sharing: Sharing {
             predicates: numbers.predicates as usize,
             nodes: numbers.nodes as usize,
             written_nodes: numbers.written_nodes as usize,
         },
+        layout_basis: LayoutBasis::default(),
+        forms: None,
         origin: Some(Origin { snapshot: snapshot.clone(), verified: OnceLock::new() }),
+        ..Segment::default()
     };
     macro_rules! take {
         ($name:literal, $array:expr) => {
@@ -142,9 +151,10 @@ impl Origin {
     }
 
     /// Verifies the arrays that matching reads, the first time.
-    pub fn verify_once(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
-        let verified =
-            get_or_init(&self.verified, || self.verify(layout, ledger).map_err(|error| error.to_string()));
+    pub fn verify_once(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+        let verified = get_or_init(&self.verified, || {
+            self.verify(layout, ledger, scoring).map_err(|error| error.to_string())
+        });
         verified.clone().map_err(Error::Snapshot)
     }
 
@@ -152,12 +162,12 @@ impl Origin {
         matches!(self.verified.get(), Some(Ok(())))
     }
 
-    fn verify(&self, layout: &Layout, ledger: &Ledger) -> Result<()> {
+    fn verify(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
         let names: Vec<String> = self.snapshot.section_names().map(Into::into).collect();
         for name in names.iter().filter(|name| !COLD.contains(&name.as_str())) {
             self.snapshot.check(name)?;
         }
-        validate(layout, ledger).map_err(|problem| {
+        validate(layout, ledger, scoring).map_err(|problem| {
             let path = self.snapshot.path().map_or("snapshot".into(), |path| path.display().to_string());
             Error::Snapshot(format!("{path}: {problem}"))
         })

@@ -2,16 +2,19 @@
 
 use proptest::prelude::*;
 
-use super::builder::LayoutBuilder;
-use super::layout::Layout;
-use super::matcher::Scratch;
+use super::SegmentBuilder;
+use super::builder::lay_out;
+use super::forms::Forms;
+use super::layout::{BLOCK, Layout};
+use super::matcher::{Limits, Scratch};
+use super::scoring::ScoringBuilder;
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
-use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
-use crate::expr::normal_form::normal_form;
 use crate::expr::testing;
+use crate::index::subscription::{Id, Subscription};
+use crate::rank::{Measure, Ranking, Scale, Score};
 
 fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<'a> {
     let mut values: Vec<_> =
@@ -44,13 +47,13 @@ proptest! {
         events in prop::collection::vec(testing::any_event(), 1..6),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for expr in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
-        let (layout, _) = builder.finish(&atoms, &resolved[..resolved.len() / 2], &[]).unwrap();
+        let half = &resolved[..resolved.len() / 2];
+        let (layout, ..) = lay_out(&forms, half, &[], ScoringBuilder::default(), 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -73,15 +76,12 @@ proptest! {
         event in testing::any_interval_event(),
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         let mut point_only = vec![];
         for (row, expr) in exprs.iter().enumerate() {
-            let normal = normal_form(expr, &mut attributes, &mut atoms);
-            builder.push(&normal.root);
-            point_only.extend(normal.point_only.then_some(row as u32));
+            point_only.extend(forms.push(expr, &mut attributes).then_some(row as u32));
         }
-        let (layout, _) = builder.finish(&atoms, &[], &[]).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &attributes) {
@@ -96,16 +96,16 @@ proptest! {
         k in 1usize..6,
     ) {
         let mut attributes = Attributes::default();
-        let mut atoms = AtomTable::default();
-        let mut builder = LayoutBuilder::default();
+        let mut forms = Forms::default();
         for (expr, _) in &exprs {
-            builder.push(&normal_form(expr, &mut attributes, &mut atoms).root);
+            forms.push(expr, &mut attributes);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, _) = builder.finish(&atoms, &[], &priorities).unwrap();
+        let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
-        layout.best_units(&event, &mut Scratch::default(), f64::NEG_INFINITY, |unit| {
+        let limits = Limits::of_priorities(&layout);
+        layout.best_units(&event, &mut Scratch::default(), &limits, f64::NEG_INFINITY, |unit, _| {
             scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
             scores.sort_by(|a, b| b.total_cmp(a));
             scores.get(k - 1).copied().unwrap_or(f64::NEG_INFINITY)
@@ -117,5 +117,65 @@ proptest! {
         expected.truncate(k);
         scores.truncate(k);
         prop_assert_eq!(scores, expected);
+    }
+
+    #[test]
+    fn programs_score_as_the_definition_does(
+        exprs in prop::collection::vec(testing::any_expr(4), 1..20),
+        event in testing::any_event(),
+        factor in 0.0..2.0f64,
+    ) {
+        let mut builder = SegmentBuilder::new(Attributes::default());
+        let subscriptions: Vec<Subscription> = (0..exprs.len() as i64)
+            .map(|id| Subscription {
+                weights: vec![("a".into(), 0.1 + id as f64 / 7.0), ("b".into(), 1.0)],
+                ..Subscription::new(Id::Int(id), exprs[id as usize].clone())
+            })
+            .collect();
+        for subscription in &subscriptions {
+            builder.push(subscription).unwrap();
+        }
+        let (segment, attributes) = builder.finish(&[], 1).unwrap();
+        let blocks = segment.layout.entries.len().div_ceil(BLOCK);
+        let bits = segment.layout.catalog.bits;
+        prop_assert_eq!(segment.scoring.validate(exprs.len(), blocks, bits), Ok(()));
+        let relaxed = segment.relaxed(&attributes).unwrap();
+        let plain = resolve(&event, &attributes);
+        let weights = attributes.get("a").map(|a| (a, factor)).into_iter().collect();
+        let weighted = Event { weights, ..plain.clone() };
+        for event in [&plain, &weighted] {
+            let scale = Scale::new(event, None, &attributes);
+            let score = |score: Score, row: u32| {
+                let ranking = Ranking::new(1, score);
+                Measure::new(&ranking, event, &attributes).of(&subscriptions[row as usize], event, &attributes)
+            };
+            let mut scratch = Scratch::default();
+            let everything = Limits::new(&[], f64::INFINITY, |bound| bound);
+            let mut found = vec![];
+            segment.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+                for &row in segment.layout.rows_of(unit) {
+                    found.push((row, segment.scoring.relevance(row, bits, &scale)));
+                }
+                f64::NEG_INFINITY
+            });
+            for (row, program) in found {
+                if program.is_some() {
+                    prop_assert_eq!(program, score(Score::Relevance, row));
+                }
+            }
+            let mut found = vec![];
+            relaxed.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+                for &row in relaxed.layout.rows_of(unit) {
+                    found.push((row, relaxed.scoring.relaxed(row, bits, &scale)));
+                }
+                f64::NEG_INFINITY
+            });
+            found.sort_by_key(|(row, _)| *row);
+            let expected: Vec<(u32, Option<f64>)> = (0..exprs.len() as u32)
+                .map(|row| (row, score(Score::Relaxed, row)))
+                .filter(|(_, score)| score.is_some())
+                .collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 }

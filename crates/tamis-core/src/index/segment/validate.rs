@@ -3,16 +3,19 @@
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::ledger::Ledger;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use super::scoring::Scoring;
 use crate::predicate::catalog::{Catalog, NO_ATTRIBUTE};
 use crate::predicate::stabbing::NONE;
 
 type Check = Result<(), String>;
 
-pub fn validate(layout: &Layout, ledger: &Ledger) -> Check {
+pub fn validate(layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Check {
     catalog(&layout.catalog, layout.keys())?;
     access(layout)?;
     code(layout)?;
     below("rows", &layout.rows, ledger.len())?;
+    let blocks = layout.entries.len().div_ceil(BLOCK);
+    scoring.validate(ledger.len(), blocks, layout.catalog.bits).or_else(wrong)?;
     self::ledger(ledger)
 }
 

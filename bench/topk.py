@@ -1,0 +1,12 @@
+"""`make bench-topk`: the best few matches next to all of them; prints a table, writes bench/results/.
+
+Optional arguments: scales such as 100K,1M, then names of workloads.
+"""
+
+import sys
+
+from tamis.benchmark.topk import run
+
+if __name__ == "__main__":
+    scales, *workloads = sys.argv[1:] or ["100K,1M"]
+    run(workloads or ("conjunctive", "equality-3-4", "dense"), scales=scales)

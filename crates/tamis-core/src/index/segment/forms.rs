@@ -1,0 +1,88 @@
+//! The normal forms of many rows: every distinct predicate and every distinct subexpression once.
+//!
+//! This is all that a layout is made from. Threads collect forms of their own and one takes over those
+//! of the others; merges take over those of small segments. Taking over maps each distinct predicate and
+//! node once, which is far cheaper than normalising every expression again.
+
+use super::dag::{Dag, NO_NODE};
+use crate::event::{AttrId, Attributes};
+use crate::expr::Expr;
+use crate::expr::atoms::AtomTable;
+use crate::expr::normal_form::{Form, normal_form};
+
+#[derive(Default)]
+pub struct Forms {
+    pub atoms: AtomTable,
+    pub dag: Dag,
+    /// The node of each row.
+    pub roots: Vec<u32>,
+}
+
+impl Forms {
+    /// Adds the next row. True if its normal form is exact for point events only.
+    pub fn push(&mut self, expression: &Expr, attributes: &mut Attributes) -> bool {
+        let normal = normal_form(expression, attributes, &mut self.atoms);
+        self.push_form(&normal.root);
+        normal.point_only
+    }
+
+    /// Adds the next row by its form, over these atoms.
+    pub fn push_form(&mut self, form: &Form) {
+        self.roots.push(self.dag.root(form));
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn bytes(&self) -> usize {
+        self.atoms.bytes() + self.dag.bytes() + 4 * self.roots.capacity()
+    }
+}
+
+/// Takes rows over from other forms, one by one; what they share is mapped once.
+pub struct Import<'a> {
+    from: &'a Forms,
+    /// The numbers that the other's attributes have here; empty if they are the same.
+    attributes: &'a [AttrId],
+    /// By number there, the number here or [`NO_NODE`].
+    atoms: Vec<u32>,
+    nodes: Vec<u32>,
+}
+
+impl<'a> Import<'a> {
+    pub fn new(from: &'a Forms, attributes: &'a [AttrId]) -> Self {
+        Self {
+            from,
+            attributes,
+            atoms: vec![NO_NODE; from.atoms.len()],
+            nodes: vec![NO_NODE; from.dag.nodes()],
+        }
+    }
+
+    /// The number here of a predicate there.
+    pub fn atom(&mut self, there: u32, into: &mut Forms) -> u32 {
+        import_atom(self.from, self.attributes, &mut self.atoms, there, &mut into.atoms)
+    }
+
+    /// Adds a row of the others as the next row of `into`.
+    pub fn row(&mut self, row: u32, into: &mut Forms) {
+        let Self { from, attributes, atoms, nodes } = self;
+        let Forms { atoms: own_atoms, dag, roots } = into;
+        let mut atom = |there: u32| import_atom(from, attributes, atoms, there, own_atoms);
+        roots.push(dag.import(&from.dag, from.roots[row as usize], nodes, &mut atom));
+    }
+}
+
+fn import_atom(
+    from: &Forms,
+    attributes: &[AttrId],
+    known: &mut [u32],
+    there: u32,
+    into: &mut AtomTable,
+) -> u32 {
+    let here = &mut known[there as usize];
+    if *here == NO_NODE {
+        let atom = from.atoms.atom(there);
+        let attribute = attributes.get(atom.attribute.0 as usize).unwrap_or(&atom.attribute);
+        *here = into.intern(*attribute, atom.operator, &atom.operands);
+    }
+    *here
+}

@@ -1,0 +1,147 @@
+"""Measure ranked matching: the best few, next to plain matching and to ranking everything.
+
+Every predicate gets a random boost, so that scores differ. Events with many matches show what pruning saves;
+events with fewer matches than are asked for show what it costs. All figures of a row are taken in one
+process, one after the other, so that their ratios mean something on any machine.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import tamis
+from tamis.benchmark.environment import describe
+from tamis.benchmark.kernel import WORKLOADS
+from tamis.benchmark.scale import format_size, parse_size
+
+SCORES = ("priority", "relevance")
+MANY = 1_000
+FEW = 5
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Microseconds per event (the median) for one workload, size, score and kind of event."""
+
+    workload: str
+    subscriptions: int
+    score: str
+    events: str
+    """"many" have a thousand matches or more, "few" have fewer than five."""
+    asked: int
+    """How many events there were of that kind."""
+    matches: float
+    match: float
+    """All matches, sorted by id."""
+    ranked: float
+    """All matches, sorted by score."""
+    top_1: float
+    top_5: float
+
+    @property
+    def share(self) -> float:
+        """What the best five take of the time of ranking everything."""
+        return self.top_5 / self.ranked
+
+    @property
+    def overhead(self) -> float:
+        """What the best five take of the time of plain matching."""
+        return self.top_5 / self.match
+
+
+def boosted(texts: Sequence[str], seed: int) -> list[str]:
+    """The expressions with a random boost behind every second comparison with a number.
+
+    >>> boosted(["a1 = 3 AND b >= 4"], seed=1)
+    ['a1 = 3^0.5118 AND b >= 4^0.9505']
+    """
+    dice = np.random.default_rng(seed)
+    number = re.compile(r"((?:<=|>=|=|<|>) -?\d+(?:\.\d+)?)(?![\w.])")
+    return [number.sub(lambda found: f"{found[1]}^{dice.random():.4f}", text) for text in texts]
+
+
+def measure(name: str, size: int, *, seed: int, events: int, repeats: int) -> list[Figures]:
+    """Index a workload with boosts and take the figures of every score."""
+    workload = WORKLOADS[name](size, seed)
+    subscriptions = workload.subscriptions_table().combine_chunks()
+    dice = np.random.default_rng(seed)
+    index = tamis.Index()
+    texts = boosted(subscriptions["expression"].to_pylist(), seed)
+    index.add_many(subscriptions["id"], texts, priorities=dice.random(len(texts)))
+    asked = workload.events_dicts(events)
+    counts = index.count_batch(asked).to_numpy()
+    index.optimize()
+    kinds = {"many": counts >= MANY, "few": counts < FEW}
+    rows = []
+    for score in SCORES:
+        for kind, chosen in kinds.items():
+            picked = [event for event, wanted in zip(asked, chosen, strict=True) if wanted]
+            if not picked:
+                continue
+
+            def median(mode: Any, k: int = 1, picked: Any = picked, score: str = score) -> float:
+                times = index.time_events(picked, mode, k=k, score=score, repeats=repeats)
+                return float(np.median(times)) / 1_000
+
+            rows.append(
+                Figures(
+                    workload=name,
+                    subscriptions=size,
+                    score=score,
+                    events=kind,
+                    asked=len(picked),
+                    matches=float(counts[chosen].mean()),
+                    match=median("match"),
+                    ranked=median("top_k", len(index)),
+                    top_1=median("top_k", 1),
+                    top_5=median("top_k", 5),
+                )
+            )
+    return rows
+
+
+def run(
+    workloads: Sequence[str] = ("conjunctive", "equality-3-4", "dense"),
+    *,
+    scales: str = "100K,1M",
+    seed: int = 1,
+    events: int = 256,
+    repeats: int = 5,
+    output: Path = Path("bench/results"),
+) -> list[Figures]:
+    """Measure, print a table, and write `topk-<time>.json` into the folder `output`."""
+    environment = describe(seed)
+    rows: list[Figures] = []
+    for name in workloads:
+        for size in map(parse_size, scales.split(",")):
+            rows += measure(name, size, seed=seed, events=events, repeats=repeats)
+    table = Table(title="Microseconds per event, median")
+    for heading in ("workload", "subscriptions", "score", "events", "matches", "match", "ranked"):
+        table.add_column(heading)
+    for heading in ("top 1", "top 5", "top 5 / ranked", "top 5 / match"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        times = [f"{time:,.1f}" for time in (row.match, row.ranked, row.top_1, row.top_5)]
+        table.add_row(
+            row.workload,
+            format_size(row.subscriptions),
+            row.score,
+            f"{row.events} ({row.asked})",
+            f"{row.matches:,.1f}",
+            *times,
+            f"{row.share:.2f}",
+            f"{row.overhead:.2f}",
+        )
+    Console().print(table)
+    output.mkdir(parents=True, exist_ok=True)
+    stamp = environment["time"].replace(":", "").replace("+0000", "")
+    report = {"environment": environment, "results": [asdict(row) for row in rows]}
+    (output / f"topk-{stamp}.json").write_text(json.dumps(report, indent=2) + "\n")
+    return rows

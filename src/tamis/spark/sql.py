@@ -1,0 +1,174 @@
+"""Matching from Spark SQL: one scalar function and one table function.
+
+```sql
+SELECT * FROM rules CROSS JOIN events WHERE tamis_matches(rules.expression, to_json(struct(events.*)));
+SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id');
+SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id', k => 10, score => 'priority');
+```
+
+The scalar function evaluates one expression, for rules that are a column; the table function uses an index
+that `tamis.spark.build` or a `SubscriptionStore` has written, in batches.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    Row,
+    StringType,
+    StructField,
+    StructType,
+)
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
+
+from tamis.errors import ArgumentError
+from tamis.expr import parse
+from tamis.index import Index
+from tamis.spark.directory import open_directory
+from tamis.spark.opened import open_shard
+from tamis.spark.question import Question, merged
+from tamis.spark.versions import Version, read_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS_AT_ONCE = 4096
+
+
+def register(spark: "SparkSession") -> None:
+    '''Give a session the SQL functions `tamis_matches` and `tamis_match`.
+
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> register(spark)
+    >>> spark.sql("""SELECT tamis_matches('age > 21', '{"age": 27}') AS matched""").first().matched
+    True
+    '''
+    from pyspark.sql.functions import udf, udtf  # noqa: PLC0415 - they need a session
+
+    spark.udf.register("tamis_matches", udf(_matches, "boolean"))
+    spark.udtf.register("tamis_match", udtf(MatchTable))  # type: ignore[arg-type]
+
+
+def matches(expression: str | None, event: Any) -> bool | None:
+    """Whether an event, as JSON text or as a struct, makes an expression true.
+
+    False when it is false or undefined, null when either argument is.
+
+    >>> matches("age > 21", '{"age": 27}'), matches("age > 21", "{}"), matches(None, "{}")
+    (True, False, None)
+    """
+    if expression is None or event is None:
+        return None
+    record = event.asDict(recursive=True) if isinstance(event, Row) else event
+    return _parsed(expression).evaluate(record) is True
+
+
+def _matches(expression, event):  # type: ignore[no-untyped-def]
+    """`matches` without the hints by which Spark would guess another kind of function."""
+    return matches(expression, event)
+
+
+@lru_cache(maxsize=100_000)
+def _parsed(expression: str) -> Any:
+    return parse(expression)
+
+
+@dataclass
+class Asked(AnalyzeResult):
+    """What the table function was called with, resolved once for all tasks."""
+
+    path: str = ""
+    version: str = ""
+    key: str = ""
+    k: int | None = None
+    score: str = "priority"
+
+
+class MatchTable:
+    """The table function `tamis_match(TABLE(events), path, key [, k] [, score])`."""
+
+    @staticmethod
+    def analyze(
+        events: AnalyzeArgument,
+        path: AnalyzeArgument,
+        key: AnalyzeArgument,
+        k: AnalyzeArgument | None = None,
+        score: AnalyzeArgument | None = None,
+    ) -> AnalyzeResult:
+        """Check the arguments and fix the version; the result's columns depend on them."""
+        if not events.isTable:
+            raise ArgumentError("the first argument of tamis_match is a table: TABLE(events)")
+        for name, argument in (("path", path), ("key", key)):
+            if not argument.isConstantExpression or not isinstance(argument.value, str):
+                raise ArgumentError(f"the argument {name} of tamis_match is a constant string")
+        url, key_column = str(path.value), str(key.value)
+        table: Any = events.dataType
+        columns = {field.name: field.dataType for field in table.fields}
+        if key_column not in columns:
+            raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(columns)}")
+        version = read_version(open_directory(url))
+        best = None if k is None or k.value is None else int(k.value)
+        fields = [
+            StructField(key_column, columns[key_column]),
+            StructField("subscription", _id_type(version)),
+        ]
+        if best is not None:
+            fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
+        return Asked(
+            schema=StructType([*fields, StructField("version", LongType())]),
+            path=url,
+            version=version.to_json().decode(),
+            key=key_column,
+            k=best,
+            score="priority" if score is None or score.value is None else score.value,
+        )
+
+    def __init__(self, asked: Asked) -> None:
+        """Open the index; called once for each partition of the table."""
+        self.asked = asked
+        self.version = Version.from_json(asked.version.encode())
+        directory = open_directory(asked.path)
+        shards = range(len(self.version.shards))
+        self.indexes: list[Index] = [
+            index for shard in shards for index in open_shard(directory, self.version, shard)
+        ]
+        self.waiting: list[dict[str, Any]] = []
+
+    def eval(self, events: Row, *_: Any) -> Iterator[tuple[Any, ...]]:
+        """Take one event; answers come a few thousand events at a time."""
+        self.waiting.append(events.asDict(recursive=True))
+        if len(self.waiting) >= ROWS_AT_ONCE:
+            yield from self._answers()
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        """Answer the events that still wait."""
+        yield from self._answers()
+
+    def _answers(self) -> Iterator[tuple[Any, ...]]:
+        asked = self.asked
+        question = Question("all" if asked.k is None else "top_k", k=asked.k, score=asked.score)
+        events, self.waiting = self.waiting, []
+        if not events:
+            return
+        found = merged([question.pairs(index, _table(events)) for index in self.indexes], question)
+        names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
+        for event, *rest in zip(*(found.column(name).to_pylist() for name in names), strict=True):
+            yield (events[event][asked.key], *rest, self.version.number)
+
+
+def _table(events: list[dict[str, Any]]) -> pa.Table:
+    """Events as a table; columns of bytes, which no predicate can read, are left out."""
+    table = pa.Table.from_pylist(events)
+    return table.select([field.name for field in table.schema if not pa.types.is_binary(field.type)])
+
+
+def _id_type(version: Version) -> DataType:
+    return LongType() if version.ids == "int" else StringType()

@@ -1,0 +1,198 @@
+"""Real clusters: executors in processes of their own, Connect, and what happens when parts of them die."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.cluster_job import expected
+
+pytestmark = pytest.mark.spark
+
+JOB = Path(__file__).with_name("cluster_job.py")
+
+
+def environment(**more: str) -> dict[str, str]:
+    import pyspark
+
+    return {
+        **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(JOB.parent.parent),
+        **more,
+    }
+
+
+def submitted(master: str, folder: Path, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+    """Start the job under spark-submit's settings; its output goes to files in the folder."""
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executor.memory": "600m",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    options = " ".join(f"--conf {name}={value}" for name, value in conf.items())
+    return subprocess.Popen(
+        [sys.executable, str(JOB), "--directory", str(folder / "index"), *arguments],
+        env=environment(PYSPARK_SUBMIT_ARGS=f"--master {master} {options} pyspark-shell"),
+        stdout=(folder / "out").open("w"),
+        stderr=(folder / "err").open("w"),
+        text=True,
+        start_new_session=True,
+    )
+
+
+def answer(job: subprocess.Popen[str], folder: Path) -> dict[str, Any]:
+    code = job.wait()
+    assert code == 0, (folder / "err").read_text()[-4000:]
+    shown: dict[str, Any] = json.loads((folder / "out").read_text().splitlines()[-1])
+    return shown
+
+
+def check(found: dict[str, Any]) -> None:
+    assert found["pairs"] == expected()
+    per_event: dict[int, int] = {}
+    for event, _ in expected():
+        per_event[event] = per_event.get(event, 0) + 1
+    assert found["best"] == sum(min(2, count) for count in per_event.values())
+
+
+def until(condition: Any, job: subprocess.Popen[str], folder: Path) -> None:
+    while not condition():
+        assert job.poll() is None, (folder / "err").read_text()[-4000:]
+        time.sleep(0.1)
+
+
+def descendants(root: int) -> dict[int, str]:
+    """The processes below one, with their command lines."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+    found: dict[int, str] = {}
+    waiting = [root]
+    while waiting:
+        parent = waiting.pop()
+        for process, of in parents.items():
+            if of == parent:
+                waiting.append(process)
+                try:
+                    found[process] = (Path("/proc") / str(process) / "cmdline").read_text().replace("\0", " ")
+                except OSError:
+                    continue
+    return found
+
+
+def test_executors_in_their_own_processes(tmp_path: Path) -> None:
+    check(answer(submitted("local-cluster[2,1,1024]", tmp_path), tmp_path))
+
+
+def test_connect(tmp_path: Path) -> None:
+    """The same program, unchanged, through a Connect server that it starts."""
+    with (tmp_path / "err").open("w") as errors:
+        shown = subprocess.run(
+            [sys.executable, str(JOB), "--plan", "sharded", "--shards", "3"],
+            env=environment(SPARK_REMOTE="local[2]"),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            check=False,
+        )
+    assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
+    check(json.loads(shown.stdout.splitlines()[-1]))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Standalone:
+    """A Master and two Workers, as processes on loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"spark://127.0.0.1:{free_port()}"
+        port = self.url.rsplit(":", 1)[1]
+        options = ["--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
+        self.master = self._start("master", "org.apache.spark.deploy.master.Master", *options)
+        until(lambda: "New state: ALIVE" in self._log("master"), self.master, folder)
+        self.workers = [self._worker(number) for number in range(2)]
+        registered = "Successfully registered with master"
+        for number, worker in enumerate(self.workers):
+            until(lambda number=number: registered in self._log(f"worker{number}"), worker, folder)
+
+    def _worker(self, number: int) -> subprocess.Popen[str]:
+        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+        work = ["--work-dir", str(self.folder / f"work{number}"), self.url]
+        return self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, *work)
+
+    def _start(self, name: str, *command: str) -> subprocess.Popen[str]:
+        launcher = Path(environment()["SPARK_HOME"]) / "bin" / "spark-class"
+        return subprocess.Popen(
+            [str(launcher), *command],
+            env=environment(SPARK_DAEMON_MEMORY="256m"),
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder / f"{name}.log").open("w"),
+            text=True,
+            start_new_session=True,
+        )
+
+    def _log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def stop(self) -> None:
+        for process in [*self.workers, self.master]:
+            for child in descendants(process.pid):
+                kill(child)
+            kill(process.pid)
+            process.wait()
+
+
+def kill(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+@pytest.fixture
+def standalone(tmp_path: Path) -> Iterator[Standalone]:
+    cluster = Standalone(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.slow
+def test_a_worker_and_a_python_process_are_killed(standalone: Standalone, tmp_path: Path) -> None:
+    job = submitted(standalone.url, tmp_path, "--slow", spark_executor_cores="1")
+    until(lambda: "built" in (tmp_path / "out").read_text(), job, tmp_path)
+    time.sleep(2.0)  # tasks are dawdling now
+    python = [
+        process
+        for process, command in descendants(standalone.workers[0].pid).items()
+        if "pyspark" in command and "daemon" in command
+    ]
+    assert python
+    kill(max(python))
+    time.sleep(1.0)
+    victim = standalone.workers[1]
+    for child in descendants(victim.pid):
+        kill(child)
+    kill(victim.pid)
+    check(answer(job, tmp_path))

@@ -1,0 +1,199 @@
+"""Where versions live: local folders and an object store; fetching, damage, a full disk, two writers."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tamis
+from tamis.spark import opened
+from tamis.spark.build import put_index
+from tamis.spark.directory import Directory, LocalDirectory, open_directory
+from tamis.spark.versions import IndexFile, Version, publish, read_version
+
+
+@pytest.fixture(scope="module")
+def object_store() -> Iterator[str]:
+    """The endpoint of an S3 server on loopback."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stderr is not None
+    address = ""
+    for line in server.stderr:
+        if "http://" in line:
+            address = line[line.index("http://") :].split()[0]
+            break
+    threading.Thread(target=server.stderr.read, daemon=True).start()
+    while True:
+        try:
+            urllib.request.urlopen(address)
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield address
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(params=["local", "s3"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Directory:
+    monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
+    if request.param == "local":
+        return open_directory(tmp_path / "store")
+    endpoint = request.getfixturevalue("object_store")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    import s3fs
+
+    bucket = f"bucket-{tmp_path.name.replace('_', '-')[:40].lower()}"
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
+    return open_directory(f"s3://{bucket}/store")
+
+
+def small_index() -> tamis.Index:
+    index = tamis.Index()
+    index.add_many([f"r{number}" for number in range(100)], [f"x = {number}" for number in range(100)])
+    return index
+
+
+def test_files_are_created_once(directory: Directory) -> None:
+    assert directory.list("versions") == []
+    assert directory.create("versions/1", b"first")
+    assert not directory.create("versions/1", b"second")
+    assert directory.read("versions/1") == b"first"
+    assert directory.list("versions") == ["1"]
+    age = directory.age("versions/1")
+    assert age is not None
+    assert age < 3600
+    directory.delete("versions/1")
+    directory.delete("versions/1")
+    assert directory.list("versions") == []
+    with pytest.raises(FileNotFoundError):
+        directory.read("versions/1")
+
+
+def test_of_two_writers_each_gets_a_version(directory: Directory) -> None:
+    empty = Version(number=1, plan="replicated", ids="int", shards=[[]])
+    made: list[int] = []
+    writers = [
+        threading.Thread(target=lambda: made.append(publish(open_directory(directory.url), empty).number))
+        for _ in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(made) == [1, 2, 3, 4]
+    assert read_version(directory).number == 4
+
+
+def test_an_index_file_is_opened_from_anywhere(directory: Directory) -> None:
+    file = put_index(directory, small_index())
+    assert opened.open_file(directory, file).match({"x": 7}) == ["r7"]
+
+
+@pytest.mark.parametrize("damage", ["delete", "truncate", "flip"])
+def test_a_damaged_copy_is_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(LocalDirectory, "local_path", lambda *_: None)  # as if it were far away
+    directory = open_directory(tmp_path / "store")
+    file = put_index(directory, small_index())
+    opened.open_file(directory, file)
+    [copy] = (tmp_path / "cache").glob("*.tamis")
+    sound = copy.read_bytes()
+    if damage == "delete":
+        copy.unlink()
+    else:
+        # A mapped file must not shrink under its readers, so the damaged one takes its place.
+        broken = bytearray(sound[: len(sound) // 2] if damage == "truncate" else sound)
+        for at in range(len(broken) // 3, len(broken) // 2):
+            broken[at] ^= 0xFF
+        draft = copy.with_suffix(".draft")
+        draft.write_bytes(broken)
+        draft.replace(copy)
+    assert opened.open_file(directory, file).match({"x": 7}) == ["r7"]
+    assert copy.read_bytes() == sound
+
+
+def test_a_damaged_original_is_an_error(directory: Directory) -> None:
+    file = put_index(directory, small_index())
+    wrong = IndexFile(file.name, file.bytes + 1, "0" * 64, file.subscriptions)
+    with pytest.raises(tamis.SnapshotError, match="damaged"):
+        opened.open_file(directory, wrong)
+
+
+def test_hosts_fetch_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(LocalDirectory, "local_path", lambda *_: None)
+    fetched: list[str] = []
+    download = LocalDirectory.download
+
+    def slow(self: LocalDirectory, name: str, target: Path) -> None:
+        fetched.append(name)
+        time.sleep(0.2)
+        download(self, name, target)
+
+    monkeypatch.setattr(LocalDirectory, "download", slow)
+    directory = open_directory(tmp_path / "store")
+    file = put_index(directory, small_index())
+    workers = [threading.Thread(target=opened.open_file, args=(directory, file)) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(fetched) == 1
+
+
+def test_a_full_disk_leaves_the_version_before(tmp_path: Path) -> None:
+    """A real, small file system that is really full."""
+    full = tmp_path / "small"
+    full.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(full)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small file system: {mounted.stderr.decode().strip()}")
+    try:
+        directory = open_directory(full / "store")
+        file = put_index(directory, small_index())
+        version = Version(number=1, plan="replicated", ids="string", shards=[[file]])
+        publish(directory, version)
+        large = tamis.Index()
+        large.add_many(range(20_000), [f"name = 'number {number}'" for number in range(20_000)])
+        with pytest.raises(tamis.SnapshotError, match="The version before this one stays in use"):
+            put_index(directory, large)
+        latest = read_version(directory)
+        assert latest.number == 1
+        assert opened.open_file(directory, latest.shards[0][0]).match({"x": 7}) == ["r7"]
+        assert [name for name in os.listdir(full / "store" / "snapshots") if name.startswith(".")] == []
+    finally:
+        subprocess.run(["umount", str(full)], check=False)
+
+
+def test_unknown_protocols_say_what_is_missing() -> None:
+    with pytest.raises((tamis.ArgumentError, ValueError), match="nothing-such"):
+        open_directory("nothing-such://bucket/path")
+
+
+def test_later_formats_are_refused(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path)
+    directory.create("versions/00000000000000000001.json", b'{"format": 99}')
+    with pytest.raises(tamis.SnapshotError, match="later release"):
+        read_version(directory)
+    directory.create("versions/00000000000000000002.json", b"{")
+    with pytest.raises(tamis.SnapshotError, match="not the description of a version"):
+        read_version(directory)

@@ -1,0 +1,280 @@
+"""Batch matching on Spark: whatever the plan, the shards and the batches, the oracle's answer."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import strategies
+import tamis
+import tamis.spark
+from events import to_table
+from oracle import TRUE, Node, evaluate
+from writer import to_text
+
+pytestmark = pytest.mark.spark
+
+RULES = "id string, expression string"
+
+
+def rows(frame: Any, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[column] for column in columns) for row in frame.collect())
+
+
+@pytest.fixture(scope="module")
+def nodes() -> list[Node]:
+    return strategies.collect(strategies.expressions(typed=True), 150)
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    return strategies.collect(strategies.events(typed=True), 80)
+
+
+@pytest.fixture(scope="module")
+def expected(nodes: list[Node], records: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return sorted(
+        (event, rule)
+        for event, record in enumerate(records)
+        for rule, node in enumerate(nodes)
+        if evaluate(node, record) == TRUE
+    )
+
+
+@pytest.fixture(scope="module")
+def events(spark: Any, records: list[dict[str, Any]]) -> Any:
+    table = to_table(records)
+    numbered = table.append_column("event_id", [list(range(table.num_rows))])
+    return spark.createDataFrame(numbered).repartition(3).cache()
+
+
+@pytest.fixture(scope="module")
+def rules(spark: Any, nodes: list[Node]) -> Any:
+    written = [(rule, to_text(node), float(rule % 7)) for rule, node in enumerate(nodes)]
+    return spark.createDataFrame(written, "id int, expression string, priority double")
+
+
+@pytest.fixture(scope="module")
+def index(rules: Any) -> tamis.spark.BuiltIndex:
+    return tamis.spark.build(rules)
+
+
+def test_every_match_is_found(
+    index: tamis.spark.BuiltIndex, events: Any, expected: list[tuple[int, int]]
+) -> None:
+    assert expected
+    assert rows(index.match(events), "event_id", "subscription") == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_the_size_of_batches_does_not_matter(
+    spark: Any, index: tamis.spark.BuiltIndex, events: Any, expected: list[tuple[int, int]], size: int
+) -> None:
+    before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size))
+    try:
+        assert rows(index.match(events), "event_id", "subscription") == expected
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", before)
+
+
+def test_the_best_k_with_ties(
+    index: tamis.spark.BuiltIndex, events: Any, expected: list[tuple[int, int]]
+) -> None:
+    best = rows(index.match(events, k=3), "event_id", "rank", "subscription", "score")
+    wanted = []
+    for event in {event for event, _ in expected}:
+        matched = sorted((-(rule % 7), rule) for of, rule in expected if of == event)
+        wanted += [(event, rank, rule, -score) for rank, (score, rule) in enumerate(matched[:3], 1)]
+    assert best == sorted(wanted)
+
+
+def test_other_questions(
+    index: tamis.spark.BuiltIndex, events: Any, records: list[Any], expected: list[tuple[int, int]]
+) -> None:
+    per_event = [sum(of == event for of, _ in expected) for event in range(len(records))]
+    assert rows(index.count(events), "event_id", "matches") == list(enumerate(per_event))
+    assert rows(index.exists(events), "event_id", "matched") == [
+        (event, count > 0) for event, count in enumerate(per_event)
+    ]
+    assert rows(index.unmatched(events), "event_id") == [
+        (event,) for event, count in enumerate(per_event) if not count
+    ]
+    per_rule: dict[int, int] = {}
+    for _, rule in expected:
+        per_rule[rule] = per_rule.get(rule, 0) + 1
+    counted = rows(index.count_by_subscription(events), "subscription", "matches")
+    assert counted == sorted(per_rule.items())
+
+
+def test_spark_itself_agrees(spark: Any, events: Any, nodes: list[Node]) -> None:
+    """The cross join that people write today."""
+    some = [(str(rule), to_text(node)) for rule, node in enumerate(nodes[:40])]
+    cases = " ".join(f"WHEN '{rule}' THEN {tamis.parse(text).to_sql('spark')}" for rule, text in some)
+    pairs = events.crossJoin(spark.createDataFrame(some, RULES)).filter(f"CASE id {cases} END")
+    ours = tamis.spark.match(events, spark.createDataFrame(some, RULES))
+    assert rows(ours, "event_id", "subscription") == rows(pairs, "event_id", "id")
+
+
+def test_attributes_are_columns_paths_maps_and_spread_maps(spark: Any) -> None:
+    events = spark.sql(
+        """SELECT 1 AS event_id, named_struct('home', named_struct('city', 'Oslo', 'unused', 1)) AS user,
+                  map('color', 'red') AS tags, map('size', 3) AS more, array('a', 'b') AS words,
+                  CAST(1.50 AS DECIMAL(10, 2)) AS price, DATE'2026-01-31' AS day, 7 AS `odd.name`"""
+    )
+    texts = [
+        "user.home.city = 'Oslo'",
+        "tags.color = 'red'",
+        "size = 3",
+        "array_contains(words, 'b')",
+        "price = 1.5",
+        "day = TIMESTAMP '2026-01-31 00:00:00'",
+        "odd.name = 7",
+        "user IS NOT NULL AND user.away IS NULL",
+    ]
+    rules = spark.createDataFrame(list(enumerate(texts)), "id bigint, expression string")
+    matches = tamis.spark.match(events, rules, spread="more")
+    assert rows(matches, "subscription") == [(at,) for at in range(len(texts))]
+    assert matches.schema["subscription"].dataType.simpleString() == "bigint"
+
+
+def test_empty_on_either_side(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1")], RULES)
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    assert tamis.spark.match(events.limit(0), rules).collect() == []
+    assert tamis.spark.match(events, rules.limit(0)).collect() == []
+    assert tamis.spark.match(events.limit(0), rules.limit(0), k=3).collect() == []
+    assert rows(tamis.spark.unmatched(events, rules.limit(0)), "event_id") == [(1,)]
+
+
+def test_details_of_subscriptions_arrive(spark: Any) -> None:
+    rules = spark.createDataFrame(
+        [
+            ("a", "x > 1", 1.0, ["q4"], b"payload of a", None),
+            ("b", "x > 1", 2.0, None, None, datetime(2026, 1, 1)),
+            ("c", "x > 1", 3.0, ["q4", "q5"], None, datetime(2036, 1, 1)),
+        ],
+        f"{RULES}, priority double, tags array<string>, payload binary, expires timestamp",
+    )
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    index = tamis.spark.build(rules)
+    at = datetime(2026, 6, 1, tzinfo=UTC)
+    assert rows(index.match(events, now=at), "subscription", "payload") == [
+        ("a", b"payload of a"),
+        ("c", None),
+    ]
+    early = index.match(events, now=datetime(2025, 1, 1, tzinfo=UTC), k=1, tags=["q5"], payload=False)
+    assert rows(early, "subscription", "score", "rank") == [("c", 3.0, 1)]
+    assert "payload" not in early.columns
+
+
+def test_a_million_matches_of_one_event(spark: Any) -> None:
+    rules = spark.range(0, 1_000_000, numPartitions=2).selectExpr("id", "'x > ' || id % 10 AS expression")
+    events = spark.createDataFrame([(1, 100)], "event_id int, x int")
+    index = tamis.spark.build(rules)
+    assert index.version.subscriptions == 1_000_000
+    assert len(index.version.shards[0]) == 2  # built side by side
+    summed = index.match(events).selectExpr("count(*)", "sum(subscription)").collect()[0]
+    assert tuple(summed) == (1_000_000, 999_999 * 1_000_000 // 2)
+
+
+def test_huge_strings(spark: Any) -> None:
+    events = spark.sql("SELECT 1 AS event_id, repeat('ab', 5000000) || 'needle' AS text")
+    rules = spark.createDataFrame([("a", "contains(text, 'needle')"), ("b", "text LIKE 'b%'")], RULES)
+    assert rows(tamis.spark.match(events, rules), "subscription") == [("a",)]
+
+
+def test_keys_are_carried_through(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1")], RULES)
+    events = spark.createDataFrame([(1, "u", 2), (1, "u", 2)], "`event id` int, user string, x int")
+    matches = tamis.spark.match(events, rules, key=["event id", "user"])
+    assert matches.columns == ["event id", "user", "subscription", "version"]
+    assert rows(matches, "event id", "user") == [(1, "u"), (1, "u")]
+    assert tamis.spark.match(events, rules, key="*").columns == [
+        "event id",
+        "user",
+        "x",
+        "subscription",
+        "version",
+    ]
+    assert tamis.spark.match(events, rules, key=None).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"key": "id"}, "no key column 'id'; they have event_id, x"),
+        ({"key": ["x", "x"]}, "named twice"),
+        ({"k": -1}, "k must not be negative"),
+        ({"score": "priority"}, "pass k as well"),
+        ({"plan": "best"}, '"replicated", "sharded" or "by-source"'),
+        ({"on_error": "ignore"}, '"fail" or "quarantine"'),
+        ({"spread": "x"}, "only a map or a struct can be spread"),
+        ({"spread": "z"}, "no column 'z' to spread"),
+    ],
+)
+def test_wrong_arguments_say_what_would_be_right(spark: Any, arguments: dict[str, Any], message: str) -> None:
+    rules = spark.createDataFrame([("a", "x > 1")], RULES)
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    with pytest.raises(tamis.ArgumentError, match=message):
+        tamis.spark.match(events, rules, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("name string, expression string", "no column 'id'"),
+        ("id double, expression string", "must be a string or an integer, not double"),
+        ("id string, expression int", "must be a string, not int"),
+    ],
+)
+def test_wrong_subscriptions_say_what_would_be_right(spark: Any, columns: str, message: str) -> None:
+    with pytest.raises(tamis.ArgumentError, match=message):
+        tamis.spark.build(spark.createDataFrame([], columns))
+
+
+def test_bad_subscriptions_fail_or_are_set_aside(spark: Any) -> None:
+    written = [("a", "x > 1"), ("b", "x >"), ("c", None), ("d", "x > 2"), ("d", "x > 3")]
+    rules = spark.createDataFrame(written, RULES)
+    events = spark.createDataFrame([(1, 9)], "event_id int, x int")
+    with pytest.raises(tamis.spark.InvalidSubscriptionsError, match="3 subscriptions") as raised:
+        tamis.spark.match(events, rules)
+    assert "x >\n" in str(raised.value)
+    assert "^" in str(raised.value)
+    matches, bad = tamis.spark.match(events, rules, on_error="quarantine")
+    assert rows(matches, "subscription") == [("a",), ("d",)]
+    assert [row[0] for row in rows(bad, "id")] == ["b", "c", "d"]
+    places = {row.id: (row.line, row.column) for row in tamis.spark.validate(rules).collect()}
+    assert places["b"] == (1, 4)
+
+
+def test_values_of_the_wrong_type_are_counted(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1 AND m.k = 2")], RULES)
+    events = spark.sql("SELECT 1 AS event_id, 'text' AS x, map('k', 'v') AS m UNION ALL SELECT 2, NULL, NULL")
+    matches = tamis.spark.match(events, rules)
+    assert matches.collect() == []
+    report = tamis.spark.explain(matches)
+    assert report.wrong_types() == {"x": 1, "m.k": 1}
+    assert "column x is string, but every predicate on it expects number" in str(report)
+
+
+def test_a_snapshot_file_is_as_good(spark: Any, tmp_path: Any) -> None:
+    index = tamis.Index()
+    index.add("a", "x > 1", payload=b"p")
+    index.save(tmp_path / "rules.tamis")
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    matches = tamis.spark.match(events, str(tmp_path / "rules.tamis"))
+    assert rows(matches, "subscription", "payload") == [("a", b"p")]
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.tamis"]
+
+
+def test_an_index_is_found_again_by_its_directory(spark: Any, tmp_path: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1")], RULES)
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    first = tamis.spark.build(rules, directory=tmp_path)
+    second = tamis.spark.build(rules.selectExpr("'b' AS id", "expression"), directory=tmp_path)
+    assert (first.version.number, second.version.number) == (1, 2)
+    assert rows(tamis.spark.match(events, tmp_path), "subscription", "version") == [("b", 2)]
+    assert rows(first.match(events), "subscription", "version") == [("a", 1)]
+    with pytest.raises(Exception, match="holds no index"):
+        tamis.spark.match(events, tmp_path / "nowhere")

@@ -1,0 +1,228 @@
+"""Subscriptions that change: versions, sequence numbers, quarantine, streams, and what is thrown away."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tamis
+import tamis.spark
+from tamis.spark import apply
+from tamis.spark.directory import open_directory
+from tamis.spark.versions import read_version, version_numbers
+
+pytestmark = pytest.mark.spark
+
+CHANGES = "op string, sequence bigint, id string, expression string"
+
+
+def change(store: tamis.spark.SubscriptionStore, spark: Any, *rows: tuple[Any, ...]) -> Any:
+    return store.apply_changes(spark.createDataFrame(list(rows), CHANGES))
+
+
+def held(store: tamis.spark.SubscriptionStore, spark: Any, **event: Any) -> list[str]:
+    [names] = [", ".join(f"{value!r} AS {name}" for name, value in event.items())]
+    matches = tamis.spark.match(spark.sql(f"SELECT 1 AS event_id, {names}"), store)
+    return sorted(row.subscription for row in matches.collect())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> tamis.spark.SubscriptionStore:
+    return tamis.spark.SubscriptionStore(tmp_path / "store")
+
+
+def test_the_highest_sequence_wins_in_any_order(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    assert change(store, spark, ("add", 5, "a", "x > 1"), ("remove", 4, "a", None)).applied == 1
+    late = change(store, spark, ("remove", 3, "a", None), ("add", 5, "a", "x > 100"))
+    assert (late.version, late.applied, late.stale) == (1, 0, 2)
+    assert held(store, spark, x=2) == ["a"]
+    change(store, spark, ("remove", 6, "a", None), ("remove", 7, "unknown", None))
+    assert held(store, spark, x=2) == []
+    assert change(store, spark, ("add", 5, "a", "x > 1")).applied == 0
+    assert change(store, spark, ("replace", 8, "a", "x > 0")).version == 3
+    assert held(store, spark, x=2) == ["a"]
+
+
+def test_a_bad_change_goes_to_quarantine_once(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    bad = [
+        ("add", 1, "a", "x >"),
+        ("zap", 1, "b", "x > 1"),
+        ("add", None, "c", "x > 1"),
+        ("add", 1, "d", None),
+    ]
+    for _ in range(2):  # the second time as after a crash
+        result = change(store, spark, *bad, ("add", 2, "a", "x > 1"))
+        assert (result.version, result.quarantined) == (1, 4)
+    assert held(store, spark, x=2) == ["a"]
+    quarantined = {row.id: row.error for row in store.quarantined(spark).collect()}
+    assert set(quarantined) == {"a", "b", "c", "d"}
+    assert store.quarantined(spark).count() == 4
+    assert "line 1, column 4" in quarantined["a"]
+    assert "'zap'" in quarantined["b"]
+
+
+def test_changes_come_on_top_of_what_was_built(
+    spark: Any, store: tamis.spark.SubscriptionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = spark.range(1000).selectExpr("'r' || id AS id", "'x > ' || id AS expression")
+    store.replace_all(rules)
+    change(store, spark, ("remove", 1, "r0", None), ("replace", 2, "r1", "y > 0"), ("add", 3, "new", "x > 0"))
+    assert held(store, spark, x=3) == ["new", "r2"]
+    assert held(store, spark, y=1) == ["r1"]
+    version = store.built_index(spark).version
+    assert (version.subscriptions, len(version.changes)) == (1000, 1)
+    assert sorted(version.attributes) == ["x", "y"]
+
+
+def test_changes_are_folded_into_new_snapshots(
+    store: tamis.spark.SubscriptionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+
+    from tamis.spark.changes import change_schema
+    from tamis.spark.opened import open_shard
+
+    monkeypatch.setattr(apply, "CHANGES_BEFORE_REWRITE", 10)
+    directory = open_directory(store.url)
+    schema = change_schema("int")
+    for batch in range(6):
+        rows = [
+            {"op": "add", "sequence": batch, "id": number, "expression": f"x > {number + batch}"}
+            for number in range(batch, batch + 4)
+        ]
+        apply.apply_to_store(directory, pa.Table.from_pylist(rows, schema), schema)
+    version = read_version(directory)
+    assert version.shards[0]
+    assert len(version.changes) < 6
+    [index] = open_shard(directory, version, 0)
+    final = {number: number + max(b for b in range(6) if b <= number < b + 4) for number in range(9)}
+    assert {id: str(index[id].expression) for id in index} == {
+        number: f"x > {bound}" for number, bound in final.items()
+    }
+    stale = pa.Table.from_pylist([{"op": "remove", "sequence": 0, "id": 0}], schema)
+    assert apply.apply_to_store(directory, stale, schema).applied == 0
+
+
+def test_ids_keep_their_type(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    numbered = spark.createDataFrame([("add", 1, 7, "x > 1")], CHANGES.replace("id string", "id bigint"))
+    with pytest.raises(Exception, match="ids of type string, not int"):
+        store.apply_changes(numbered)
+
+
+def test_wrong_columns_say_what_would_be_right(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    with pytest.raises(tamis.ArgumentError, match="these have no 'op'"):
+        store.apply_changes(spark.createDataFrame([], "sequence bigint, id string, expression string"))
+    with pytest.raises(tamis.ArgumentError, match="must be an integer, not string"):
+        store.apply_changes(spark.createDataFrame([], CHANGES.replace("sequence bigint", "sequence string")))
+
+
+def test_what_nobody_uses_is_removed(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    directory = open_directory(store.url)
+    rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    for _ in range(4):
+        store.replace_all(rules)
+    directory.create("pins/query/000000000001.json", json.dumps({"version": 1, "now": 0}).encode())
+    leased = tamis.spark.open_index(spark, store.url)
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    assert leased.match(events).count() == 1  # leases version 4
+    store.replace_all(rules)
+    removed = store.collect_garbage(spark, keep=1, grace=0.0)
+    assert version_numbers(directory) == [1, 4, 5]
+    assert len(directory.list("snapshots")) == 3
+    assert sum(name.startswith("snapshots/") for name in removed) == 2
+    assert leased.match(events).count() == 1
+
+
+class Files:
+    """A folder that a stream reads, file by file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        number = len(list(self.folder.iterdir()))
+        draft = self.folder.parent / f"{self.folder.name}-{number}.json"
+        draft.write_text("\n".join(json.dumps(row) for row in rows))
+        draft.rename(self.folder / f"{number}.json")
+
+
+def until(condition: Any, query: Any) -> None:
+    """Wait for a condition; a query that fails ends the wait with its error."""
+    while not condition():
+        if query.exception() is not None:
+            raise query.exception()
+        time.sleep(0.2)
+
+
+def test_streams_follow_the_versions(
+    spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
+) -> None:
+    changed, seen = Files(tmp_path / "changes"), Files(tmp_path / "events")
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    changes = spark.readStream.schema(CHANGES).json(str(changed.folder))
+    applying = store.apply_changes(
+        changes, checkpoint=tmp_path / "c1", trigger={"processingTime": "100 milliseconds"}
+    )
+    events = spark.readStream.schema("event_id int, x int, y int").json(str(seen.folder))
+    matching = (
+        tamis.spark.match(events, store)
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "c2"))
+        .trigger(processingTime="100 milliseconds")
+        .start(str(tmp_path / "matches"))
+    )
+
+    def found() -> dict[int, list[tuple[str, int]]]:
+        matching.processAllAvailable()
+        pairs: dict[int, list[tuple[str, int]]] = {}
+        for row in spark.read.parquet(str(tmp_path / "matches")).collect():
+            pairs.setdefault(row.event_id, []).append((row.subscription, row.version))
+        return pairs
+
+    try:
+        seen.put({"event_id": 1, "x": 2, "y": 2})
+        assert found() == {1: [("a", 1)]}
+        changed.put(
+            {
+                "op": "add",
+                "sequence": 2,
+                "id": "b",
+                "expression": "y > 1",
+            },  # an attribute nobody asked for yet
+            {"op": "remove", "sequence": 3, "id": "a"},
+            {"op": "add", "sequence": 4, "id": "bad", "expression": "y >"},
+        )
+        until(lambda: store.built_index(spark).version.number == 2, applying)
+        seen.put({"event_id": 2, "x": 2, "y": 2})
+        assert found() == {1: [("a", 1)], 2: [("b", 2)]}
+        assert [row.id for row in store.quarantined(spark).collect()] == ["bad"]
+    finally:
+        applying.stop()
+        matching.stop()
+
+
+def test_a_replacement_forgets_no_sequence(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    change(store, spark, ("add", 5, "a", "x > 1"), ("remove", 6, "a", None))
+    store.replace_all(spark.createDataFrame([("b", "x > 1")], "id string, expression string"))
+    assert change(store, spark, ("add", 5, "a", "x > 1")).applied == 0
+    assert held(store, spark, x=2) == ["b"]
+
+
+def test_a_change_may_be_for_one_source(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    changes = [("add", 1, "a", "x > 1", "shop"), ("add", 2, "b", "x > 1", None)]
+    store.apply_changes(spark.createDataFrame(changes, f"{CHANGES}, source string"))
+    assert held(store, spark, x=2, source="other") == ["b"]
+    assert held(store, spark, x=2, source="shop") == ["a", "b"]
+
+
+def test_options_of_building_are_refused_for_what_is_built(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    with pytest.raises(tamis.ArgumentError, match="tgas: these are about building"):
+        tamis.spark.match(events, store, tgas=["x"])

@@ -1,0 +1,477 @@
+"""Every score, on every path, agrees with the oracle to the last bit."""
+
+import pickle
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+import strategies
+import tamis
+from events import FORMS, to_dict, to_table
+from oracle import Node, Weights, evaluate, relaxed, relevance
+from writer import to_builder, to_text
+
+ATTRIBUTES = list(strategies.ATTRIBUTES)
+DEPTHS = {5: 20, 3: 30, 1: 30, 0: 20}
+EVENTS = 10
+KS = (1, 5, 20, 10_000)
+POOL = [0.0, 0.1, 0.2, 0.3, 1.0, 2.5]
+
+
+def draw_weights(seed: int, chance: float = 0.4) -> dict[str, float]:
+    dice = random.Random(seed)
+    return {name: dice.choice(POOL) for name in ATTRIBUTES if dice.random() < chance}
+
+
+def priority_of(at: int) -> float:
+    return float(at * 7 % 11)
+
+
+@pytest.fixture(scope="module")
+def nodes() -> list[Node]:
+    """Random weighted expressions; every tenth is there twice."""
+    found = [
+        node
+        for depth, count in DEPTHS.items()
+        for node in strategies.collect(strategies.expressions(depth=depth, weighted=True), count)
+    ]
+    return [*found, *found[::10]]
+
+
+def weights_of(at: int) -> dict[str, float]:
+    """A third of the subscriptions have no weights."""
+    return {} if at % 3 == 0 else draw_weights(at)
+
+
+Ranked = list[tuple[int, float]]
+
+
+def rank(scores: Iterable[tuple[int, float | None]], k: int, min_score: float | None = None) -> Ranked:
+    kept = [(at, score) for at, score in scores if score is not None]
+    if min_score is not None:
+        kept = [(at, score) for at, score in kept if score >= min_score]
+    return sorted(kept, key=lambda pair: (-pair[1], pair[0]))[:k]
+
+
+def judge(mode: str, node: Node, event: Mapping[str, Any], weights: Weights, priority: float) -> float | None:
+    match mode:
+        case "priority":
+            return priority if evaluate(node, event).can_be_true else None
+        case "relevance":
+            return relevance(node, event, weights)
+        case "relaxed":
+            return relaxed(node, event, weights)
+    return judge_function(node, event, weights)
+
+
+FUNCTION = "min(i, s) + 0.5 * max(f, person.age, `naïve key`) + i * b"
+
+
+def judge_function(node: Node, event: Mapping[str, Any], weights: Weights) -> float | None:
+    def part(name: str) -> float:
+        counted = weights.dimensions is None or name in weights.dimensions
+        only = frozenset([name]) if counted else frozenset[str]()
+        return relevance(node, event, weights._replace(dimensions=only)) or 0.0
+
+    if not evaluate(node, event).can_be_true:
+        return None
+    highest = max(part("f"), part("person.age"), part("naïve key"))
+    return min(part("i"), part("s")) + 0.5 * highest + part("i") * part("b")
+
+
+MODES = ("priority", "relevance", "relaxed", FUNCTION)
+
+
+def expected(
+    nodes: list[Node],
+    mode: str,
+    event: Mapping[str, Any],
+    event_weights: Mapping[str, float],
+    k: int,
+    *,
+    dimensions: list[str] | None = None,
+    min_score: float | None = None,
+) -> Ranked:
+    counted = None if dimensions is None else frozenset(dimensions)
+    question = (mode, repr(event), repr(event_weights), repr(dimensions))
+    if question not in JUDGED:
+        JUDGED[question] = [
+            (at, judge(mode, node, event, Weights(weights_of(at), event_weights, counted), priority_of(at)))
+            for at, node in enumerate(nodes)
+        ]
+    return rank(JUDGED[question], k, min_score)
+
+
+# What the oracle said about all expressions: the same is asked of every way to build an index.
+JUDGED: dict[tuple[str, str, str, str], list[tuple[int, float | None]]] = {}
+
+
+def shown(found: list[tamis.Match]) -> Ranked:
+    assert [match.rank for match in found] == list(range(1, len(found) + 1))
+    return [(match.id, match.score) for match in found]  # type: ignore[misc]
+
+
+# --- ways to build an index -----------------------------------------------------------------------
+
+
+def built_at_once(nodes: list[Node], **options: Any) -> tamis.Index:
+    index = tamis.Index(**options)
+    rows = range(len(nodes))
+    index.add_many(
+        list(rows),
+        [to_text(node) for node in nodes],
+        priorities=[priority_of(at) for at in rows],
+        weights=[weights_of(at) for at in rows],
+    )
+    return index
+
+
+def built_one_by_one(nodes: list[Node]) -> tamis.Index:
+    index = tamis.Index()
+    for at, node in enumerate(nodes):
+        index.add(at, to_builder(node), priority=priority_of(at), weights=weights_of(at))
+    return index
+
+
+def built_with_other_scores(nodes: list[Node]) -> tamis.Index:
+    """Built with the scores of others, most of them in segments, then set right."""
+    index = tamis.Index()
+    rows = range(len(nodes))
+    index.add_many(
+        list(rows),
+        [to_text(node) for node in nodes],
+        priorities=[priority_of(at + 1) for at in rows],
+        weights=[weights_of(at + 1) for at in rows],
+    )
+    for at in rows:
+        index.set_priority(at, priority_of(at))
+        index.set_weights(at, weights_of(at))
+    return index
+
+
+def built_with_few_other_scores(nodes: list[Node]) -> tamis.Index:
+    index = built_at_once(nodes)
+    for at in range(0, len(nodes), 23):
+        index.set_priority(at, 100.0)
+        index.set_weights(at, {"i": 1e9})
+        index.set_priority(at, priority_of(at))
+        index.set_weights(at, weights_of(at))
+    return index
+
+
+def built_with_removals(nodes: list[Node]) -> tamis.Index:
+    index = built_at_once([*nodes, *nodes[:40]])
+    for at in range(len(nodes), len(nodes) + 40):
+        index.remove(at)
+    return index
+
+
+def saved_and_opened(nodes: list[Node], folder: Path) -> tamis.Index:
+    built_with_few_other_scores(nodes).save(folder / "rules.tamis")
+    return tamis.Index.open(folder / "rules.tamis")
+
+
+BUILDERS: dict[str, Callable[[list[Node]], tamis.Index]] = {
+    "at once": built_at_once,
+    "one by one": built_one_by_one,
+    "other scores": built_with_other_scores,
+    "few other scores": built_with_few_other_scores,
+    "removals": built_with_removals,
+    "scan": lambda nodes: built_at_once(nodes, algorithm="scan"),
+}
+
+
+@pytest.fixture(scope="module", params=[*BUILDERS, "opened"])
+def index(
+    request: pytest.FixtureRequest, nodes: list[Node], tmp_path_factory: pytest.TempPathFactory
+) -> tamis.Index:
+    if request.param == "opened":
+        return saved_and_opened(nodes, tmp_path_factory.mktemp("snapshots"))
+    return BUILDERS[request.param](nodes)
+
+
+@pytest.fixture(scope="module")
+def events() -> list[dict[str, Any]]:
+    return strategies.collect(strategies.events(), EVENTS)
+
+
+@pytest.fixture(scope="module")
+def typed_events() -> list[dict[str, Any]]:
+    return strategies.collect(strategies.events(typed=True), 8)
+
+
+@pytest.fixture(scope="module")
+def interval_events() -> list[dict[str, Any]]:
+    return strategies.collect(strategies.events(intervals=True), 6)
+
+
+# --- one event ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_event(index: tamis.Index, nodes: list[Node], events: list[dict[str, Any]], mode: str) -> None:
+    for turn, event in enumerate(events):
+        everything = expected(nodes, mode, event, {}, 10_000)
+        for k in KS:
+            assert shown(index.top_k(to_dict(event), k, mode)) == everything[:k]
+        form = list(FORMS.values())[turn % len(FORMS)]
+        assert shown(index.top_k(form(event), 5, mode)) == everything[:5]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_dimensions_and_cut_offs(
+    index: tamis.Index, nodes: list[Node], events: list[dict[str, Any]], mode: str
+) -> None:
+    for turn, event in enumerate(events):
+        event_weights = draw_weights(-turn)
+        given = tamis.Event(to_dict(event), weights=event_weights)
+        dimensions = None if turn % 3 == 0 else ATTRIBUTES[turn % 2 :: 2]
+        min_score = [None, 0.0, 0.3, 1.0][turn % 4]
+        wanted = expected(
+            nodes, mode, event, event_weights, 10_000, dimensions=dimensions, min_score=min_score
+        )
+        for k in KS:
+            found = index.top_k(given, k, mode, dimensions=dimensions, min_score=min_score)
+            assert shown(found) == wanted[:k]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_interval_events(
+    index: tamis.Index, nodes: list[Node], interval_events: list[dict[str, Any]], mode: str
+) -> None:
+    for turn, event in enumerate(interval_events):
+        event_weights = draw_weights(turn)
+        given = tamis.Event(to_dict(event), weights=event_weights)
+        wanted = expected(nodes, mode, event, event_weights, 7)
+        assert shown(index.top_k(given, 7, mode)) == wanted
+
+
+def test_tags_select_before_ranking(nodes: list[Node], events: list[dict[str, Any]]) -> None:
+    index = tamis.Index()
+    for at, node in enumerate(nodes):
+        index.add(at, to_text(node), tags=["red"] if at % 2 else [], weights=weights_of(at))
+    for event in events:
+        for mode in ("relevance", "relaxed"):
+            wanted = [pair for pair in expected(nodes, mode, event, {}, 10_000) if pair[0] % 2][:5]
+            assert shown(index.top_k(event, 5, mode, tags=["red"])) == wanted
+
+
+# --- many events ----------------------------------------------------------------------------------
+
+
+def rows_of(table: pa.Table) -> list[tuple[int, int, float, int]]:
+    return list(zip(*(table.column(at).to_pylist() for at in range(4)), strict=True))
+
+
+def numbered(ranked: list[Ranked]) -> list[tuple[int, int, float, int]]:
+    return [
+        (event, at, score, place)
+        for event, found in enumerate(ranked)
+        for place, (at, score) in enumerate(found, 1)
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tables(index: tamis.Index, nodes: list[Node], typed_events: list[dict[str, Any]], mode: str) -> None:
+    typed = typed_events
+    table = to_table(typed)
+    same = {"i": 0.5, "s": 2.0, "unknown": 3.0}
+    wanted = [expected(nodes, mode, event, same, 4) for event in typed]
+    assert rows_of(index.top_k_batch(table, 4, mode, weights=same)) == numbered(wanted)
+    columns = {"w_i": [0.3, None] * 4, "w_person.age": [float(at) for at in range(8)], "w_unknown": [1] * 8}
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    each = [{"person.age": float(at)} | ({"i": 0.3} if at % 2 == 0 else {}) for at in range(8)]
+    wanted = [expected(nodes, mode, event, own, 4) for event, own in zip(typed, each, strict=True)]
+    assert rows_of(index.top_k_batch(table, 4, mode, weights="w_")) == numbered(wanted)
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3))
+    assert rows_of(index.top_k_batch(stream, 4, mode, weights="w_").read_all()) == numbered(wanted)
+
+
+def test_lists_of_events(index: tamis.Index, nodes: list[Node], events: list[dict[str, Any]]) -> None:
+    given = [tamis.Event(to_dict(event), weights=draw_weights(at)) for at, event in enumerate(events)]
+    wanted = [expected(nodes, "relevance", event, draw_weights(at), 3) for at, event in enumerate(events)]
+    assert rows_of(index.top_k_batch(given, 3, "relevance", threads=1)) == numbered(wanted)
+    lines = "\n".join(event.to_json() for event in given)
+    assert rows_of(index.top_k_batch(lines, 3, "relevance", threads=2)) == numbered(wanted)
+
+
+# --- Python functions -----------------------------------------------------------------------------
+
+
+def test_python_functions_get_whole_blocks(
+    index: tamis.Index, nodes: list[Node], events: list[dict[str, Any]]
+) -> None:
+    sizes = []
+
+    def score(block: tamis.Candidates) -> Any:
+        sizes.append(len(block))
+        highest = np.maximum.reduce([block["f"], block["person.age"], block["naïve key"]])
+        return np.minimum(block["i"], block["s"]) + 0.5 * highest + block["i"] * block["b"]
+
+    for event in events:
+        wanted = expected(nodes, FUNCTION, event, {}, 10_000)
+        assert shown(index.top_k(event, 10_000, score)) == wanted
+        by_relevance = index.top_k(event, 5, lambda block: block.relevance, min_score=0.2)
+        assert shown(by_relevance) == expected(nodes, "relevance", event, {}, 5, min_score=0.2)
+        by_priority = index.top_k(event, 5, lambda block: block.priority)
+        assert shown(by_priority) == expected(nodes, "priority", event, {}, 5)
+    matches = [index.count(event) for event in events]
+    assert sizes == [count for count in matches if count]
+    wanted = [expected(nodes, FUNCTION, event, {}, 2) for event in events]
+    assert rows_of(index.top_k_batch(events, 2, score)) == numbered(wanted)
+
+
+def test_python_functions_return_one_number_per_candidate() -> None:
+    index = tamis.Index()
+    index.add("a", "x > 1")
+    with pytest.raises(tamis.ArgumentError, match="one number per candidate"):
+        index.top_k({"x": 2}, score=lambda block: 1.0)
+    with pytest.raises(tamis.ArgumentError, match="NaN"):
+        index.top_k({"x": 2}, score=lambda block: [float("nan")])
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_index_and_no_places(mode: str) -> None:
+    index = tamis.Index()
+    assert index.top_k({"i": 1}, 3, mode) == []
+    index.add("a", "i = 1")
+    assert index.top_k({"i": 1}, 0, mode) == []
+    assert index.top_k({}, 3, mode) == []
+
+
+def test_bad_scores_are_refused() -> None:
+    index = tamis.Index()
+    index.add("a", "x > 1")
+    for score, part in [("relevence", "there is no score"), ("x - y", "monotone"), ("x +", "found the end")]:
+        with pytest.raises(tamis.ArgumentError, match=part):
+            index.top_k({"x": 2}, score=score)
+    with pytest.raises(tamis.ArgumentError, match="k must not be negative"):
+        index.top_k({"x": 2}, -1)
+    with pytest.raises(tamis.ArgumentError, match="not NaN"):
+        index.top_k({"x": 2}, min_score=float("nan"))
+    for weight in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(tamis.ArgumentError, match="finite and not negative"):
+            index.set_weights("a", {"x": weight})
+        with pytest.raises(tamis.ArgumentError, match="finite and not negative"):
+            index.top_k_batch([{"x": 2}], score="relevance", weights={"x": weight})
+    with pytest.raises(tamis.ArgumentError, match="finite"):
+        index.set_priority("a", float("nan"))
+    with pytest.raises(tamis.UnknownIdError):
+        index.set_priority("b", 1.0)
+    with pytest.raises(tamis.UnknownIdError):
+        index.set_weights("b", {})
+    assert index["a"].weights == {}
+
+
+def test_new_scores_are_seen_everywhere(tmp_path: Path) -> None:
+    index = tamis.Index()
+    index.add_many(range(100), ["x > 1"] * 100, priorities=range(100))
+    for at in range(90):
+        index.set_priority(at, 1000.0 - at)
+        index.set_weights(at, {"x": 5.0})
+    for _ in range(2):
+        assert index[7].priority == 993.0
+        assert index[7].weights == {"x": 5.0}
+        assert [match.id for match in index.top_k({"x": 2}, 3)] == [0, 1, 2]
+        assert index.top_k({"x": 2}, 1, "relevance") == [tamis.Match(0, 5.0, 1)]
+        index.optimize()
+    index.save(tmp_path / "rules.tamis")
+    assert tamis.Index.open(tmp_path / "rules.tamis")[7].priority == 993.0
+
+
+# --- random histories -----------------------------------------------------------------------------
+
+IDS = st.integers(0, 9)
+SOME_WEIGHTS = st.dictionaries(st.sampled_from(ATTRIBUTES), st.sampled_from(POOL), max_size=4)
+PRIORITIES = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
+
+
+class Histories(RuleBasedStateMachine):
+    """Any history of changes leaves the scores that a dict of subscriptions describes."""
+
+    @initialize(algorithm=st.sampled_from(["auto", "auto", "auto", "scan"]))
+    def start(self, algorithm: str) -> None:
+        self.index = tamis.Index(algorithm=algorithm)
+        self.model: dict[int, tuple[Node, float, dict[str, float]]] = {}
+
+    @rule(
+        ids=st.sets(IDS, max_size=6),
+        node=strategies.expressions(depth=3, weighted=True),
+        priority=PRIORITIES,
+        weights=SOME_WEIGHTS,
+    )
+    def add_many(self, ids: set[int], node: Node, priority: float, weights: dict[str, float]) -> None:
+        new = sorted(ids - self.model.keys())
+        texts = [to_text(node)] * len(new)
+        self.index.add_many(new, texts, priorities=[priority] * len(new), weights=[weights] * len(new))
+        self.model |= dict.fromkeys(new, (node, priority, weights))
+
+    @rule(
+        id=IDS,
+        node=strategies.expressions(depth=3, weighted=True),
+        priority=PRIORITIES,
+        weights=SOME_WEIGHTS,
+    )
+    def put(self, id: int, node: Node, priority: float, weights: dict[str, float]) -> None:
+        self.index.upsert(id, to_text(node), priority=priority, weights=weights)
+        self.model[id] = (node, priority, weights)
+
+    @rule(id=IDS)
+    def remove(self, id: int) -> None:
+        if self.model.pop(id, None) is not None:
+            self.index.remove(id)
+
+    @rule(id=IDS, priority=PRIORITIES)
+    def set_priority(self, id: int, priority: float) -> None:
+        if id in self.model:
+            self.index.set_priority(id, priority)
+            node, _, weights = self.model[id]
+            self.model[id] = (node, priority, weights)
+
+    @rule(id=IDS, weights=SOME_WEIGHTS)
+    def set_weights(self, id: int, weights: dict[str, float]) -> None:
+        if id in self.model:
+            self.index.set_weights(id, weights)
+            node, priority, _ = self.model[id]
+            self.model[id] = (node, priority, weights)
+
+    @rule()
+    def optimize(self) -> None:
+        self.index.optimize()
+
+    @rule()
+    def pickle(self) -> None:
+        self.index = pickle.loads(pickle.dumps(self.index))
+
+    @rule(
+        event=strategies.events(intervals=True),
+        event_weights=SOME_WEIGHTS,
+        k=st.sampled_from([1, 3, 100]),
+        mode=st.sampled_from(MODES),
+    )
+    def ask(self, event: dict[str, Any], event_weights: dict[str, float], k: int, mode: str) -> None:
+        given = tamis.Event(to_dict(event), weights=event_weights)
+        wanted = rank(
+            (
+                (id, judge(mode, node, event, Weights(weights, event_weights), priority))
+                for id, (node, priority, weights) in self.model.items()
+            ),
+            k,
+        )
+        assert shown(self.index.top_k(given, k, mode)) == wanted
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=25, stateful_step_count=20)

@@ -1,0 +1,191 @@
+"""What expressions say about one another agrees with the oracle on random expressions and events."""
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+import tamis
+from events import to_dict
+from oracle import Node, evaluate
+from strategies import DECK
+from tamis import col, parse, relate
+from writer import to_builder
+
+MEASURES = ["accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance"]
+POINTS = strategies.collect(strategies.events(), 25)
+INTERVALS = DECK[:25]
+
+expressions = strategies.expressions(depth=3)
+
+
+def is_match(node: Node, event: dict[str, Any]) -> bool:
+    return evaluate(node, event).can_be_true
+
+
+# --- relations -----------------------------------------------------------------------------------
+
+
+@given(expressions, expressions)
+def test_no_event_contradicts_a_relation(a: Node, b: Node) -> None:
+    left, right = to_builder(a), to_builder(b)
+    wanted = [event for event in POINTS if is_match(b, event)]
+    both = [event for event in wanted if is_match(a, event)]
+    only_b = [event for event in wanted if not is_match(a, event)]
+    assert left.overlaps(right) or not both
+    assert left.overlaps(right, method="pairs") or not both
+    assert not (left.covers(right) and only_b)
+    assert relate.decide_overlaps(left, right) is not False or not both
+    assert relate.decide_covers(left, right) is not True or not only_b
+    assert left.is_disjoint(right) is not left.overlaps(right)
+
+
+@given(expressions, expressions)
+def test_an_example_is_one(a: Node, b: Node) -> None:
+    left, right = to_builder(a), to_builder(b)
+    example = relate.example_of_overlap(left, right)
+    assert (example is not None) == (relate.decide_overlaps(left, right) is True)
+    if example is not None:
+        assert left.evaluate(example) is True
+        assert right.evaluate(example) is True
+
+
+@given(expressions, expressions)
+def test_structure_holds_for_intervals(a: Node, b: Node) -> None:
+    if to_builder(a).covers(to_builder(b), intervals=True):
+        assert not [event for event in INTERVALS if is_match(b, event) and not is_match(a, event)]
+
+
+def test_a_relation_knows_of_absent_attributes() -> None:
+    anything = parse("x > 1 OR x <= 1")
+    assert not anything.covers(parse("TRUE"))
+    assert not anything.covers(parse("x IS NOT NULL"))
+    assert anything.covers(parse("x = 5"))
+    assert parse("NOT x").is_disjoint(parse("x IS NULL"))
+
+
+def test_columns_are_expressions() -> None:
+    assert parse("a OR b").covers(col("a"))
+    assert relate.decide_overlaps(col("a"), parse("NOT a")) is False
+
+
+def test_a_small_budget_is_on_the_safe_side() -> None:
+    a, b = parse("x IN (1, 2, 3) AND y > 2"), parse("x IN (4, 5) AND y < 9 AND (x > 4 OR x < 3)")
+    assert relate.decide_overlaps(a, b) is False
+    assert relate.decide_overlaps(a, b, budget=1) is None
+    assert relate.decide_covers(b, a, budget=1) is None
+    assert not b.covers(a, budget=1)
+
+
+# --- pruning -------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(strategies.expressions(depth=4), min_size=1, max_size=4),
+    st.sampled_from(MEASURES),
+    st.integers(0, 12),
+    st.booleans(),
+)
+def test_a_pruned_expression_matches_whenever_its_original_does(
+    nodes: list[Node], measure: Any, steps: int, to_true: bool
+) -> None:
+    originals = [to_builder(node) for node in nodes]
+    pruned = relate.prune_many(originals, steps=steps, measure=measure, to_true=to_true)
+    assert len(pruned) == len(originals)
+    for node, original, general in zip(nodes, originals, pruned, strict=True):
+        assert general.covers(original, intervals=True)
+        for event in INTERVALS:
+            if is_match(node, event):
+                assert general.evaluate(to_dict(event)) in (True, "either")
+
+
+@given(st.lists(expressions, min_size=1, max_size=4))
+def test_no_match_without_an_access_predicate(nodes: list[Node]) -> None:
+    originals = [to_builder(node) for node in nodes]
+    for node, texts in zip(nodes, relate.access_predicates(originals), strict=True):
+        try:
+            keys = [parse(text) for text in texts]
+        except tamis.ExpressionError:
+            continue  # an empty set has no text
+        for event in INTERVALS:
+            if is_match(node, event):
+                assert any(key.evaluate(to_dict(event)) in (True, "either") for key in keys)
+
+
+def test_pruning_stops_where_it_is_told() -> None:
+    expression = parse("a = 1 AND b = 2 AND (c = 3 OR d = 4 AND e = 5)")
+    assert expression.prune(steps=0) == expression
+    assert expression.prune(predicates=2).predicates <= 2
+    assert expression.prune(bytes=0).predicates == 1
+    assert expression.prune(bytes=0, to_true=True) == parse("TRUE")
+    with pytest.raises(tamis.ArgumentError, match="one of steps, predicates and bytes"):
+        expression.prune()
+    with pytest.raises(tamis.ArgumentError, match='unknown measure "speed": use one of "accuracy"'):
+        expression.prune(steps=1, measure="speed")
+
+
+def test_what_is_wrong_with_a_batch_names_the_row() -> None:
+    with pytest.raises(tamis.ExpressionError, match="expression 1: "):
+        relate.prune_many(["a = 1", "a ="], steps=1)
+    with pytest.raises(tamis.ExpressionError, match="not one predicate"):
+        relate.Selectivities({"a = 1 AND b": 0.5})
+    with pytest.raises(tamis.ArgumentError, match="not between 0 and 1"):
+        relate.Selectivities({"a = 1": 2})
+
+
+def test_expressions_come_as_columns() -> None:
+    column = pa.chunked_array([["a = 1 AND b > 2"], ["c = 1 AND d > 3", "x OR y"]])
+    known = {"b > 2": 0.9, "d > 3": 0.8}
+    pruned = relate.prune_many(column, predicates=4, selectivities=known)
+    assert [str(expression) for expression in pruned] == ["a = 1", "c = 1", "x OR y"]
+    assert relate.access_predicates(column, known) == [["a = 1"], ["c = 1"], ["x", "y"]]
+
+
+def test_selectivities_are_counted() -> None:
+    table = pa.table({"age": [17, 70, None, 30], "city": ["Geneva", None, "Bern", "Geneva"]})
+    expressions = [
+        "age >= 18 AND city = 'Geneva'",
+        "NOT (age > 65) XOR city IS NULL",
+        "age BETWEEN 20 AND 40",
+    ]
+    known = relate.Selectivities.from_events(expressions, table)
+    assert known["age >= 18"] == known["city = 'Geneva'"] == 0.5
+    assert known["age BETWEEN 20 AND 40"] == 0.25
+    assert known["NOT (age > 65) XOR city IS NULL"] == 0.75
+    assert dict(pickle.loads(pickle.dumps(known))) == dict(known)
+    records = [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
+    assert dict(relate.Selectivities.from_events(expressions, records)) == dict(known)
+    assert len(relate.Selectivities.from_events(expressions, table.slice(0, 0))) == 0
+
+
+def test_a_queue_follows_its_subscriptions() -> None:
+    queue = relate.PruningQueue(measure="memory", execution="restricted")
+    for at in range(10):
+        queue.add(at, f"a = {at} AND b > {at} AND c < {at}")
+    assert (len(queue), queue.predicates, queue.bytes) == (10, 30, 170)
+    assert queue.prune(predicates=20) == 10
+    queue.remove(3)
+    assert 3 not in queue
+    with pytest.raises(tamis.UnknownIdError, match="no expression 3"):
+        queue.remove(3)
+    with pytest.raises(tamis.DuplicateIdError, match="4 is already"):
+        queue.add(4, "x")
+    queue.prune(bytes=0)
+    assert queue.predicates == 9
+    assert all(parse(f"a = {at} AND b > {at} AND c < {at}").predicates > queue[at].predicates for at in queue)
+
+
+# --- merging -------------------------------------------------------------------------------------
+
+
+@given(expressions, expressions, st.integers(0, 3))
+def test_a_merger_matches_whatever_one_of_the_two_does(a: Node, b: Node, prunings: int) -> None:
+    merged = to_builder(a).merge(to_builder(b), prunings=prunings)
+    for event in POINTS:
+        expected = is_match(a, event) or is_match(b, event)
+        found = merged.evaluate(to_dict(event)) is True
+        assert found == expected if prunings == 0 else found or not expected
