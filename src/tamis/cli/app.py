@@ -9,7 +9,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tamis.cli import bench, check, demo, experiment, explain, index, match, spark, topk, why_not, workload
+from tamis.cli import (
+    bench,
+    check,
+    cost,
+    demo,
+    experiment,
+    explain,
+    index,
+    match,
+    spark,
+    topk,
+    why_not,
+    workload,
+)
 from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
@@ -28,6 +41,7 @@ app.command("topk")(topk.topk)
 app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
+app.command("cost")(cost.cost)
 app.add_typer(index.app, name="index")
 app.command("bench")(bench.bench)
 app.add_typer(experiment.app, name="experiment")
