@@ -120,7 +120,7 @@ def to_builder(node: Node) -> "tamis.Expression":
 def _build_predicate(column: "tamis.Column", name: str, operands: tuple[Any, ...]) -> "tamis.Expression":
     match name:
         case "truth":
-            return ~~column
+            return column.__tamis_expression__()
         case "=":
             return column == operands[0]
         case "<":

@@ -10,7 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from tamis.cli import (
+    advertise,
     bench,
+    broker,
     check,
     cost,
     demo,
@@ -18,7 +20,9 @@ from tamis.cli import (
     explain,
     index,
     match,
+    publish,
     spark,
+    subscribe,
     topk,
     why_not,
     workload,
@@ -48,6 +52,10 @@ app.add_typer(experiment.app, name="experiment")
 app.add_typer(workload.app, name="workload")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
+app.command("broker")(broker.broker)
+app.command("publish")(publish.publish)
+app.command("subscribe")(subscribe.subscribe)
+app.command("advertise")(advertise.advertise)
 
 
 def _print_version(wanted: bool) -> None:
