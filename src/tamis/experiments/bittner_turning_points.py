@@ -36,12 +36,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
             model = parameters.bytes(algorithm) / count
             measured = measured_bytes(ids, texts, algorithm)[0] / count
             rows.append(
-                Row(
-                    f"class {number}: {algorithm}, bytes each",
-                    model,
-                    measured,
-                    "the model beside what is used",
-                )
+                Row(f"class {number}: {algorithm}, bytes each", None, measured, f"{model:.1f} by the model")
             )
     note = (
         f"{count:,} subscriptions of each class. Ours also keep the id of each subscription and the "
