@@ -56,7 +56,7 @@ def test_top_k_has_scores_and_ranks(index: Index) -> None:
         "rank": [1, 1, 1],
     }
     with pytest.raises(tamis.ArgumentError, match="priority"):
-        index.top_k_batch(TABLE, score="relaxed")
+        index.top_k_batch(TABLE, score="nonsense")
 
 
 def test_counts(index: Index) -> None:

@@ -359,7 +359,7 @@ class TestQuestions:
     def test_top_k(self, index: Index) -> None:
         assert index.top_k({"x": 3}, 0) == []
         with pytest.raises(tamis.ArgumentError, match="priority"):
-            index.top_k({"x": 3}, 1, "relevance")
+            index.top_k({"x": 3}, 1, "nonsense")
         with pytest.raises(tamis.ArgumentError, match="negative"):
             index.top_k({"x": 3}, -1)
         index.add("c", "x > 1", priority=-0.0)

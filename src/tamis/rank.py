@@ -80,11 +80,12 @@ def one_by_one(events: Any, *, has_columns: bool) -> Iterable[Any]:
         raise ArgumentError(
             "a Python function as score takes events with intervals or weights as a list of tamis.Event"
         )
+    records: Iterable[Any] = events
     if isinstance(events, (str, bytes)):
-        return [line for line in events.splitlines() if line.strip()]
-    if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
-        events = pa.table(events).to_pylist()
-    return iter(events)
+        records = [line for line in events.splitlines() if line.strip()]
+    elif hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
+        records = pa.table(events).to_pylist()
+    return records
 
 
 def numbered(found: Iterable[Iterable[tuple[Any, float, int]]], schema: pa.Schema) -> pa.Table:

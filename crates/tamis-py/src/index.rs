@@ -234,7 +234,7 @@ impl PyIndex {
             let asked = asked_kinds(&self.0.reader()?).into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
-        Ok(py.detach(|| asked().map(Iterator::collect)).or_raise(py)?)
+        py.detach(|| asked().map(Iterator::collect)).or_raise(py)
     }
 
     /// The payloads of subscriptions, None for those that have none.

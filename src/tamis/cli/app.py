@@ -9,7 +9,24 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tamis.cli import bench, check, demo, experiment, explain, index, match, spark, topk, why_not, workload
+from tamis.cli import (
+    advertise,
+    bench,
+    broker,
+    check,
+    cost,
+    demo,
+    experiment,
+    explain,
+    index,
+    match,
+    publish,
+    spark,
+    subscribe,
+    topk,
+    why_not,
+    workload,
+)
 from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
@@ -28,12 +45,17 @@ app.command("topk")(topk.topk)
 app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
+app.command("cost")(cost.cost)
 app.add_typer(index.app, name="index")
 app.command("bench")(bench.bench)
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(workload.app, name="workload")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
+app.command("broker")(broker.broker)
+app.command("publish")(publish.publish)
+app.command("subscribe")(subscribe.subscribe)
+app.command("advertise")(advertise.advertise)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,10 +1,11 @@
 """The functions that users call first: events and subscriptions in, matches out."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tamis.errors import ArgumentError
 from tamis.spark.building import OnError, build, read_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, report_of
 from tamis.spark.files import match_parquet
@@ -25,8 +26,10 @@ def match(
     *,
     key: Key = "event_id",
     k: int | None = None,
-    score: str | None = None,
+    score: Any = None,
     min_score: float | None = None,
+    dimensions: Iterable[str] | None = None,
+    weights: Mapping[str, float] | str | None = None,
     tags: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
@@ -42,6 +45,8 @@ def match(
     `events` is any DataFrame, batch or streaming. Its columns are attributes: structs become dotted paths,
     arrays stay arrays, a map column `m` gives `m.key`; `spread` names map or struct columns whose keys or
     fields are attributes themselves. `key` names the column or columns to carry through; `"*"` is all.
+    `score` ("priority", "relevance", "relaxed", a formula or a function), `min_score`, `dimensions` and
+    `weights` are those of `Index.top_k_batch`.
 
     `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`,
     `payload`, `expires`), which is indexed at once on the executors; or the path of a snapshot or of a
@@ -69,6 +74,8 @@ def match(
         k=k,
         score=score,
         min_score=min_score,
+        dimensions=dimensions,
+        weights=weights,
         tags=tags,
         now=now,
         payload=payload,
@@ -147,7 +154,7 @@ def match_files(
     subscriptions: "Subscriptions",
     *,
     k: int | None = None,
-    score: str | None = None,
+    score: Any = None,
     tags: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
@@ -225,6 +232,10 @@ def _split(
 
 def index_of(spark: "SparkSession", subscriptions: "Subscriptions", **building: Any) -> BuiltIndex:
     """The index of whatever a caller gives as subscriptions."""
+    ready = isinstance(subscriptions, BuiltIndex | SubscriptionStore | str | os.PathLike)
+    ignored = [name for name, given in building.items() if name != "sample" and given not in (None, "fail")]
+    if ready and ignored:
+        raise ArgumentError(f"{', '.join(ignored)}: these are about building an index, and this one is built")
     if isinstance(subscriptions, BuiltIndex):
         return subscriptions
     if isinstance(subscriptions, str | os.PathLike):

@@ -5,7 +5,7 @@ streaming as the events are, whose tasks all use one version of the index.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
-from tamis.spark.events import Projected, key_columns, project
+from tamis.spark.events import Projected, key_columns, orderable, project, quoted
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import KEY_PREFIX, Question
 from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
@@ -58,8 +58,10 @@ class BuiltIndex:
         *,
         key: Key = "event_id",
         k: int | None = None,
-        score: str | None = None,
+        score: Any = None,
         min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
         now: datetime | None = None,
         payload: bool | None = None,
@@ -68,11 +70,12 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        if k is None and (score is not None or min_score is not None):
-            raise ArgumentError("score and min_score rank the best k matches: pass k as well")
+        scoring = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
+        scoring = {name: given for name, given in scoring.items() if given is not None}
+        if k is None and (score is not None or scoring):
+            raise ArgumentError(f"{', '.join(['score', *scoring])} rank the best k matches: pass k as well")
         if k is not None and k < 0:
             raise ArgumentError(f"k must not be negative, not {k}")
-        scoring = {} if min_score is None else {"min_score": min_score}
         question = Question(
             "all" if k is None else "top_k",
             k=k,
@@ -133,9 +136,13 @@ class BuiltIndex:
         asked_for = None if streaming and self.follows else self.version.attributes
         by_source = self.version.plan == "by-source"
         keys = key_columns(events, key)
+        if source_column != "source" and source_column in events.columns:
+            events = events.withColumn("source", sf.col(quoted(source_column)))
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
-        projected = project(events, asked_for, keys, spread, taken=_RESULT)
+        weights = question.scoring.get("weights")
+        prefix = weights if isinstance(weights, str) else None
+        projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
         if not streaming and question.now is None:
             question = replace(question, now=datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
@@ -153,6 +160,9 @@ class BuiltIndex:
         events = projected.events
         if self.version.plan == "replicated":
             return events.mapInArrow(match_task(source, question, keys), final)
+        if question.mode not in ("all", "by_subscription") and not events.isStreaming:
+            # Events are numbered on their way: a task that is tried again must number them alike.
+            events = events.sortWithinPartitions(*orderable(events))
         dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
         routed = events.mapInArrow(
             route_task(source, question, by_source), routed_schema(events.schema, dropped)

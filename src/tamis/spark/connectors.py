@@ -13,12 +13,12 @@ SCALA = "2.13"
 """The only Scala that Spark 4 is built with."""
 
 _KAFKA = {
-    # The first release of the connector for Spark 4 uses only what later releases kept.
-    "4.0": "4.0.0",
-    "4.1": "4.0.0",
-    "4.2": "4.0.0",
-    "4.3": "4.0.0",
+    "4.0": "4.0.2",
+    "4.1": "4.1.3",
+    "4.2": "4.2.0",
+    "4.3": "4.2.0",  # works; the one for 4.3 is not published yet
 }
+"""The connector is released with Spark; across releases it breaks where Spark's internals change."""
 
 _DELTA = {
     "4.0": "io.delta:delta-spark_4.0_{scala}:4.4.0",
@@ -30,6 +30,9 @@ _DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+
+
+_INSTALLED = ("spark.jars.packages", "")
 
 
 class ConnectorError(TamisError):
@@ -53,7 +56,7 @@ def connector(format: str, spark: str | None = None) -> Connector:
     Formats that Spark reads by itself need nothing.
 
     >>> connector("kafka", "4.3.0").packages
-    ('org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0',)
+    ('org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0',)
     >>> connector("parquet", "4.3.0").packages
     ()
     >>> connector("delta", "4.3.0")
@@ -80,15 +83,16 @@ def settings_for(
 ) -> dict[str, str]:
     """The settings of a session that uses these formats, with those that the user gave.
 
-    A user who names `spark.jars.packages` chooses the connectors: only the settings that they need are added.
+    A user who names `spark.jars.packages` chooses the connectors, and an empty one says that they are there
+    already: then only the settings that they need are added.
 
     >>> settings_for(["kafka", "parquet"], {"spark.jars.ivy": "/cache"}, "4.2.0")["spark.jars.packages"]
-    'org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0'
+    'org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0'
     """
     own = dict(given or {})
     if "spark.jars.packages" in own:
         delta = _DELTA_SETTINGS if "delta" in formats else {}
-        return {**delta, **own}
+        return {name: value for name, value in {**delta, **own}.items() if (name, value) != _INSTALLED}
     needed = [connector(format, spark) for format in sorted(set(formats))]
     settings = {name: value for each in needed for name, value in each.settings}
     if packages := [package for each in needed for package in each.packages]:

@@ -19,8 +19,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / ".tools"
-IVY = TOOLS / "ivy"
-KAFKA = TOOLS / "kafka"
 KAFKA_VERSION = "4.1.1"
 SECONDS_TO_START = 60
 
@@ -34,7 +32,12 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{dependencies}</dependencies>
 </project>
 """
-DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+SPARK = "org.apache.spark"
+DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+)
+EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>"
+NOTHING_MORE = "<exclusions>" + EXCLUSION.format("*", "*") + "</exclusions>"
 
 
 def free_port() -> int:
@@ -155,22 +158,49 @@ def nats(nats_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         stop(process)
 
 
+def fetch(name: str, dependencies: str, folder: Path) -> Path:
+    """Jars of Maven artifacts with all that they need, in a folder of their own."""
+    target = TOOLS / name
+    complete = target / ".complete"
+    if not complete.exists() or complete.read_text() != dependencies:
+        if shutil.which("mvn") is None:
+            pytest.skip(f"there is no mvn to fetch {name} with")
+        (folder / "pom.xml").write_text(POM.format(artifact=name, dependencies=dependencies))
+        shutil.rmtree(target, ignore_errors=True)
+        options = [f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
+        attempt(["mvn", "-q", "-B", "dependency:copy-dependencies", *options], folder)
+        complete.write_text(dependencies)
+    return target
+
+
 @pytest.fixture(scope="session")
 def kafka_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Apache Kafka's own jars."""
-    complete = KAFKA / f".complete-{KAFKA_VERSION}"
-    if not complete.exists():
-        if shutil.which("mvn") is None:
-            pytest.skip("there is no mvn to fetch Kafka with")
-        folder = tmp_path_factory.mktemp("kafka-classpath")
-        wanted = [("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", "1.7.36")]
-        dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
-        (folder / "pom.xml").write_text(POM.format(artifact="kafka", dependencies=dependencies))
-        shutil.rmtree(KAFKA, ignore_errors=True)
-        target = f"-DoutputDirectory={KAFKA}"
-        attempt(["mvn", "-q", "-B", "dependency:copy-dependencies", target, "-DincludeScope=runtime"], folder)
-        complete.touch()
-    return KAFKA
+    wanted = [
+        ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION, ""),
+        ("org.apache.kafka", "kafka-tools", KAFKA_VERSION, ""),
+        ("org.slf4j", "slf4j-simple", "1.7.36", ""),
+    ]
+    dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
+    return fetch("kafka", dependencies, tmp_path_factory.mktemp("kafka-classpath"))
+
+
+@pytest.fixture(scope="session")
+def kafka_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings with which Spark has the connector for Kafka that `tamis.spark.connectors` pins.
+
+    Its helper for authentication is fetched in a version that mirrors have; the broker here asks for none.
+    """
+    from tamis.spark.connectors import connector
+
+    [coordinates] = connector("kafka").packages
+    helper = "spark-token-provider-kafka-0-10_2.13"
+    without = "".join(EXCLUSION.format(SPARK, name) for name in (helper, "spark-tags_2.13"))
+    exclusions = f"<exclusions>{without}</exclusions>"
+    wanted = [(*coordinates.split(":"), exclusions), (SPARK, helper, "4.1.0-preview1", NOTHING_MORE)]
+    dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
+    jars = fetch("kafka-connector", dependencies, tmp_path_factory.mktemp("kafka-connector"))
+    return {"spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))), "spark.jars.packages": ""}
 
 
 class Kafka:
@@ -254,12 +284,6 @@ def kafka(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield Kafka(f"127.0.0.1:{port}", kafka_jars)
     finally:
         stop(process)
-
-
-@pytest.fixture(scope="session")
-def kafka_connector() -> dict[str, str]:
-    """Settings with which a session has Spark's connector for Kafka: fetched once, by Spark itself."""
-    return {"spark.jars.ivy": str(IVY)}
 
 
 @pytest.fixture

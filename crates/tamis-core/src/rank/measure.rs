@@ -26,12 +26,13 @@ impl<'a> Measure<'a> {
             Score::Relevance => Measure::Relevance(scale()),
             Score::Relaxed => Measure::Relaxed(scale()),
             Score::Function(function) => {
-                let only = |name: &Box<str>| {
-                    let counts = dimensions.is_none_or(|dimensions| dimensions.contains(name));
-                    let counted = if counts { std::slice::from_ref(name) } else { &[] };
+                let names = function.attributes();
+                let only = |at: usize| {
+                    let counts = dimensions.is_none_or(|dimensions| dimensions.contains(&names[at]));
+                    let counted = if counts { &names[at..=at] } else { &[] };
                     Scale::new(event, Some(counted), attributes)
                 };
-                Measure::Function(function, function.attributes().iter().map(only).collect())
+                Measure::Function(function, (0..names.len()).map(only).collect())
             }
         }
     }

@@ -213,10 +213,8 @@ impl Cuts {
         if self.booleans {
             values.extend([Value::Bool(false), Value::Bool(true)]);
         }
-        if !self.timestamps.is_empty() {
-            self.timestamps.push(i64::MIN);
-            self.timestamps.sort_unstable();
-            self.timestamps.dedup();
+        if let Some(first) = self.timestamps.iter().copied().min() {
+            self.timestamps.extend(first.checked_sub(1));
             let after = self.timestamps.iter().filter_map(|at| at.checked_add(1)).collect::<Vec<_>>();
             values.extend(self.timestamps.into_iter().chain(after).map(Value::Timestamp));
         }

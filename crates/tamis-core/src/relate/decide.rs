@@ -180,15 +180,15 @@ impl<'q> Search<'q> {
 
     /// Looks for an event within these cells of each attribute.
     fn run(&mut self, mut left: Vec<Vec<usize>>) -> Outlook {
-        for attribute in 0..left.len() {
-            self.allow(attribute, &left[attribute]);
+        for (attribute, cells) in left.iter().enumerate() {
+            self.allow(attribute, cells);
         }
         if !self.is_as_asked() {
             return Outlook::Nothing;
         }
-        for attribute in 0..left.len() {
-            let mut possible = Vec::with_capacity(left[attribute].len());
-            for &cell in &left[attribute] {
+        for (attribute, cells) in left.iter_mut().enumerate() {
+            let mut possible = Vec::with_capacity(cells.len());
+            for &cell in &*cells {
                 if self.budget < self.nodes.len() {
                     return Outlook::Exhausted;
                 }
@@ -202,7 +202,7 @@ impl<'q> Search<'q> {
                 return Outlook::Nothing;
             }
             self.allow(attribute, &possible);
-            left[attribute] = possible;
+            *cells = possible;
         }
         if let Some(chosen) = self.guess(&left) {
             return Outlook::Found(chosen);

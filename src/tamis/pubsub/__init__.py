@@ -1,0 +1,25 @@
+"""Publish and subscribe over a network of brokers: an event goes exactly where someone wants it.
+
+`Broker` is a state machine without I/O; `Simulator` runs many of them in virtual time, with faults; `net`
+runs one on TCP, and `Client` talks to it. See `docs/pubsub.md`.
+"""
+
+from tamis.pubsub.broker import Broker
+from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
+from tamis.pubsub.options import Limits, Options, PostPruning
+from tamis.pubsub.simulator import Faults, Simulator
+from tamis.pubsub.topology import Topology
+
+__all__ = [
+    "Broker",
+    "Client",
+    "Faults",
+    "Gap",
+    "Limits",
+    "Notification",
+    "Options",
+    "PostPruning",
+    "RefusedError",
+    "Simulator",
+    "Topology",
+]

@@ -1,0 +1,192 @@
+"""Advertisement pruning: make the subscription routing table smaller, at the price of some needless overlap.
+
+The operation is the one of subscription pruning, the removal of a child of an AND; the measure is another
+one, since what is to be kept is which *subscriptions* an advertisement overlaps (Bittner 2008, section
+7.3). A predicate of an advertisement is worth keeping as far as it excludes predicates that many
+subscriptions use and few events satisfy. Its worth (*overlapping characteristic*) is summed up the tree as
+a triple (least, average, most), and the pruning that loses the smallest share of the original triple comes
+first.
+
+Where a denominator is 0 nothing is lost; ties go to the pruning that frees more bytes. Zero-valued children
+of an OR count, as in the published algorithm.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tamis
+from tamis._kernel import Expression
+from tamis.pubsub.entry import Entry
+
+Tree = Any
+"""The JSON form of an expression."""
+Triple = tuple[float, float, float]
+
+
+class Worth:
+    """How much each predicate of an advertisement excludes, judged by the registered subscriptions.
+
+    `hits` is how many events have satisfied a predicate.
+
+    >>> worth = Worth([tamis.parse("title = 'Emma' AND price < 12")], {"price < 12": 3})
+    >>> worth.of(tamis.parse("price > 14")), worth.of(tamis.parse("price > 4"))
+    (0.25, 0.0)
+    """
+
+    def __init__(self, subscriptions: Iterable[Expression], hits: Mapping[str, float]) -> None:
+        """Count how often each predicate is used."""
+        uses: dict[str, int] = {}
+        for expression in subscriptions:
+            for leaf in _leaves(json.loads(expression.to_json())):
+                text = str(_expression(leaf))
+                uses[text] = uses.get(text, 0) + 1
+        self._total = sum(uses.values())
+        self._known = [
+            (tamis.parse(text), count / math.sqrt(hits.get(text, 0) + 1)) for text, count in uses.items()
+        ]
+        self._cache: dict[str, float] = {}
+
+    def of(self, predicate: Expression) -> float:
+        """The worth of one predicate, from 0 to 1."""
+        text = str(predicate)
+        if text not in self._cache:
+            excluded = sum(weight for known, weight in self._known if predicate.is_disjoint(known))
+            self._cache[text] = excluded / self._total if self._total else 0.0
+        return self._cache[text]
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """One valid pruning of an advertisement: what is left, what it loses, and how many bytes it frees."""
+
+    left: Expression
+    loss: float
+    freed: int
+
+
+def prunings(
+    expression: Expression, original: Expression, worth: Callable[[Expression], float]
+) -> list[Pruning]:
+    """All valid prunings of an advertisement, best first; the loss is against the original.
+
+    >>> sold = tamis.parse("title = 'Emma' AND price > 14")
+    >>> best = prunings(sold, sold, Worth([tamis.parse("price < 12")], {}).of)[0]
+    >>> str(best.left), best.loss
+    ('price > 14', 0.0)
+    """
+    tree = _flat(json.loads(expression.to_json()))
+    before = _triple(_flat(json.loads(original.to_json())), worth)
+    size = _bytes(tree)
+    found = []
+    for left in map(_flat, _pruned(tree)):
+        loss = _loss(before, _triple(left, worth))
+        found.append(Pruning(_expression(left), loss, size - _bytes(left)))
+    return sorted(found, key=lambda pruning: (pruning.loss, -pruning.freed, str(pruning.left)))
+
+
+class AdvertisementPruner:
+    """Prunes many advertisements together, the globally best prunings first.
+
+    >>> pruner = AdvertisementPruner()
+    >>> pruner.originals["a1"] = Entry("a1", tamis.parse("title = 'Emma' AND price > 14"), None)
+    >>> pruner.prune(1, Worth([tamis.parse("price < 12")], {}).of)
+    {'a1': tamis.parse('price > 14')}
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.originals: dict[str, Entry] = {}
+        self.current: dict[str, Expression] = {}
+
+    def prune(self, steps: int, worth: Callable[[Expression], float]) -> dict[str, Expression]:
+        """Do so many prunings; returns the new form of each advertisement that changed."""
+        changed: dict[str, Expression] = {}
+        best: dict[str, list[Pruning]] = {}
+        for _ in range(steps):
+            for id, entry in self.originals.items():
+                if id not in best:
+                    best[id] = prunings(self.current.get(id, entry.expression), entry.expression, worth)[:1]
+            choices = [(found[0].loss, -found[0].freed, id) for id, found in best.items() if found]
+            if not choices:
+                break
+            _, _, id = min(choices)
+            changed[id] = self.current[id] = best.pop(id)[0].left
+        return changed
+
+
+def overlapping_characteristic(expression: Expression, worth: Callable[[Expression], float]) -> Triple:
+    """The triple (least, average, most) of what an advertisement excludes.
+
+    >>> overlapping_characteristic(tamis.parse("a = 1 AND b = 2"), lambda predicate: 0.5)
+    (0.5, 0.75, 1.0)
+    """
+    return _triple(_flat(json.loads(expression.to_json())), worth)
+
+
+def _joint(tree: Tree) -> tuple[str | None, list[Tree]]:
+    """ "and" or "or" with the children; None for a leaf, which is anything else: a predicate, a NOT, TRUE."""
+    if isinstance(tree, dict):
+        for kind in ("and", "or"):
+            if kind in tree:
+                return kind, tree[kind]
+    return None, []
+
+
+def _triple(tree: Tree, worth: Callable[[Expression], float]) -> Triple:
+    kind, children = _joint(tree)
+    if kind is None:
+        value = worth(_expression(tree))
+        return value, value, value
+    parts = [_triple(child, worth) for child in children]
+    average = 0.0
+    for _, share, _ in parts:
+        average = average + share - average * share
+    least = (max if kind == "and" else min)(low for low, _, _ in parts)
+    return least, average, min(1.0, sum(high for _, _, high in parts))
+
+
+def _loss(before: Triple, after: Triple) -> float:
+    return max((b - a) / b if b > 0 else 0.0 for b, a in zip(before, after, strict=True))
+
+
+def _pruned(tree: Tree) -> Iterator[Tree]:
+    """Every tree that lacks one child of one AND."""
+    kind, children = _joint(tree)
+    for place, child in enumerate(children):
+        before, after = children[:place], children[place + 1 :]
+        if kind == "and":
+            yield {kind: [*before, *after]}
+        for inner in _pruned(child):
+            yield {kind: [*before, inner, *after]}
+
+
+def _flat(tree: Tree) -> Tree:
+    """Without operators of one child, and without AND in AND or OR in OR."""
+    kind, children = _joint(tree)
+    if kind is None:
+        return tree
+    flat: list[Tree] = []
+    for child in map(_flat, children):
+        inner, grandchildren = _joint(child)
+        flat += grandchildren if inner == kind else [child]
+    return flat[0] if len(flat) == 1 else {kind: flat}
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    kind, children = _joint(tree)
+    if kind is None:
+        yield tree
+    for child in children:
+        yield from _leaves(child)
+
+
+def _bytes(tree: Tree) -> int:
+    kind, children = _joint(tree)
+    return 5 if kind is None else 2 + sum(map(_bytes, children))
+
+
+def _expression(tree: Tree) -> Expression:
+    return Expression.from_json(json.dumps(tree))

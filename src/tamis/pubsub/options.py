@@ -1,0 +1,68 @@
+"""How a broker is set up: the routing algorithm, the optimisations, and the limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tamis.pubsub.routing import Routing, SubscriptionForwarding
+from tamis.relate import Measure
+
+
+@dataclass(frozen=True)
+class PostPruning:
+    """Generalise the entries of the event routing tables.
+
+    `cut_off` is the share of all possible prunings to do, from 0 to 1; "auto" lets the broker find it from
+    measured filter time and forwarded traffic; None leaves it to `Prune` inputs.
+    """
+
+    measure: Measure = "accuracy-occurrence"
+    execution: Literal["strict", "restricted"] = "strict"
+    cut_off: float | Literal["auto"] | None = None
+    window: int = 500
+    """Events between two decisions of the automatic cut-off, and between two bulk prunings."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a broker keeps, so that its memory stays bounded."""
+
+    link_events: int = 10_000
+    """Events waiting for one neighbour; beyond, what must go there is refused."""
+    client_notifications: int = 1_000
+    """Notifications waiting for one client; beyond, it gets a gap."""
+    shed_from: int = 50_000
+    """Notifications waiting for all clients from which on low priorities are shed."""
+    shed_all: int = 100_000
+    """Notifications waiting for all clients at which only the highest priority is served."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that can be chosen.
+
+    >>> Options(covering=True).merging
+    'off'
+    """
+
+    routing: Routing = field(default_factory=SubscriptionForwarding)
+    shortcut: bool = True
+    """Stop at the first match per neighbour."""
+    covering: bool = False
+    subsumption: bool = False
+    """Covering by several entries together; needs `covering`."""
+    merging: Literal["off", "perfect", "imperfect"] = "off"
+    merge_prunings: int = 1
+    pre_pruning: int | None = None
+    """At most so many predicates in an entry that is sent."""
+    post_pruning: PostPruning | None = None
+    overlap: Literal["exact", "pairs"] = "exact"
+    """How subscriptions and advertisements are compared: decided, or by the published test on pairs."""
+    nonconforming: Literal["refuse", "count"] = "refuse"
+    """What to do with an event that its publisher did not advertise; if counted, it goes everywhere."""
+    types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    resend_after: float = 1.0
+    """Seconds until an unacknowledged frame is sent again."""
+    sample: int = 1_000
+    """Events remembered to estimate how often predicates are true."""

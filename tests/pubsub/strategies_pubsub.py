@@ -1,0 +1,79 @@
+"""Small expressions, events and networks that meet often."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from oracle import Connective, Constant, Node, Predicate
+from pubsub.history import rendezvous_at
+from tamis.pubsub.options import Options, PostPruning
+from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
+from tamis.pubsub.topology import Topology
+
+ATTRIBUTES = ("x", "y", "z")
+TYPES = st.sampled_from([None, None, "book"])
+
+predicates = st.builds(
+    lambda attribute, name, operand, negated: Predicate(attribute, name, (operand,), negated),
+    st.sampled_from(ATTRIBUTES),
+    st.sampled_from(["=", "<", ">=", ">"]),
+    st.integers(0, 3),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+def nodes(depth: int = 2) -> st.SearchStrategy[Node]:
+    if depth == 0:
+        return predicates
+    below = nodes(depth - 1)
+    joined = st.builds(
+        Connective, st.sampled_from(["AND", "AND", "OR"]), st.lists(below, min_size=2, max_size=3).map(tuple)
+    )
+    return predicates | joined | joined
+
+
+# An advertisement of everything keeps most histories from publishing nothing.
+advertisements = nodes(1) | st.just(Constant(True))
+
+events = st.fixed_dictionaries(
+    {}, optional={name: st.integers(0, 3) for name in ATTRIBUTES}
+) | st.fixed_dictionaries({name: st.integers(0, 3) for name in ATTRIBUTES})
+
+topologies = st.one_of(
+    st.integers(1, 5).map(Topology.line),
+    st.integers(2, 6).map(Topology.star),
+    st.integers(2, 7).map(Topology.tree),
+    st.builds(Topology.random, st.integers(2, 7), st.integers(0, 100)),
+)
+
+plain_options = st.builds(
+    Options,
+    routing=st.sampled_from([SubscriptionForwarding(), AdvertisementForwarding(), EventFlooding()]),
+    shortcut=st.booleans(),
+    covering=st.booleans(),
+    subsumption=st.booleans(),
+    merging=st.sampled_from(["off", "perfect", "imperfect"]),
+    merge_prunings=st.integers(1, 2),
+    pre_pruning=st.sampled_from([None, None, 1, 2]),
+    post_pruning=st.sampled_from(
+        [None]
+        + [
+            PostPruning(measure, execution)
+            for measure, execution in [
+                ("accuracy", "strict"),
+                ("efficiency", "strict"),
+                ("memory", "restricted"),
+                ("accuracy-occurrence", "restricted"),
+                ("accuracy-distance", "strict"),
+            ]
+        ]
+    ),
+    overlap=st.sampled_from(["exact", "pairs"]),
+    nonconforming=st.sampled_from(["refuse", "count"]),
+)
+
+
+def options_for(topology: Topology) -> st.SearchStrategy[Any]:
+    brokers = st.sampled_from(topology.brokers)
+    rendezvous = st.builds(rendezvous_at, st.just(topology), brokers, brokers, plain_options)
+    return plain_options | plain_options | rendezvous

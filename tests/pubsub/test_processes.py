@@ -1,0 +1,234 @@
+"""Real processes: kill -9 under load, garbage, half a message, a gigabyte, credentials, shutdown."""
+
+import asyncio
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub.processes import BrokerProcess, free_ports
+from tamis.pubsub import Client, Gap, RefusedError
+from tamis.pubsub.net import wire
+from tamis.pubsub.net.access import digest
+
+
+def line_of_three(folder: Path, *options: str) -> list[BrokerProcess]:
+    one, two, three = free_ports(3)
+    return [
+        BrokerProcess("b1", one, folder, "-n", "b2", *options),
+        BrokerProcess("b2", two, folder, "-n", f"b1=127.0.0.1:{one}", "-n", "b3", *options),
+        BrokerProcess("b3", three, folder, "-n", f"b2=127.0.0.1:{two}", *options),
+    ]
+
+
+def client_of(broker: BrokerProcess, name: str, **more: Any) -> Client:
+    return Client("127.0.0.1", broker.port, name, **more)
+
+
+async def hear(client: Client, wanted: set[int]) -> list[int]:
+    """Serial numbers in the order in which they are heard, until all that are wanted have been."""
+    heard: list[int] = []
+    async for note in client:
+        assert not isinstance(note, Gap)
+        heard.append(note.event["serial"])
+        if wanted <= set(heard):
+            client.acknowledge(note.number)
+            break
+    return heard
+
+
+@pytest.mark.parametrize("options", [(), ("--routing", "advertisements", "--covering")])
+def test_killing_brokers_under_load_loses_nothing(tmp_path: Path, options: tuple[str, ...]) -> None:
+    brokers = line_of_three(tmp_path, *options)
+
+    async def scenario() -> None:
+        for broker in brokers:
+            broker.start()
+        for broker in brokers:
+            await broker.until_ready()
+        async with client_of(brokers[0], "ann") as ann, client_of(brokers[2], "bob") as bob:
+            await ann.subscribe("all", "serial >= 0 AND kind = 'wanted'")
+            await bob.advertise("mine", "serial >= 0")
+
+            async def publish_all() -> None:
+                for serial in range(120):
+                    kind = "wanted" if serial % 2 else "unwanted"
+                    await bob.publish({"serial": serial, "kind": kind})
+
+            async def kill_all() -> None:
+                for broker in [brokers[1], brokers[2], brokers[0]]:
+                    await asyncio.sleep(0.3)
+                    broker.kill()
+                    broker.start()
+                    await broker.until_ready()
+
+            wanted = set(range(1, 120, 2))
+            heard, _, _ = await asyncio.gather(hear(ann, wanted), publish_all(), kill_all())
+            assert heard == sorted(wanted), "each once, in order"
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        codes = [broker.stop() for broker in brokers]
+    assert codes == [0, 0, 0]
+
+
+def memory_of(pid: int) -> int:
+    """Resident bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+async def error_from(reader: asyncio.StreamReader) -> str:
+    """What a broker complains about, after the welcome that may come first."""
+    while "error" not in (answer := await wire.read(reader) or {"error": "no answer"}):
+        pass
+    return str(answer["error"])
+
+
+async def say(broker: BrokerProcess, data: bytes) -> dict[str, Any] | None:
+    """Send bytes, and return what the broker answers before it hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+    writer.write(data)
+    writer.write_eof()
+    answer = await wire.read(reader)
+    writer.close()
+    return answer
+
+
+def test_garbage_is_refused_and_does_no_harm(tmp_path: Path) -> None:
+    hello = wire.pack({"hello": "client", "name": "eve", "token": None})
+
+    async def scenario(broker: BrokerProcess) -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            await ann.subscribe("s", "x = 1")
+            before = memory_of(broker.pid)
+            answer = await say(broker, b"GET / HTTP/1.1\r\n\r\n")
+            assert answer is not None
+            assert "bytes; at most" in answer["error"]
+            assert await say(broker, struct.pack(">I", 4) + b"\xff\xfe[[") is not None
+            answer = await say(broker, struct.pack(">I", 100) + b"{half")
+            assert answer is not None
+            assert answer["error"] == "the connection ended in the middle of a message"
+
+            reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+            writer.write(hello + struct.pack(">I", 1 << 30))
+            error = await error_from(reader)
+            assert error == "a message of 1,073,741,824 bytes; at most 1,048,576 are allowed"
+            writer.close()
+            for bad, why in [
+                ({"do": "dance"}, 'a request says what to "do"'),
+                ({"do": "publish", "request": 1, "number": "x"}, "publish needs 'number' (int)"),
+            ]:
+                reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+                writer.write(hello + wire.pack(bad))
+                assert why in await error_from(reader)
+                writer.close()
+            for event in ["[1]", "{", json.dumps({"x": "a" * 300_000})]:
+                with pytest.raises(RefusedError):
+                    await ann.publish(event)
+            with pytest.raises(RefusedError, match="line 1, column"):
+                await ann.subscribe("bad", "x >")
+            assert memory_of(broker.pid) - before < 64 << 20
+
+            await ann.publish({"x": 1, "serial": 7})
+            assert await hear(ann, {7}) == [7]
+
+    (port,) = free_ports(1)
+    with BrokerProcess("b1", port, tmp_path) as broker:
+        asyncio.run(scenario(broker))
+
+
+def test_credentials_permissions_and_limits(tmp_path: Path) -> None:
+    file = tmp_path / "credentials.json"
+    ann = {"token": digest("secret"), "attributes": ["x"], "ids": "ann-*", "publish": False}
+    file.write_text(json.dumps({"clients": {"ann": {**ann, "limits": {"subscriptions": 1}}}}))
+
+    async def scenario(broker: BrokerProcess) -> None:
+        await broker.until_ready()
+        with pytest.raises(RefusedError, match="no client 'ann' with that token"):
+            await client_of(broker, "ann", token="wrong").connect()
+        with pytest.raises(RefusedError, match="no client 'eve' with that token"):
+            await client_of(broker, "eve").connect()
+        async with client_of(broker, "ann", token="secret") as client:
+            with pytest.raises(RefusedError, match="the attribute 'y' is not allowed; allowed are x"):
+                await client.subscribe("ann-1", "y = 1")
+            with pytest.raises(RefusedError, match="the id 'bob-1' is not allowed"):
+                await client.subscribe("bob-1", "x = 1")
+            with pytest.raises(RefusedError, match="may not publish"):
+                await client.publish({"x": 1})
+            await client.subscribe("ann-1", "x = 1")
+            with pytest.raises(RefusedError, match="has 1 subscriptions, which is its limit"):
+                await client.subscribe("ann-2", "x = 1")
+
+    (port,) = free_ports(1)
+    with BrokerProcess("b1", port, tmp_path, "--credentials", str(file)) as broker:
+        asyncio.run(scenario(broker))
+
+
+def test_shutdown_keeps_everything_and_metrics_tell(tmp_path: Path) -> None:
+    port, metrics = free_ports(2)
+    broker = BrokerProcess("b1", port, tmp_path, "--metrics", f"127.0.0.1:{metrics}")
+
+    async def first_life() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            await ann.subscribe("s", "x = 1")
+        async with client_of(broker, "bob") as bob:
+            for serial in range(3):
+                assert await bob.publish({"x": 1, "serial": serial}) == serial + 1
+        reader, writer = await asyncio.open_connection("127.0.0.1", metrics)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        page = (await reader.read()).decode()
+        writer.close()
+        assert 'tamis_broker_published_total{broker="b1"} 3\n' in page
+        assert 'tamis_broker_waiting_notifications{broker="b1"} 3\n' in page
+
+    async def second_life() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            assert await hear(ann, {0, 1, 2}) == [0, 1, 2]
+        async with client_of(broker, "bob") as bob:
+            assert await bob.publish({"x": 2}) == 4, "numbers go on"
+
+    for life in (first_life, second_life):
+        with broker:
+            asyncio.run(life())
+    assert [json.loads(line)["event"] for line in broker.log.splitlines()].count("stopped") == 2
+
+
+def test_a_full_disk_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    broker = BrokerProcess("b1", port, tmp_path)
+    acknowledged: set[int] = set()
+
+    async def until_full() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            await ann.subscribe("s", "serial >= 0")
+        bob = client_of(broker, "bob")
+        await bob.connect()
+        for serial in range(1_000):
+            publishing = asyncio.create_task(bob.publish({"serial": serial, "padding": "x" * 500}))
+            while not publishing.done() and broker.is_running:
+                await asyncio.sleep(0.01)
+            if not publishing.done():
+                break
+            acknowledged.add(publishing.result() - 1)
+        await bob.close()
+
+    async def afterwards() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            heard = await hear(ann, acknowledged)
+        assert heard[: len(acknowledged)] == sorted(acknowledged)
+
+    broker.start(most_file_bytes=20_000)
+    asyncio.run(until_full())
+    assert broker.stop() == 2
+    assert "File too large" in broker.log
+    assert 5 < len(acknowledged) < 1_000
+    with broker:
+        asyncio.run(afterwards())
