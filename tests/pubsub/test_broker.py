@@ -99,6 +99,21 @@ def test_interval_events_go_wherever_they_could_be_wanted() -> None:
     assert len(ann.heard) == 1
 
 
+def test_many_subscriptions_are_indexed_and_found() -> None:
+    simulator = Simulator(Topology.line(3), Options(post_pruning=PostPruning()))
+    ann, bob = simulator.client("b1", "ann"), simulator.client("b3", "bob")
+    for number in range(60):
+        simulator.subscribe(ann, f"s{number}", f"x >= {number} AND y = 1")
+    for number in range(0, 60, 2):
+        simulator.unsubscribe(ann, f"s{number}")
+    simulator.run_until_quiet()
+    for share in (0.0, 1.0):
+        simulator.prune(share)
+        simulator.publish(bob, '{"x": 5, "y": 1}')
+        simulator.run_until_quiet()
+        assert ann.heard[-1].subscriptions == ("s1", "s3", "s5")
+
+
 # --- optimisations --------------------------------------------------------------------------------
 
 
