@@ -89,7 +89,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
@@ -102,7 +102,7 @@ clean: ## Remove everything that the other targets made
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.synced: pyproject.toml uv.lock | $(UV)
-	$(call say,Installing Python packages into .venv)
+	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
 	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(PYTHON)
 	@touch $@
 
