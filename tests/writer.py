@@ -113,7 +113,10 @@ def to_builder(node: Node) -> "tamis.Expression":
             return left
         case Predicate():
             built = _build_predicate(col(node.attribute), node.operator, node.operands)
-            built = built if node.boost is None else built.boost(node.boost)
+            if node.boost is not None:
+                # Twice negated, a column is no predicate that could have a boost.
+                built = tamis.parse(f"`{node.attribute}`") if node.operator == "truth" else built
+                built = built.boost(node.boost)
             return ~built if node.negated else built
 
 
