@@ -205,7 +205,9 @@ def _explained(error: Any, data: Any, lines: dict[tuple[Any, ...], int]) -> list
         message = error["msg"][:1].lower() + error["msg"][1:]
         if kind.endswith(("_type", "_parsing", "_equal")):
             message += f", not `{given}`"
-    line = lines.get(path) or lines.get(path[:-1]) if path else None
+    line = lines.get(path) if path else None
+    if line is None and len(path) > 1:  # what is missing is looked for in its section
+        line = lines.get(path[:-1])
     return [Problem(_dotted(path), line, message)]
 
 
