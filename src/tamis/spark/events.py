@@ -7,6 +7,7 @@ Columns named in `spread` give up their name: their fields or keys are attribute
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as sf
@@ -59,9 +60,10 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
     wanted = [key] if isinstance(key, str) else list(key)
     for name in wanted:
         if name not in names:
+            close = get_close_matches(name, names, n=1) or names[:1] or ["event_id"]
             raise ArgumentError(
                 f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
-                f'that tell events apart, for example key="{names[0] if names else "event_id"}".'
+                f'that tell events apart, for example key="{close[0]}".'
             )
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
@@ -97,7 +99,7 @@ def project(
         if needed is not None:
             columns[column.name] = needed
     selected += [column.alias(column_alias(name)) for name, column in columns.items()]
-    types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
     key_types = [f"{quoted(name)} {types[name]}" for name in keys]
     if not selected:  # rows must still be counted
         selected = [sf.lit(None).cast("boolean").alias("__tamis_nothing")]
@@ -118,6 +120,24 @@ def quoted(name: str) -> str:
     '`a.b``c`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def ddl(data_type: Any) -> str:
+    """A type as Spark reads it in a schema, whatever the names of its fields contain.
+
+    >>> from pyspark.sql.types import LongType, StructField
+    >>> ddl(ArrayType(StructType([StructField("first name", LongType())])))
+    'array<struct<`first name`:bigint>>'
+    """
+    if isinstance(data_type, StructType):
+        fields = (f"{quoted(field.name)}:{ddl(field.dataType)}" for field in data_type.fields)
+        return f"struct<{','.join(fields)}>"
+    if isinstance(data_type, ArrayType):
+        return f"array<{ddl(data_type.elementType)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{ddl(data_type.keyType)},{ddl(data_type.valueType)}>"
+    text: str = data_type.simpleString()
+    return text
 
 
 class _Source(NamedTuple):
