@@ -228,7 +228,7 @@ def test_a_file_system_that_cannot_create_once_is_refused(
     monkeypatch.setattr(os, "link", no_hard_links)
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
     directory = open_directory(tmp_path)
-    with pytest.raises(tamis.ArgumentError, match="no hard links .* and cannot rename without replacing"):
+    with pytest.raises(tamis.ArgumentError, match=r"no hard links .* and cannot rename without replacing"):
         directory.create("versions/1", b"first")
     assert directory.list("versions") == []
     assert directory.drafts("versions") == []

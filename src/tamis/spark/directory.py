@@ -268,8 +268,8 @@ class RemoteDirectory(Directory):
         if protocol not in _CREATES_ONCE or "mode" not in inspect.signature(own).parameters:
             raise ArgumentError(
                 f"{self.url}: the file system {protocol!r}, as fsspec reaches it here, cannot create a file "
-                "only if there is none, and two writers would overwrite each other's versions. Use a path that "
-                "all hosts mount, hdfs://, or an object store (s3://, gs://, abfs://) with a current package."
+                "only if there is none, and two writers would overwrite each other's versions. Use a path "
+                "that all hosts mount, hdfs://, or an object store (s3://, gs://, abfs://)."
             )
         probe = self._path(f".probe-{uuid.uuid4().hex}")
         try:
