@@ -90,12 +90,13 @@ def project(
         )
     selected = [sf.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
     warnings: list[str] = []
+    wanted = None if attributes is None else _Wanted.of(attributes)
     columns: dict[str, Column] = {}
     for column in _spread(events, spread):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
-        needed = _needed(column.value, column.type, column.name, attributes, warnings)
+        needed = _needed(column.value, column.type, column.name, wanted, warnings)
         if needed is not None:
             columns[column.name] = needed
     selected += [column.alias(column_alias(name)) for name, column in columns.items()]
@@ -173,21 +174,33 @@ def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
             )
 
 
+class _Wanted(NamedTuple):
+    """The attributes that subscriptions ask for with the kinds they expect, and the records around them."""
+
+    kinds: dict[str, list[str]]
+    records: set[str]
+
+    @classmethod
+    def of(cls, attributes: dict[str, list[str]]) -> "_Wanted":
+        """Every beginning of a dotted path is a record: a thousand columns must not search all attributes."""
+        dots = ((name, at) for name in attributes for at, letter in enumerate(name) if letter == ".")
+        return cls(attributes, {name[:at] for name, at in dots})
+
+
 def _needed(
-    column: "Column", data_type: Any, path: str, attributes: dict[str, list[str]] | None, warnings: list[str]
+    column: "Column", data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
 ) -> "Column | None":
     """The part of a column that subscriptions ask for, or None."""
     if path.startswith(SPREAD_PREFIX):
         return column
-    if attributes is not None and path not in attributes:
-        inside = any(name.startswith(path + ".") for name in attributes)
-        if not inside or not isinstance(data_type, StructType | MapType):
-            return None
+    nested = isinstance(data_type, StructType | MapType)
+    if wanted is not None and path not in wanted.kinds and not (nested and path in wanted.records):
+        return None
     if isinstance(data_type, StructType):
         kept = []
         for field in data_type.fields:
             inner = f"{path}.{field.name}"
-            part = _needed(column.getField(field.name), field.dataType, inner, attributes, warnings)
+            part = _needed(column.getField(field.name), field.dataType, inner, wanted, warnings)
             if part is not None:
                 kept.append(part.alias(field.name))
         # Without fields, only whether the record is there can matter.
@@ -196,13 +209,13 @@ def _needed(
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
-        if attributes is not None:
+        if wanted is not None:
             shown = data_type.simpleString()
             warnings.append(
                 f"column {path} is {shown}, which no predicate can read; only its presence counts"
             )
         return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("__tamis_present")))
-    expected = (attributes or {}).get(path)
+    expected = None if wanted is None else wanted.kinds.get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:
         warnings.append(
