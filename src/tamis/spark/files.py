@@ -34,7 +34,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     """Ask a question for the events in Parquet files: one file, or all below a folder."""
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
-    pieces = _delta_row_groups(spark, path) if is_delta(spark, path) else plain_row_groups(spark, path)
+    pieces = row_groups(spark, path)
     refuse_relaxed_sources(index.version, question)
     if question.now is None:
         question = replace(question, now=datetime.now(UTC))
@@ -60,26 +60,18 @@ Piece = tuple[str, int, int, int]
 """A row group: the file's path, the group's number, the row that it begins with, and how many it has."""
 
 
-def is_delta(spark: "SparkSession", path: str) -> bool:
-    """Whether a folder is a Delta table, which has a log of its own."""
+def row_groups(spark: "SparkSession", path: str) -> list[Piece]:
+    """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
 
-    def look() -> bool:
+    def look() -> list[Piece] | None:
         files, root = _located(path)
         log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
-        return bool(log.type == pyarrow.fs.FileType.Directory)
-
-    return bool(on_executor(spark, look))
-
-
-def plain_row_groups(spark: "SparkSession", path: str) -> list[Piece]:
-    """The row groups of a Parquet file, or of all below a folder."""
-
-    def look() -> list[Piece]:
-        files, root = _located(path)
+        if log.type == pyarrow.fs.FileType.Directory:
+            return None
         return [piece for name in _parquet_files(path) for piece in _row_groups(files, name, root, path)]
 
-    pieces: list[Piece] = on_executor(spark, look)
-    return pieces
+    pieces: list[Piece] | None = on_executor(spark, look)
+    return _delta_row_groups(spark, path) if pieces is None else pieces
 
 
 def _delta_row_groups(spark: "SparkSession", path: str) -> list[Piece]:
