@@ -77,12 +77,14 @@ impl Classic {
         let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
+        state.algorithm.gather();
         for subscription in subscriptions {
             let outcome = subscription.and_then(|subscription| {
                 added.push(subscription.id.clone());
                 state.change(Change::Add(subscription))
             });
             if let Err(error) = outcome {
+                state.algorithm.settle();
                 added.pop();
                 for id in added {
                     state.change(Change::Remove(id))?;
@@ -90,6 +92,7 @@ impl Classic {
                 return Err(error);
             }
         }
+        state.algorithm.settle();
         state.generation += 1;
         Ok(added.len())
     }
