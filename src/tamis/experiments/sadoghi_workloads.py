@@ -1,8 +1,8 @@
 """What the experiments of Sadoghi and Jacobsen 2012 have in common: workloads, algorithms, one measurement.
 
-Every time is taken in the kernel, event by event, and compared within one run. The algorithms are named as in the
-paper: BE\\* is BE\\*-Tree, BE\\*-B the same built at once, BE is BE-Tree with the domain halved as published, and
-"BE, cells skipped" our BE-Tree, which does not index the space that the paper calls dead.
+Every time is taken in the kernel, event by event, and compared within one run. The algorithms are named
+as in the paper: BE* is BE*-Tree, BE*-B the same built at once, BE is BE-Tree with the domain halved as
+published, and "BE, cells skipped" our BE-Tree, which does not index the space that the paper calls dead.
 """
 
 import re
@@ -211,7 +211,13 @@ def savings(what: str, distribution: str, lines: Lines) -> list[Row]:
         name = line.removesuffix(f", {distribution}")
         if name not in (line, "BE*"):
             mean = float(np.mean([less(a, b) for (_, a), (_, b) in zip(ours, points, strict=True)]))
-            rows.append(Row(f"{distribution}, {what}: BE* under {name}, % less", SAVINGS.get((name, distribution)), mean))
+            rows.append(
+                Row(
+                    f"{distribution}, {what}: BE* under {name}, % less",
+                    SAVINGS.get((name, distribution)),
+                    mean,
+                )
+            )
     return rows
 
 

@@ -140,6 +140,22 @@ impl Grid {
         self.home.partition(path, store);
     }
 
+    /// Calls `reach` with the c-nodes of all cells that meet a place on the line that is halved.
+    fn reach_place<'a>(&'a self, place: Span, reach: &mut dyn FnMut(&'a CNode<Grid>)) {
+        let is_beside = |cell: Cell| self.frame.is_none() && !cell.span().overlaps(place);
+        if self.size == 0 || self.cell().is_some_and(is_beside) {
+            return;
+        }
+        reach(&self.home);
+        if let Bucket::Split(split) = &self.bucket {
+            for (side, half) in split.halves.iter().enumerate() {
+                if split.cell.half(side).span().overlaps(place) {
+                    half.reach_place(place, reach);
+                }
+            }
+        }
+    }
+
     /// Puts rows into an empty bucket.
     fn fill(&mut self, rows: Vec<u32>, path: &mut Path, store: &mut Store) {
         self.size = rows.len();
@@ -223,22 +239,10 @@ impl Directory for Grid {
     fn reach<'a>(
         &'a self,
         span: Span,
-        is_worth: &dyn Fn(f64) -> bool,
+        _is_worth: &dyn Fn(f64) -> bool,
         reach: &mut dyn FnMut(&'a CNode<Grid>),
     ) {
-        let place = self.of(span);
-        let is_beside = |cell: Cell| self.frame.is_none() && !cell.span().overlaps(place);
-        if self.size == 0 || self.cell().is_some_and(is_beside) {
-            return;
-        }
-        reach(&self.home);
-        if let Bucket::Split(split) = &self.bucket {
-            for (side, half) in split.halves.iter().enumerate() {
-                if split.cell.half(side).span().overlaps(place) {
-                    half.reach(span, is_worth, reach);
-                }
-            }
-        }
+        self.reach_place(self.of(span), reach);
     }
 
     fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a CNode<Grid>)) {

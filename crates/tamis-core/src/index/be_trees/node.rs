@@ -225,10 +225,11 @@ impl<D: Directory> CNode<D> {
         }
     }
 
-    /// Partitions an l-node that overflows by a row. One that was full of what cannot be partitioned has
-    /// grown by another such row, and nothing can be done.
+    /// Partitions an l-node that overflows by a row. If it did before, everything else in it cannot be
+    /// partitioned, and by another such row it only grows.
     pub fn partition_for(&mut self, row: u32, path: &mut Path, store: &mut Store) {
-        if store.is_movable(row, path) {
+        let did_before = self.members.len() > store.settings.capacity + 1;
+        if !did_before || store.is_movable(row, path) {
             self.partition(path, store);
         }
     }
