@@ -386,7 +386,9 @@ fn l_nodes_grow_when_many_conjunctions_match() {
     assert_eq!(tree.store.settings.capacity, 5);
     let mut names = Attributes::default();
     let record = Record::new([("a", Value::Int(9)), ("b", Value::Int(7))], []).unwrap();
-    ["a", "b"].map(|name| names.intern(name));
+    for name in ["a", "b"] {
+        names.intern(name);
+    }
     for _ in 0..300 {
         tree.matches(&record.resolve(&names), &names, &mut |_| {});
     }
