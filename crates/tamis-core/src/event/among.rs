@@ -46,7 +46,8 @@ impl Value {
     /// The set that a text such as `> 15` or `NOT IN (1, 5)` gives: a predicate without its attribute.
     pub fn among_text(text: &str) -> Result<Value, String> {
         match parse(&format!("{NAME} {text}")) {
-            Ok(Expr::Predicate(predicate)) if &*predicate.attribute == NAME => {
+            // A name on its own is a predicate, too.
+            Ok(Expr::Predicate(predicate)) if &*predicate.attribute == NAME && !text.trim().is_empty() => {
                 Value::among(predicate.operator, &predicate.operands, predicate.negated)
             }
             Ok(_) => Err(format!("{text:?} is not one predicate without its attribute, such as \"> 15\"")),

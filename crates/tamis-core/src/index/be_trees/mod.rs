@@ -320,7 +320,11 @@ impl<D: Directory> Tree<D> {
         work: &mut Work,
         found: &mut dyn FnMut(u32),
     ) -> u64 {
-        let mut discarded = self.scan(cnode, event, places, work, found);
+        let all = f64::NEG_INFINITY;
+        let mut discarded = self.scan(cnode, event, places, work, all, &mut |row| {
+            found(row);
+            all
+        });
         self.for_each_partition(cnode, event, places, &mut |at, span| {
             let pnode = &cnode.partitions[at];
             let mut below = 0;
@@ -332,26 +336,31 @@ impl<D: Directory> Tree<D> {
         discarded
     }
 
-    /// Evaluates the conjunctions of an l-node.
+    /// Evaluates the conjunctions of an l-node that weigh enough; `found` says how much that is from then on.
+    /// Returns how many predicates were evaluated for those that are not true.
     fn scan(
         &self,
         cnode: &CNode<D>,
         event: &Event<'_>,
         places: &Places,
         work: &mut Work,
-        found: &mut dyn FnMut(u32),
+        mut least_weight: f64,
+        found: &mut dyn FnMut(u32) -> f64,
     ) -> u64 {
-        work.candidates += cnode.members.len() as u64;
         let mut discarded = 0;
         for &row in &cnode.members {
             let mut evaluations = 0;
             let conjunction = self.store.conjunction(row);
+            if conjunction.total < least_weight {
+                continue;
+            }
+            work.candidates += 1;
             let is_match = match self.meaning {
                 Meaning::Exact => conjunction.is_true(event, places, &mut evaluations),
                 Meaning::Overlap => conjunction.is_met(event, places, &mut evaluations),
             };
             if is_match {
-                found(row);
+                least_weight = found(row);
             } else {
                 discarded += evaluations;
             }

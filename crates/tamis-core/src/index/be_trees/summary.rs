@@ -114,6 +114,13 @@ pub fn scaled(altogether: f64, scale: &Scale) -> f64 {
     if altogether == f64::INFINITY { altogether } else { up(altogether * scale.most()) }
 }
 
+/// What a conjunction must weigh altogether to score so much for an event. Rounded down, so that nothing is
+/// left out which [`scaled`] would keep.
+pub fn least_weight(score: f64, scale: &Scale) -> f64 {
+    let weight = score / scale.most();
+    if weight.is_finite() { weight - weight.abs() * 1e-9 - 1e-290 } else { f64::NEG_INFINITY }
+}
+
 fn raise(list: &mut Vec<(AttrId, f32)>, attribute: AttrId, most: f32) {
     match list.binary_search_by_key(&attribute, |(attribute, _)| *attribute) {
         Ok(at) => list[at].1 = list[at].1.max(most),
@@ -132,8 +139,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::event::Attributes;
 
     proptest! {
+        #[test]
+        fn what_weighs_less_scores_less(score in -1.0..1e6f64, below in 0.0..1.0f64, factor in 0.0..3.0f64) {
+            let mut attributes = Attributes::default();
+            let attribute = attributes.intern("a");
+            let event = Event { weights: vec![(attribute, factor)], ..Event::default() };
+            let scale = Scale::new(&event, None, &attributes);
+            let least = least_weight(score, &scale);
+            let lighter = least * below;
+            if lighter > 0.0 && lighter < least {
+                prop_assert!(scaled(lighter, &scale) < score, "{lighter} of {least} for {score}");
+            }
+            prop_assert!(!(least > 0.0) || scaled(least * 1.00001, &scale) >= score * 0.99999);
+        }
+
         #[test]
         fn rounding_never_lowers_a_weight(weight in 0.0..1e300f64, small in 0.0..1.0f64) {
             for weight in [weight, small, weight * 1e-300] {

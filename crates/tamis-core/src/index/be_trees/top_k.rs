@@ -15,7 +15,7 @@ use super::Tree;
 use super::node::{CNode, Directory, PNode};
 use super::places::Places;
 use super::span::Span;
-use super::summary::{Bounding, scaled};
+use super::summary::{Bounding, least_weight, scaled};
 use crate::event::Event;
 use crate::index::segment::matcher::Work;
 use crate::rank::Scale;
@@ -64,7 +64,15 @@ impl<'a, D: Directory> Search<'a, '_, D> {
         let by = tree.store.settings.bounding;
         if !cnode.members.is_empty() && cnode.summary.bound(event, scale, by, *least_wanted) >= *least_wanted
         {
-            tree.scan(cnode, event, places, work, &mut |row| *least_wanted = offer(row));
+            let least_weight = |wanted: f64| match by {
+                Bounding::ByAttribute => f64::NEG_INFINITY,
+                _ => least_weight(wanted, scale),
+            };
+            let enough = least_weight(*least_wanted);
+            tree.scan(cnode, event, places, work, enough, &mut |row| {
+                *least_wanted = offer(row);
+                least_weight(*least_wanted)
+            });
         }
         tree.for_each_partition(cnode, event, places, &mut |at, span| {
             let pnode = &cnode.partitions[at];
