@@ -165,7 +165,12 @@ proptest! {
                 let ranking = Ranking::new(k, Score::Relevance);
                 let measure = Measure::new(&ranking, &event, &attributes);
                 let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
-                let score = |row: u32| measure.of(&held[&row], &event, &attributes);
+                let score = |row: u32| {
+                    let score = measure.of(&held[&row], &event, &attributes);
+                    let known = algorithm.relevance(row, scale);
+                    assert!(known.is_none() || known == score, "{name}: {known:?} is not {score:?}");
+                    score
+                };
                 let mut keeps_bounds = false;
                 let best = best_of(
                     |offer| {

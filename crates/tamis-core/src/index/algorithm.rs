@@ -56,6 +56,12 @@ pub trait Algorithm: Send + Sync {
         None
     }
 
+    /// The relevance of a row that was offered as a match, if it is known without a look at its expression:
+    /// the same number, bit for bit.
+    fn relevance(&self, _row: u32, _scale: &Scale) -> Option<f64> {
+        None
+    }
+
     /// Notes that the priority or the weights of a row have changed.
     fn rescore(&mut self, _row: u32, _subscription: &Subscription, _attributes: &Attributes) {}
 

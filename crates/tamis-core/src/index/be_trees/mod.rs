@@ -172,6 +172,10 @@ impl<D: Directory> Algorithm for Tree<D> {
         D::IS_RANKED.then(|| self.with_places(event, find))
     }
 
+    fn relevance(&self, row: u32, scale: &Scale) -> Option<f64> {
+        self.store.conjunction(row).relevance(scale)
+    }
+
     /// The row is inserted anew, so that the summaries above it know its weights.
     fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
         if D::IS_RANKED && self.store.conjunctions[row as usize].is_some() {
