@@ -82,6 +82,7 @@ impl Classic {
         let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
+        state.algorithm.gather();
         for (name, subscription) in subscriptions {
             let outcome = subscription.and_then(|subscription| {
                 let id = subscription.id.clone();
@@ -95,12 +96,14 @@ impl Classic {
                 Err(error) => refuse(name, error),
             };
             if let Err(error) = refused {
+                state.algorithm.settle();
                 for id in added {
                     state.change(Change::Remove(id))?;
                 }
                 return Err(error);
             }
         }
+        state.algorithm.settle();
         state.generation += 1;
         Ok(added.len())
     }
