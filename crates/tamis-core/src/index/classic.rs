@@ -72,20 +72,31 @@ impl Classic {
         Ok(())
     }
 
-    /// All or none.
-    pub fn add_all(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    /// Adds many at once. `refuse` hears of each that cannot be added and by what it was called; if it fails,
+    /// none is added.
+    pub fn add_all<N>(
+        &self,
+        subscriptions: impl Iterator<Item = (N, Result<Subscription>)>,
+        refuse: impl Fn(N, Error) -> Result<()>,
+    ) -> Result<usize> {
         let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
         state.algorithm.gather();
-        for subscription in subscriptions {
+        for (name, subscription) in subscriptions {
             let outcome = subscription.and_then(|subscription| {
-                added.push(subscription.id.clone());
-                state.change(Change::Add(subscription))
+                let id = subscription.id.clone();
+                state.change(Change::Add(subscription)).map(|()| id)
             });
-            if let Err(error) = outcome {
+            let refused = match outcome {
+                Ok(id) => {
+                    added.push(id);
+                    Ok(())
+                }
+                Err(error) => refuse(name, error),
+            };
+            if let Err(error) = refused {
                 state.algorithm.settle();
-                added.pop();
                 for id in added {
                     state.change(Change::Remove(id))?;
                 }

@@ -176,7 +176,7 @@ impl<D: Directory> Algorithm for Tree<D> {
         self.store.conjunction(row).relevance(scale)
     }
 
-    /// Where summaries are kept the row is inserted anew, so that those above it know its weights.
+    /// In a tree that ranks, the row is inserted anew, so that the summaries above it know its weights.
     fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
         if self.store.conjunctions[row as usize].is_none() {
             return;

@@ -56,7 +56,8 @@ pub struct View {
     pub attributes: Attributes,
     pub id_kind: Option<IdKind>,
     pub len: usize,
-    pub parts: Vec<Part>,
+    /// Shared by all versions between two changes of a segment.
+    pub parts: Arc<Vec<Part>>,
     pub buffer: Arc<[Arc<Buffered>]>,
 }
 
@@ -67,7 +68,7 @@ impl Default for View {
             attributes: Attributes::default(),
             id_kind: None,
             len: 0,
-            parts: vec![],
+            parts: Arc::default(),
             buffer: Arc::new([]),
         }
     }
@@ -183,7 +184,7 @@ impl View {
             return (count, work);
         }
         let mut work = Work::default();
-        for part in &self.parts {
+        for part in self.parts.iter() {
             let mut counting = Counting { layout: &part.segment.layout, rows: 0 };
             work += part.segment.layout.matching_units(event, scratch, &mut counting);
             count += counting.rows;
@@ -209,7 +210,7 @@ impl View {
             let work = self.for_each_match(event, filter, scratch, |_| any = true);
             return (any, work);
         }
-        for part in &self.parts {
+        for part in self.parts.iter() {
             let keeps = RowFilter::new(self, part, filter, event);
             let layout = &part.segment.layout;
             let mut search = AnyRow { layout, keeps: &keeps, found: false };
