@@ -150,7 +150,8 @@ impl Layout {
         queue.clear();
         open.clear();
         let mut work = Work::default();
-        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
         work.mismatches = counts.mismatches as u64;
         if event.has_intervals {
             self.note_open_bits(event, open);
@@ -204,6 +205,29 @@ impl Layout {
         work
     }
 
+    /// Makes runs of entries of runs of keys. Keys are scattered, so what belongs to them is fetched ahead.
+    fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
+        let mut kept = 0;
+        for at in 0..runs.len() {
+            if let Some((later, _)) = runs.get(at + 2 * FETCH_AHEAD) {
+                prefetch(&self.access_off[*later as usize]);
+            }
+            let (from, to) = runs[at];
+            let (from, to) = (self.access_off[from as usize], self.access_off[to as usize]);
+            if from == to {
+                continue;
+            }
+            prefetch(&self.entries[from as usize]);
+            if kept > 0 && runs[kept - 1].1 == from {
+                runs[kept - 1].1 = to;
+            } else {
+                runs[kept] = (from, to);
+                kept += 1;
+            }
+        }
+        runs.truncate(kept);
+    }
+
     fn deliver(&self, lone: &[u64], holding: &mut impl Holding) -> ControlFlow<()> {
         for (at, word) in lone.iter().enumerate() {
             if *word != 0 {
@@ -233,7 +257,8 @@ impl Layout {
         memory.reset(self.remembered as usize);
         runs.clear();
         open.clear();
-        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
         work.mismatches = counts.mismatches as u64;
         let run = Run { layout: self, bits: bits.words(), open, memory };
         let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
@@ -275,8 +300,8 @@ impl Layout {
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
-            if let (crate::event::ValueRef::Interval(_), Some(entry)) =
-                (value, self.catalog.entry(*attribute))
+            if value.is_set()
+                && let Some(entry) = self.catalog.entry(*attribute)
             {
                 open.push((entry.first_bit, entry.end_bit));
             }
@@ -320,24 +345,20 @@ impl Layout {
     }
 }
 
-/// Turns fired keys into runs of entries.
-struct FiredEntries<'a> {
-    layout: &'a Layout,
+/// Notes runs of fired keys.
+struct FiredKeys<'a> {
     runs: &'a mut Vec<(u32, u32)>,
 }
 
-impl Fired for FiredEntries<'_> {
+impl Fired for FiredKeys<'_> {
+    #[inline]
     fn key(&mut self, key: u32) {
-        self.run(key, key + 1, 0);
+        self.runs.push((key, key + 1));
     }
 
+    #[inline]
     fn run(&mut self, from: u32, to: u32, _: u32) {
-        let (from, to) = (self.layout.access_off[from as usize], self.layout.access_off[to as usize]);
-        match self.runs.last_mut() {
-            Some((_, end)) if *end == from => *end = to,
-            _ if from < to => self.runs.push((from, to)),
-            _ => {}
-        }
+        self.runs.push((from, to));
     }
 }
 
