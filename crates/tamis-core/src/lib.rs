@@ -11,6 +11,7 @@ pub mod expr;
 pub mod fork;
 pub mod index;
 pub mod predicate;
+mod prefetch;
 pub mod rank;
 pub mod relate;
 pub mod snapshot;
