@@ -12,6 +12,8 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
+# Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
+PEERS_ARGS ?=
 
 UV := .tools/bin/uv
 BIN := .venv/bin
@@ -26,7 +28,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +67,9 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
 	@$(BIN)/python bench/spark.py
 
+bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
+	@$(BIN)/python bench/peers/run.py $(PEERS_ARGS)
+
 check: lint types ## Everything that needs no test run
 
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
@@ -84,7 +89,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
@@ -97,7 +102,7 @@ clean: ## Remove everything that the other targets made
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.synced: pyproject.toml uv.lock | $(UV)
-	$(call say,Installing Python packages into .venv)
+	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
 	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(PYTHON)
 	@touch $@
 

@@ -32,6 +32,8 @@ OPTIONS: list[tuple[str, dict[str, bool | int | str]]] = [
     ("boolean", {"type_attribute": "s"}),
     ("counting", {"max_conjunctions": 16, "predicates": "evaluate-each"}),
     ("bdd", {"max_nodes": 50}),
+    ("be-tree", {"leaf_capacity": 1, "loss": "selectivity"}),
+    ("be-star-tree", {"leaf_capacity": 2, "split": "approximate", "max_growth": 2}),
 ]
 
 

@@ -108,7 +108,7 @@ class Index:
         self,
         schema: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
-        options: Mapping[str, bool | int | str] | None = None,
+        options: Mapping[str, bool | int | float | str] | None = None,
         *,
         optimize: Literal["auto", "manual"] = "auto",
     ) -> None:
@@ -346,7 +346,7 @@ class Index:
         return self._kernel.algorithm
 
     @property
-    def options(self) -> dict[str, bool | int | str]:
+    def options(self) -> dict[str, bool | int | float | str]:
         """The options of the algorithm that the index was made with.
 
         >>> Index(algorithm="a-tree", options={"zero_suppression": False}).options

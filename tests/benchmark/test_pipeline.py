@@ -15,6 +15,7 @@ from tamis.workloads import Equality
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_it_measures_and_writes(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(scale=0.005, only=("kernel", "shards"), out=tmp_path, session=spark)
     tables = json.loads((tmp_path / "spark.json").read_text())["tables"]

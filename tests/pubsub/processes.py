@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -39,7 +40,12 @@ class BrokerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> "BrokerProcess":
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, most_file_bytes: int | None = None) -> "BrokerProcess":
+        """Start it; with a limit, its disk is full when a file has grown to that size."""
         with (self.data / f"{self.name}.err").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -50,6 +56,8 @@ class BrokerProcess:
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+        if most_file_bytes is not None:
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (most_file_bytes, most_file_bytes))
         return self
 
     def kill(self) -> None:

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from pubsub import strategies_pubsub as s
 from pubsub.history import History, make
+from tamis.pubsub import matcher
 from tamis.pubsub.simulator import Faults
 
 places = st.integers(0, 1_000)
@@ -132,6 +133,21 @@ def test_some_histories(machine: Any) -> None:
         machine,
         settings=settings(
             max_examples=150,
+            stateful_step_count=25,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=quiet,
+        ),
+    )
+
+
+def test_some_histories_with_indexes_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables are scanned, and most tables of these histories are small; here none is."""
+    monkeypatch.setattr(matcher, "INDEXED_FROM", 1)
+    run_state_machine_as_test(
+        FaultyNetwork,
+        settings=settings(
+            max_examples=20,
             stateful_step_count=25,
             deadline=None,
             derandomize=True,

@@ -197,3 +197,38 @@ def test_shutdown_keeps_everything_and_metrics_tell(tmp_path: Path) -> None:
         with broker:
             asyncio.run(life())
     assert [json.loads(line)["event"] for line in broker.log.splitlines()].count("stopped") == 2
+
+
+def test_a_full_disk_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    broker = BrokerProcess("b1", port, tmp_path)
+    acknowledged: set[int] = set()
+
+    async def until_full() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            await ann.subscribe("s", "serial >= 0")
+        bob = client_of(broker, "bob")
+        await bob.connect()
+        for serial in range(1_000):
+            publishing = asyncio.create_task(bob.publish({"serial": serial, "padding": "x" * 500}))
+            while not publishing.done() and broker.is_running:
+                await asyncio.sleep(0.01)
+            if not publishing.done():
+                break
+            acknowledged.add(publishing.result() - 1)
+        await bob.close()
+
+    async def afterwards() -> None:
+        await broker.until_ready()
+        async with client_of(broker, "ann") as ann:
+            heard = await hear(ann, acknowledged)
+        assert heard[: len(acknowledged)] == sorted(acknowledged)
+
+    broker.start(most_file_bytes=20_000)
+    asyncio.run(until_full())
+    assert broker.stop() == 2
+    assert "File too large" in broker.log
+    assert 5 < len(acknowledged) < 1_000
+    with broker:
+        asyncio.run(afterwards())

@@ -169,3 +169,44 @@ def test_the_planner_says_why() -> None:
     assert choose(large, "replicated").name == "replicated"
     with pytest.raises(tamis.ArgumentError, match="needs advertisements"):
         choose(small, "by-source")
+
+
+def test_changes_stay_reachable_when_they_are_folded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The router knows nothing of what came as a change, also after snapshots were rewritten."""
+    import pyarrow as pa
+
+    from tamis.spark import apply
+    from tamis.spark.build import put_index
+    from tamis.spark.changes import change_schema
+    from tamis.spark.directory import open_directory
+    from tamis.spark.routing import RouterIndexes
+    from tamis.spark.versions import Router, Version, publish, read_version
+
+    directory = open_directory(tmp_path)
+    shards = []
+    for shard in range(2):
+        index = tamis.Index()
+        index.add(f"r{shard}", f"x = {shard}")
+        shards.append([put_index(directory, index)])
+    routes = tamis.Index()
+    routes.add_many(["0:0", "1:0"], ["x = 0", "x = 1"])
+    router = Router(rules=put_index(directory, routes))
+    publish(directory, Version(number=1, plan="sharded", ids="string", shards=shards, router=router))
+    monkeypatch.setattr(apply, "CHANGES_BEFORE_REWRITE", 0)
+    change = {"op": "add", "sequence": 1, "id": "new", "expression": "x = 50"}
+    schema = change_schema("string")
+    apply.apply_to_store(directory, pa.Table.from_pylist([change], schema), schema)
+    version = read_version(directory)
+    assert version.changes == []
+    visits = RouterIndexes.of(directory, version).visits(pa.record_batch({"x": [50, 1]}), None)
+    assert visits.tolist() == [[True, False], [True, True]]
+
+
+@pytest.mark.parametrize("plan", ["replicated", "sharded"])
+def test_ids_given_twice_are_noticed_in_every_plan(spark: Any, plan: str) -> None:
+    rules = spark.createDataFrame([("a", "x = 1"), ("a", "y = 2"), ("b", "x = 1")], RULES)
+    events = spark.createDataFrame([(1, 1, 2)], "event_id int, x int, y int")
+    with pytest.raises(tamis.spark.InvalidSubscriptionsError, match=r"given (2 times|twice)"):
+        tamis.spark.match(events, rules, plan=plan, shards=2)
+    matches, _ = tamis.spark.match(events, rules, plan=plan, shards=2, on_error="quarantine")
+    assert [row[1] for row in rows(matches)] == ["a", "b"]

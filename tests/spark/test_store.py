@@ -203,3 +203,26 @@ def test_streams_follow_the_versions(
     finally:
         applying.stop()
         matching.stop()
+
+
+def test_a_replacement_forgets_no_sequence(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    change(store, spark, ("add", 5, "a", "x > 1"), ("remove", 6, "a", None))
+    store.replace_all(spark.createDataFrame([("b", "x > 1")], "id string, expression string"))
+    assert change(store, spark, ("add", 5, "a", "x > 1")).applied == 0
+    assert held(store, spark, x=2) == ["b"]
+
+
+def test_a_change_may_be_for_one_source(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    changes = [("add", 1, "a", "x > 1", "shop"), ("add", 2, "b", "x > 1", None)]
+    store.apply_changes(spark.createDataFrame(changes, f"{CHANGES}, source string"))
+    assert held(store, spark, x=2, source="other") == ["b"]
+    assert held(store, spark, x=2, source="shop") == ["a", "b"]
+
+
+def test_options_of_building_are_refused_for_what_is_built(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    with pytest.raises(tamis.ArgumentError, match="tgas: these are about building"):
+        tamis.spark.match(events, store, tgas=["x"])

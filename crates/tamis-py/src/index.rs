@@ -30,6 +30,7 @@ use crate::subscription::{
 pub enum Setting {
     Flag(bool),
     Number(i64),
+    Share(f64),
     Text(String),
 }
 
@@ -38,6 +39,7 @@ impl From<Setting> for Value {
         match setting {
             Setting::Flag(on) => Value::Bool(on),
             Setting::Number(number) => Value::Int(number),
+            Setting::Share(share) => Value::Float(share),
             Setting::Text(text) => Value::Str(text.into()),
         }
     }
@@ -48,6 +50,7 @@ impl Setting {
         match value {
             Value::Bool(on) => Some(Setting::Flag(*on)),
             Value::Int(number) => Some(Setting::Number(*number)),
+            Value::Float(share) => Some(Setting::Share(*share)),
             Value::Str(text) => Some(Setting::Text(text.to_string())),
             _ => None,
         }

@@ -58,7 +58,7 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
     """
     longest = max(values.values(), default=1.0) or 1.0
     height = _TOP + 28 * len(values) + 8
-    room = _WIDTH - 200 - 90
+    room = _WIDTH - 200 - 130
     parts = []
     for place, (label, value) in enumerate(values.items()):
         y = _TOP + 28 * place
@@ -66,7 +66,7 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
         colour = _COLOURS[place % len(_COLOURS)]
         parts.append(f'<text x="190" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
         parts.append(f'<rect x="200" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
-        parts.append(f'<text x="{206 + width:.1f}" y="{y + 14}">{value:,.4g} {escape(unit)}</text>')
+        parts.append(f'<text x="{206 + width:.1f}" y="{y + 14}">{_figure(value)} {escape(unit)}</text>')
     return _svg(title, height, parts)
 
 
@@ -90,9 +90,8 @@ def columns(title: str, values: Sequence[float]) -> str:
         )
         if at in labelled:
             middle = x + room / 2
-            parts.append(
-                f'<text x="{middle:.1f}" y="{floor - size - 4:.1f}" text-anchor="middle">{value:,.4g}</text>'
-            )
+            place = f'x="{middle:.1f}" y="{floor - size - 4:.1f}"'
+            parts.append(f'<text {place} text-anchor="middle">{_figure(value)}</text>')
     return _svg(title, height, parts)
 
 
@@ -153,6 +152,15 @@ class _Axis:
     def place(self, value: float) -> float:
         share = (math.log10(value) - self._low) / (self._high - self._low)
         return self._start + share * (self._end - self._start)
+
+
+def _figure(value: float) -> str:
+    """A value beside its bar.
+
+    >>> _figure(23198.4), _figure(18.354)
+    ('23,198', '18.35')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
 
 
 def _tick(value: float) -> str:

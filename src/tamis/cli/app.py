@@ -14,6 +14,7 @@ from tamis.cli import (
     bench,
     broker,
     check,
+    cost,
     demo,
     experiment,
     explain,
@@ -44,6 +45,7 @@ app.command("topk")(topk.topk)
 app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
+app.command("cost")(cost.cost)
 app.add_typer(index.app, name="index")
 app.command("bench")(bench.bench)
 app.add_typer(experiment.app, name="experiment")

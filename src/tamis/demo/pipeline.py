@@ -128,7 +128,7 @@ def _match(
     seen.popular = [(f"rule {row.subscription}", row["count"]) for row in best]
     buckets = by_rule.selectExpr("cast(floor(log2(count)) as int) AS size").groupBy("size").count().collect()
     seen.histogram = [
-        (f"{2 ** row['size']:,}–{2 ** (row['size'] + 1) - 1:,} matches", row["count"])
+        (f"{2 ** row['size']:,} to {2 ** (row['size'] + 1) - 1:,} matches", row["count"])
         for row in sorted(buckets, key=lambda row: row["size"])
     ]
     console.print(

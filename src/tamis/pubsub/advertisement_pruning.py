@@ -21,7 +21,8 @@ import tamis
 from tamis._kernel import Expression
 from tamis.pubsub.entry import Entry
 
-Tree = dict[str, Any]
+Tree = Any
+"""The JSON form of an expression."""
 Triple = tuple[float, float, float]
 
 
@@ -125,17 +126,26 @@ def overlapping_characteristic(expression: Expression, worth: Callable[[Expressi
     return _triple(_flat(json.loads(expression.to_json())), worth)
 
 
+def _joint(tree: Tree) -> tuple[str | None, list[Tree]]:
+    """ "and" or "or" with the children; None for a leaf, which is anything else: a predicate, a NOT, TRUE."""
+    if isinstance(tree, dict):
+        for kind in ("and", "or"):
+            if kind in tree:
+                return kind, tree[kind]
+    return None, []
+
+
 def _triple(tree: Tree, worth: Callable[[Expression], float]) -> Triple:
-    for kind in ("and", "or"):
-        if kind in tree:
-            parts = [_triple(child, worth) for child in tree[kind]]
-            average = 0.0
-            for _, share, _ in parts:
-                average = average + share - average * share
-            least = (max if kind == "and" else min)(low for low, _, _ in parts)
-            return least, average, min(1.0, sum(high for _, _, high in parts))
-    value = worth(_expression(tree))
-    return value, value, value
+    kind, children = _joint(tree)
+    if kind is None:
+        value = worth(_expression(tree))
+        return value, value, value
+    parts = [_triple(child, worth) for child in children]
+    average = 0.0
+    for _, share, _ in parts:
+        average = average + share - average * share
+    least = (max if kind == "and" else min)(low for low, _, _ in parts)
+    return least, average, min(1.0, sum(high for _, _, high in parts))
 
 
 def _loss(before: Triple, after: Triple) -> float:
@@ -144,40 +154,38 @@ def _loss(before: Triple, after: Triple) -> float:
 
 def _pruned(tree: Tree) -> Iterator[Tree]:
     """Every tree that lacks one child of one AND."""
-    for kind in ("and", "or"):
-        for place, child in enumerate(tree.get(kind, [])):
-            others = tree[kind][:place], tree[kind][place + 1 :]
-            if kind == "and":
-                yield {kind: [*others[0], *others[1]]}
-            for inner in _pruned(child):
-                yield {kind: [*others[0], inner, *others[1]]}
+    kind, children = _joint(tree)
+    for place, child in enumerate(children):
+        before, after = children[:place], children[place + 1 :]
+        if kind == "and":
+            yield {kind: [*before, *after]}
+        for inner in _pruned(child):
+            yield {kind: [*before, inner, *after]}
 
 
 def _flat(tree: Tree) -> Tree:
     """Without operators of one child, and without AND in AND or OR in OR."""
-    for kind in ("and", "or"):
-        if kind in tree:
-            children: list[Tree] = []
-            for child in map(_flat, tree[kind]):
-                children += child.get(kind, [child])
-            return children[0] if len(children) == 1 else {kind: children}
-    return tree
+    kind, children = _joint(tree)
+    if kind is None:
+        return tree
+    flat: list[Tree] = []
+    for child in map(_flat, children):
+        inner, grandchildren = _joint(child)
+        flat += grandchildren if inner == kind else [child]
+    return flat[0] if len(flat) == 1 else {kind: flat}
 
 
 def _leaves(tree: Tree) -> Iterator[Tree]:
-    for kind in ("and", "or"):
-        if kind in tree:
-            for child in tree[kind]:
-                yield from _leaves(child)
-            return
-    yield tree
+    kind, children = _joint(tree)
+    if kind is None:
+        yield tree
+    for child in children:
+        yield from _leaves(child)
 
 
 def _bytes(tree: Tree) -> int:
-    for kind in ("and", "or"):
-        if kind in tree:
-            return 2 + sum(map(_bytes, tree[kind]))
-    return 5
+    kind, children = _joint(tree)
+    return 5 if kind is None else 2 + sum(map(_bytes, children))
 
 
 def _expression(tree: Tree) -> Expression:

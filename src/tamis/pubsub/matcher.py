@@ -92,7 +92,7 @@ class _OneType:
             self._index.upsert(id, expression)
         elif len(self.expressions) >= INDEXED_FROM:
             self._index = Index()
-            self._index.add_many(self.expressions, self.expressions.values())
+            self._index.add_many(list(self.expressions), list(self.expressions.values()))
 
     def remove(self, id: str) -> None:
         del self.expressions[id]

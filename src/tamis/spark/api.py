@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tamis.errors import ArgumentError
 from tamis.spark.building import OnError, build, read_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, report_of
 from tamis.spark.files import match_parquet
@@ -231,6 +232,10 @@ def _split(
 
 def index_of(spark: "SparkSession", subscriptions: "Subscriptions", **building: Any) -> BuiltIndex:
     """The index of whatever a caller gives as subscriptions."""
+    ready = isinstance(subscriptions, BuiltIndex | SubscriptionStore | str | os.PathLike)
+    ignored = [name for name, given in building.items() if name != "sample" and given not in (None, "fail")]
+    if ready and ignored:
+        raise ArgumentError(f"{', '.join(ignored)}: these are about building an index, and this one is built")
     if isinstance(subscriptions, BuiltIndex):
         return subscriptions
     if isinstance(subscriptions, str | os.PathLike):

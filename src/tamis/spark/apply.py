@@ -40,9 +40,9 @@ class Applied(NamedTuple):
 
 def apply_to_store(directory: Directory, given: pa.Table, schema: pa.Schema) -> Applied:
     """Apply changes to the latest version of a store and publish the next, unless nothing changed."""
-    changes, refused = _checked(given, schema)
     while True:
         before = _latest(directory, schema)
+        changes, refused = _checked(given, schema, before.notes.get("schema"))
         known = _sequences(directory, before)
         fresh = [
             change for change in latest(changes) if change["sequence"] > known.get(change["id"], _NO_SEQUENCE)
@@ -75,7 +75,9 @@ def _latest(directory: Directory, schema: pa.Schema) -> Version:
     return replace(version, ids=ids)
 
 
-def _checked(given: pa.Table, schema: pa.Schema) -> tuple[pa.Table, list[dict[str, Any]]]:
+def _checked(
+    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None
+) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The changes that can be applied, and those that cannot, with what is wrong."""
     good: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
@@ -89,7 +91,7 @@ def _checked(given: pa.Table, schema: pa.Schema) -> tuple[pa.Table, list[dict[st
     # Row numbers stand in for ids: two changes of one subscription are no error here.
     numbered = [{**change, "id": row} for row, change in enumerate(upserts)]
     fields = [field.with_type(pa.int64()) if field.name == "id" else field for field in schema]
-    trial = Index().add_table(pa.Table.from_pylist(numbered, pa.schema(fields)), on_error="collect")
+    trial = Index(types).add_table(pa.Table.from_pylist(numbered, pa.schema(fields)), on_error="collect")
     bad = {row.row: str(row.error) for row in trial}
     refused += [{**upserts[row], "error": message} for row, message in bad.items()]
     kept = [{**change, "op": UPSERT} for row, change in enumerate(upserts) if row not in bad]
@@ -119,6 +121,25 @@ def _sequences(directory: Directory, version: Version) -> dict[Any, int]:
     return known
 
 
+def with_sequences(directory: Directory, version: Version) -> Version:
+    """The version with the sequence numbers that the latest one knows: a late change stays late."""
+    if latest_number(directory) is None:
+        return version
+    latest = read_version(directory)
+    known = _sequences(directory, latest)
+    if not known or latest.ids != version.ids:
+        return version
+    kind = pa.int64() if latest.ids == "int" else pa.string()
+    return replace(version, notes={**version.notes, "sequences": _put_sequences(directory, known, kind)})
+
+
+def _put_sequences(directory: Directory, known: dict[Any, int], kind: pa.DataType) -> str:
+    name = f"changes/{uuid.uuid4().hex}.arrow"
+    table = pa.table({"id": pa.array(list(known), kind), "sequence": list(known.values())})
+    directory.create(name, to_bytes(table))
+    return name
+
+
 def _next_version(directory: Directory, before: Version, fresh: pa.Table, known: dict[Any, int]) -> Version:
     name = f"changes/{uuid.uuid4().hex}.arrow"
     directory.create(name, to_bytes(fresh))
@@ -128,6 +149,7 @@ def _next_version(directory: Directory, before: Version, fresh: pa.Table, known:
         before,
         number=number,
         changes=[*before.changes, name],
+        changed=True,
         notes={**before.notes, "waiting": waiting},
         payloads=before.payloads or fresh.column("payload").null_count < fresh.num_rows,
     )

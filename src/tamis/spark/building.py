@@ -4,9 +4,11 @@ import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.apply import with_sequences
 from tamis.spark.build import FIRST_PROBLEMS, Built, all_attributes, build_files
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.directory import Directory, open_directory
@@ -70,6 +72,8 @@ def build(
     rows = bound_to_source(normalised(subscriptions))
     sizes = sizes_of(rows, spark)
     chosen = choose(sizes, plan, shards, memory, advertised=advertisements is not None)
+    if chosen.name != "replicated":
+        rows = without_repeats(rows, sizes, on_error)
     work = Work(rows, sizes, chosen, open_directory(url), schema)
     if chosen.name == "replicated":
         laid_out = replicated(work)
@@ -79,7 +83,7 @@ def build(
         assert advertisements is not None  # `choose` has seen to it
         laid_out = by_source(work, advertisements)
     refuse_or_go_on(laid_out.files, on_error)
-    published = publish_on_executor(spark, url, _version(laid_out, chosen, ids))
+    published = publish_on_executor(spark, url, _version(laid_out, chosen, ids, schema))
     left_out = validate(subscriptions, schema=schema) if on_error == "quarantine" else None
     return BuiltIndex(url, published, quarantined=left_out)
 
@@ -153,13 +157,34 @@ def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
     return LaidOut(files, router, {"visits": expected})
 
 
+def without_repeats(rows: "DataFrame", sizes: Sizes, on_error: OnError) -> "DataFrame":
+    """Refuse ids that are given twice, or keep one row of each: their rows may go to different shards.
+
+    In the replicated plan, rows of one id meet in one task, which reports them with all else that is wrong.
+    """
+    if not sizes.repeated:
+        return rows
+    if on_error == "fail":
+        twice = rows.groupBy("id").count().filter("count > 1").orderBy("id").limit(FIRST_PROBLEMS).collect()
+        problems = [(row["id"], f"id {row['id']!r} is given {row['count']} times") for row in twice]
+        raise InvalidSubscriptionsError(problems, sizes.repeated)
+    first = Window.partitionBy("id").orderBy("expression")
+    numbered = rows.withColumn("__tamis_repeat", sf.row_number().over(first))
+    return numbered.filter("__tamis_repeat = 1 OR id IS NULL").drop("__tamis_repeat")
+
+
 def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
     """How many subscriptions there are, how long their texts, and how large the hosts."""
-    [counted] = rows.agg(
-        sf.count("*").alias("rows"), sf.sum(sf.length("expression")).alias("characters")
-    ).collect()
+    asked = {
+        "rows": sf.count("*"),
+        "characters": sf.sum(sf.length("expression")),
+        "ids": sf.count_distinct("id"),
+        "nameless": sf.count_if(sf.col("id").isNull()),
+    }
+    [counted] = rows.agg(*(column.alias(name) for name, column in asked.items())).collect()
     hosts = cluster(spark)
-    return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks)
+    repeated = counted["rows"] - counted["ids"] - counted["nameless"]
+    return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks, repeated)
 
 
 def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
@@ -172,7 +197,7 @@ def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
         raise InvalidSubscriptionsError(first[:FIRST_PROBLEMS], refused)
 
 
-def _version(laid_out: LaidOut, plan: Plan, ids: str) -> Version:
+def _version(laid_out: LaidOut, plan: Plan, ids: str, schema: dict[str, Any] | None) -> Version:
     files = laid_out.files
     shards: list[list[Any]] = [[] for _ in range(max(1, plan.shards))]
     for part in files:
@@ -187,7 +212,7 @@ def _version(laid_out: LaidOut, plan: Plan, ids: str) -> Version:
         attributes=all_attributes(files),
         subscriptions=sum(part.file.subscriptions for part in files),
         payloads=any(part.payloads for part in files),
-        notes={"reason": plan.reason, **laid_out.notes},
+        notes={"reason": plan.reason, "schema": schema, **laid_out.notes},
     )
 
 
@@ -196,7 +221,8 @@ def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Ve
     content = version.to_json()
 
     def work() -> int:
-        return publish(open_directory(url), Version.from_json(content)).number
+        directory = open_directory(url)
+        return publish(directory, with_sequences(directory, Version.from_json(content))).number
 
     return replace(version, number=on_executor(spark, work))
 

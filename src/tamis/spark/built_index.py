@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
-from tamis.spark.events import Projected, key_columns, project
+from tamis.spark.events import Projected, key_columns, orderable, project, quoted
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import KEY_PREFIX, Question
 from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
@@ -136,6 +136,8 @@ class BuiltIndex:
         asked_for = None if streaming and self.follows else self.version.attributes
         by_source = self.version.plan == "by-source"
         keys = key_columns(events, key)
+        if source_column != "source" and source_column in events.columns:
+            events = events.withColumn("source", sf.col(quoted(source_column)))
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
         weights = question.scoring.get("weights")
@@ -158,6 +160,9 @@ class BuiltIndex:
         events = projected.events
         if self.version.plan == "replicated":
             return events.mapInArrow(match_task(source, question, keys), final)
+        if question.mode not in ("all", "by_subscription") and not events.isStreaming:
+            # Events are numbered on their way: a task that is tried again must number them alike.
+            events = events.sortWithinPartitions(*orderable(events))
         dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
         routed = events.mapInArrow(
             route_task(source, question, by_source), routed_schema(events.schema, dropped)

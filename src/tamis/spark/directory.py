@@ -7,6 +7,7 @@ are; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through 
 
 import os
 import posixpath
+import re
 import shutil
 import tempfile
 import time
@@ -86,6 +87,9 @@ def open_directory(url: str | os.PathLike[str]) -> Directory:
         return LocalDirectory(unquote(parsed.path))
     if "://" in text:
         return RemoteDirectory(text)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+        scheme, _, rest = text.partition(":")
+        raise ArgumentError(f"{text} is neither a path nor a URL; write {scheme}://{rest}")
     return LocalDirectory(text)
 
 

@@ -100,8 +100,15 @@ def project(
     types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
     key_types = [f"{quoted(name)} {types[name]}" for name in keys]
     if not selected:  # rows must still be counted
-        selected = [sf.lit(None).cast("boolean").alias(KEY_PREFIX)]
+        selected = [sf.lit(None).cast("boolean").alias("__tamis_nothing")]
     return Projected(events.select(*selected), keys, key_types, warnings)
+
+
+def orderable(events: "DataFrame") -> list[str]:
+    """The columns by which rows can be sorted: all but maps, and records of them."""
+    return [
+        quoted(field.name) for field in events.schema.fields if "map<" not in field.dataType.simpleString()
+    ]
 
 
 def quoted(name: str) -> str:
@@ -164,7 +171,7 @@ def _needed(
             if part is not None:
                 kept.append(part.alias(field.name))
         # Without fields, only whether the record is there can matter.
-        return sf.when(column.isNotNull(), sf.struct(*(kept or [sf.lit(True).alias("present")])))
+        return sf.when(column.isNotNull(), sf.struct(*(kept or [sf.lit(True).alias("__tamis_present")])))
     if isinstance(data_type, MapType):
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
@@ -174,7 +181,7 @@ def _needed(
             warnings.append(
                 f"column {path} is {shown}, which no predicate can read; only its presence counts"
             )
-        return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("present")))
+        return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("__tamis_present")))
     expected = (attributes or {}).get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:

@@ -46,10 +46,8 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
         answers = Answers(asked, indexes, version.number, KEYS)
         pieces = (piece for batch in batches for piece in batch.to_pylist())
         events = (rows for piece in pieces for rows in read_piece(piece, version))
-        try:
-            yield from answers.to_batches(seen.watch(events))
-        finally:
-            seen.report(directory, source.run, answers.matches)
+        yield from answers.to_batches(seen.watch(events))
+        seen.report(directory, source.run, answers.matches)
 
     work = spark.createDataFrame(pieces, "path string, row_group int, first bigint")
     columns = result_columns(question, KEY_TYPES, index.version.ids)
@@ -66,6 +64,11 @@ def row_groups(path: str) -> list[tuple[str, int, int]]:
         paths = [root]
     else:
         inside = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
+        if any(entry.base_name == "_delta_log" for entry in inside):
+            raise ArgumentError(
+                f"{path} is a Delta table: its folder also holds files of older versions. Read it with "
+                'spark.read.format("delta") and use tamis.spark.match.'
+            )
         paths = sorted(
             entry.path
             for entry in inside
@@ -73,6 +76,12 @@ def row_groups(path: str) -> list[tuple[str, int, int]]:
         )
     if not paths:
         raise ArgumentError(f"{path} holds no Parquet files")
+    partitioned = [name for name in paths if "=" in name[len(root) :].rpartition("/")[0]]
+    if partitioned:
+        raise ArgumentError(
+            f"{path} is partitioned by folders, and those columns are not in the files. "
+            "Read it with spark.read.parquet and use tamis.spark.match."
+        )
     pieces = []
     for name in paths:
         metadata = pq.ParquetFile(name, filesystem=files).metadata
@@ -86,7 +95,8 @@ def row_groups(path: str) -> list[tuple[str, int, int]]:
 def read_piece(piece: dict[str, Any], version: Any) -> Iterator[pa.RecordBatch]:
     """The events of a row group, with only the columns that are asked for, and their keys."""
     files, name = _located(piece["path"])
-    parquet = pq.ParquetFile(name, filesystem=files)
+    # As Spark reads its own old timestamps; nanoseconds would not reach the year 9999.
+    parquet = pq.ParquetFile(name, filesystem=files, coerce_int96_timestamp_unit="us")
     tops = {attribute.split(".", 1)[0] for attribute in version.attributes} | set(version.attributes)
     columns = [column for column in parquet.schema_arrow.names if column in tops]
     row = piece["first"]

@@ -1,6 +1,7 @@
 """Which files of a store nobody needs any more."""
 
 import json
+from itertools import pairwise
 
 from tamis.spark.directory import Directory
 from tamis.spark.versions import read_version, version_file, version_numbers
@@ -30,9 +31,11 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
     removed: list[str] = []
     used = _pinned(directory, removed) | _leased(directory, removed)
     numbers = version_numbers(directory)
-    for number in numbers[: -keep or None]:
-        if number not in used:
-            _remove(directory, version_file(number), grace, removed)
+    for number, successor in pairwise(numbers):
+        # A query may have been planned until the next version came.
+        superseded = directory.age(version_file(successor)) or 0.0
+        if number < numbers[-keep:][0] and number not in used and superseded >= grace:
+            _remove(directory, version_file(number), 0.0, removed)
     needed: set[str] = set()
     for number in version_numbers(directory):
         version = read_version(directory, number)

@@ -9,6 +9,7 @@ for rows that name none; `window` is how many messages may wait for the server's
 """
 
 import asyncio
+import hashlib
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -45,20 +46,25 @@ class _Publisher:
         window = int(self.options.get("window", WINDOW))
         waiting: list[Any] = []
         with NatsSession(self.options) as session:
-            for number, row in enumerate(rows):
-                waiting.append(self._message(row, f"{prefix}-{number}"))
+            seen: dict[str, int] = {}
+            for row in rows:
+                waiting.append(self._message(row, prefix, seen))
                 if len(waiting) == window:
                     session.wait(_publish(session, waiting))
                     waiting = []
             session.wait(_publish(session, waiting))
 
-    def _message(self, row: Row, default_id: str) -> tuple[str, bytes, dict[str, str]]:
+    def _message(self, row: Row, prefix: str, seen: dict[str, int]) -> tuple[str, bytes, dict[str, str]]:
+        """The message of a row. Its id is made of its content: another attempt may see another order."""
         given = row.asDict()
         subject = given.get("subject") or self.options.get("subject")
         if not subject:
             raise ArgumentError('a row has no subject, and there is no option("subject", "...") for it')
         data = given["data"]
         content = data.encode() if isinstance(data, str) else bytes(data or b"")
+        digest = hashlib.sha256(subject.encode() + b"\0" + content).hexdigest()[:32]
+        seen[digest] = seen.get(digest, 0) + 1
+        default_id = f"{prefix}-{digest}-{seen[digest]}"
         headers = {**(given.get("headers") or {}), "Nats-Msg-Id": given.get("message_id") or default_id}
         return subject, content, headers
 

@@ -44,7 +44,9 @@ class OpenShard:
 def open_shard(directory: Directory, version: Version, shard: int) -> list[Index]:
     """The indexes of a shard as of a version; the ones of this process's last call where possible."""
     files = version.shards[shard]
-    key = (f"{directory.url}#{shard}", tuple(file.name for file in files))
+    key = (f"{directory.url}#{shard}", tuple(file.sha256 for file in files))
+    for other in [held for held in _opened if held[0] == key[0] and held != key]:
+        del _opened[other]  # an older generation would keep its files' disk space
     held = _opened.pop(key, None)
     if held is None or held.applied != version.changes[: len(held.applied)]:
         held = OpenShard(directory, files)

@@ -24,18 +24,18 @@ class Pin(NamedTuple):
     now: int
 
 
-def pinned(directory: Directory) -> Pin:
-    """The pin of the micro-batch that this task belongs to."""
+def pinned(directory: Directory, version: int | None = None) -> Pin:
+    """The pin of the micro-batch that this task belongs to; to the latest version unless one is named."""
     context = TaskContext.get()
     batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     if batch is None or query is None:
         raise TamisError("only a task of a streaming query has a micro-batch whose version can be pinned")
-    return pin(directory, query, int(batch))
+    return pin(directory, query, int(batch), version)
 
 
-def pin(directory: Directory, query: str, batch: int) -> Pin:
-    """Pin a micro-batch to the latest version, unless it is pinned already.
+def pin(directory: Directory, query: str, batch: int, version: int | None = None) -> Pin:
+    """Pin a micro-batch to a version, the latest unless one is named, unless it is pinned already.
 
     >>> import tempfile
     >>> from tamis.spark.directory import open_directory
@@ -53,6 +53,7 @@ def pin(directory: Directory, query: str, batch: int) -> Pin:
     try:
         return Pin(**json.loads(directory.read(name)))
     except FileNotFoundError:
-        latest = Pin(read_version(directory).number, int(time.time() * _MICROSECONDS))
+        number = read_version(directory).number if version is None else version
+        latest = Pin(number, int(time.time() * _MICROSECONDS))
         directory.create(name, json.dumps(latest._asdict()).encode())
         return Pin(**json.loads(directory.read(name)))

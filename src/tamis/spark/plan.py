@@ -33,6 +33,8 @@ class Sizes:
     characters: int
     host_memory: int
     tasks: int
+    repeated: int = 0
+    """Rows whose id another row has too."""
 
     @property
     def estimated_bytes(self) -> int:

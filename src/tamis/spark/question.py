@@ -31,6 +31,9 @@ PAIRS_AT_ONCE = 1_000_000
 
 ROWS_OUT = 65_536
 
+FIRST_SLICE = 1_024
+"""Events that are asked first; how many matches they have says how many may be asked at once."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -82,7 +85,7 @@ class Answers:
         self.version = version
         self.keys = keys
         self.matches = 0
-        self._slice = ROWS_OUT
+        self._slice = FIRST_SLICE
 
     def to_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
@@ -103,8 +106,10 @@ class Answers:
         while done < events.num_rows:
             part = events.slice(done, self._slice)
             found = merged([self.question.pairs(index, part) for index in self.indexes], self.question)
-            if found.num_rows > PAIRS_AT_ONCE and self._slice > 512:
-                self._slice = max(512, self._slice // 4)
+            if found.num_rows > PAIRS_AT_ONCE:
+                self._slice = max(1, self._slice * PAIRS_AT_ONCE // (2 * found.num_rows))
+            elif found.num_rows < PAIRS_AT_ONCE // 4:
+                self._slice = min(ROWS_OUT, self._slice * 2)
             yield found.set_column(0, "event", pc.add(found.column("event"), done))
             self.matches += found.num_rows
             done += part.num_rows

@@ -25,7 +25,7 @@ from tamis.spark.directory import Directory
 from tamis.spark.opened import open_file, open_shard
 from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns, best, split_keys
 from tamis.spark.task import Seen, Source, Task
-from tamis.spark.versions import Version
+from tamis.spark.versions import Router, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ NO_SHARD = -1
 
 ROWS_BEFORE_MERGE = 1 << 20
 
-_routers: dict[tuple[str, int], "RouterIndexes"] = {}
+_routers: dict[tuple[object, ...], "RouterIndexes"] = {}
 
 
 class RouterIndexes:
@@ -45,9 +45,11 @@ class RouterIndexes:
 
     def __init__(self, directory: Directory, version: Version) -> None:
         """Map the router's files."""
+        # A store may have become replicated since its stream was planned: then everybody visits all.
         router = version.router
-        assert router is not None
         self.version = version
+        self.knows_nothing = router is None
+        router = router or Router()
         self.rules = None if router.rules is None else open_file(directory, router.rules)
         promised = router.advertisements
         self.advertisements = None if promised is None else open_file(directory, promised)
@@ -57,7 +59,8 @@ class RouterIndexes:
     @classmethod
     def of(cls, directory: Directory, version: Version) -> "RouterIndexes":
         """The router of a version, opened once."""
-        key = (directory.url, version.number)
+        files = (version.router.rules, version.router.advertisements) if version.router else ()
+        key = (directory.url, version.number, *(file.sha256 for file in files if file))
         if key not in _routers:
             _routers.clear()
             _routers[key] = cls(directory, version)
@@ -68,14 +71,14 @@ class RouterIndexes:
     ) -> "np.ndarray[Any, np.dtype[np.bool_]]":
         """For each event and shard, whether the event must go there."""
         rows = events.num_rows
-        wanted = np.zeros((rows, self.shards), bool)
+        wanted = np.full((rows, self.shards), self.knows_nothing)
         if self.rules is not None:
             event, shard = _prefixed_pairs(self.rules, events)
             wanted[event, shard.astype(np.int64)] = True
         if self.sources:
             self._visit_by_source(wanted, events, sources)
-        if self.version.changes:
-            wanted[:, 0] = True  # what changed lies in the first shard
+        if self.version.changed:
+            wanted[:, 0] = True
         return wanted
 
     def _visit_by_source(self, wanted: Any, events: pa.RecordBatch, sources: pa.Array | None) -> None:
@@ -115,30 +118,28 @@ def route_task(source: Source, question: Question, source_key: bool) -> Task:
         context = TaskContext.get()
         number = (context.partitionId() if context is not None else 0) << 33
         seen = Seen(version)
-        try:
-            for batch in batches:
-                attributes, keys = split_keys(seen.note(batch))
-                if question.score == "relaxed":
-                    # One true predicate is enough for a match: nobody can be left out.
-                    visits = np.ones((batch.num_rows, router.shards), bool)
-                else:
-                    visits = router.visits(attributes, keys[-1] if source_key else None)
-                if answers_all:
-                    lonely = ~visits.any(axis=1)
-                    visits = np.column_stack([lonely, visits])
-                event, shard = np.nonzero(visits)
-                shard = shard - 1 if answers_all else shard
-                seen.visits += int((shard != NO_SHARD).sum())
-                routed = batch.take(pa.array(event))
-                if source_key:
-                    routed = routed.drop_columns([f"{KEY_PREFIX}{len(keys) - 1}"])
-                columns = dict(zip(routed.schema.names, routed.columns, strict=True))
-                columns[EVENT] = pa.array(number + event, pa.int64())
-                columns[SHARD] = pa.array(shard.astype(np.int32))
-                yield pa.record_batch(columns)
-                number += batch.num_rows
-        finally:
-            seen.report(directory, source.run, 0, step="route")
+        for batch in batches:
+            attributes, keys = split_keys(seen.note(batch))
+            if question.score == "relaxed":
+                # One true predicate is enough for a match: nobody can be left out.
+                visits = np.ones((batch.num_rows, router.shards), bool)
+            else:
+                visits = router.visits(attributes, keys[-1] if source_key else None)
+            if answers_all:
+                lonely = ~visits.any(axis=1)
+                visits = np.column_stack([lonely, visits])
+            event, shard = np.nonzero(visits)
+            shard = shard - 1 if answers_all else shard
+            seen.visits += int((shard != NO_SHARD).sum())
+            routed = batch.take(pa.array(event))
+            if source_key:
+                routed = routed.drop_columns([f"{KEY_PREFIX}{len(keys) - 1}"])
+            columns = dict(zip(routed.schema.names, routed.columns, strict=True))
+            columns[EVENT] = pa.array(number + event, pa.int64())
+            columns[SHARD] = pa.array(shard.astype(np.int32))
+            yield pa.record_batch(columns)
+            number += batch.num_rows
+        seen.report(directory, source.run, 0, step="route")
 
     return task
 
@@ -153,16 +154,14 @@ def shard_task(source: Source, question: Question, keys: list[str]) -> Task:
         directory, version, resolved = source.resolve(asked)
         seen = Seen(version)
         matches = 0
-        try:
-            for batch in batches:
-                for shard, rows in _by_shard(batch, len(keys), keeps_event=EVENT in carried):
-                    seen.rows += rows.num_rows
-                    indexes = [] if shard == NO_SHARD else open_shard(directory, version, shard)
-                    answers = Answers(resolved, indexes, version.number, carried)
-                    yield from answers.to_batches([attribute_columns(rows, version.attributes)])
-                    matches += answers.matches
-        finally:
-            seen.report(directory, source.run, matches, step="shard")
+        for batch in batches:
+            for shard, rows in _by_shard(batch, len(keys), keeps_event=EVENT in carried):
+                seen.rows += rows.num_rows
+                indexes = [] if shard == NO_SHARD else open_shard(directory, version, shard)
+                answers = Answers(resolved, indexes, version.number, carried)
+                yield from answers.to_batches([attribute_columns(rows, version.attributes)])
+                matches += answers.matches
+        seen.report(directory, source.run, matches, step="shard")
 
     return task
 
@@ -177,7 +176,6 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
         plain = plain.drop_columns([number])
     for shard in np.unique(shards):
         chosen = plain.take(pa.array(np.flatnonzero(shards == shard)))
-        # Keys must come in their order; they do, as the event's number was appended last.
         yield int(shard), chosen
 
 

@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.errors import PythonException
 
+from tamis import errors
 from tamis.errors import ArgumentError, TamisError
+from tamis.spark.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +32,10 @@ def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
         for _ in batches:
             yield pa.record_batch({"result": [json.dumps(work())]})
 
-    [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
+    try:
+        [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
+    except PythonException as error:
+        raise _explained(error) from error
     return json.loads(row["result"])
 
 
@@ -56,7 +62,13 @@ def cluster(spark: "SparkSession") -> Cluster:
 
 
 def _explained(error: PythonException) -> Exception:
-    """What to do when the executors' Python is not ready for us."""
+    """An error of a task as the error that it was, or what to do when the executors are not ready for us."""
+    pattern = r"^tamis\.errors\.(\w+): (.*?)^(?= SQLSTATE|\s+at |\Z)"
+    ours = re.search(pattern, str(error), re.DOTALL | re.MULTILINE)
+    kind = getattr(errors, ours[1], None) if ours else None
+    if ours and kind is not None and not issubclass(kind, errors.ExpressionError):
+        told: Exception = kind(ours[2].strip())
+        return told
     if "No module named" not in str(error):
         return error
     return TamisError(
@@ -80,10 +92,10 @@ def setting(spark: "SparkSession", name: str) -> str | None:
 def snapshot_directory(spark: "SparkSession", given: str | os.PathLike[str] | None) -> str:
     """Where to keep snapshots: as given, as configured, or a temporary folder when there is only one host."""
     if given is not None:
-        return os.fspath(given)
+        return open_directory(given).url
     configured = setting(spark, DIRECTORY_SETTING)
-    if configured:
-        return configured
+    if configured:  # a folder of its own: whoever follows another index there must not meet this one
+        return f"{open_directory(configured).url}/{uuid.uuid4().hex[:12]}"
     master = setting(spark, "spark.master") or ""
     if not master.startswith("local"):
         raise ArgumentError(

@@ -2,8 +2,8 @@
 
 ```sql
 SELECT * FROM rules CROSS JOIN events WHERE tamis_matches(rules.expression, to_json(struct(events.*)));
-SELECT * FROM tamis_match(TABLE(events), 'dbfs:/rules-index', 'event_id');
-SELECT * FROM tamis_match(TABLE(events), 'dbfs:/rules-index', 'event_id', k => 10, score => 'priority');
+SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id');
+SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id', k => 10, score => 'priority');
 ```
 
 The scalar function evaluates one expression, for rules that are a column; the table function uses an index

@@ -21,7 +21,7 @@ from tamis.spark.changes import change_schema, from_bytes
 from tamis.spark.directory import open_directory
 from tamis.spark.garbage import collect
 from tamis.spark.session import on_executor
-from tamis.spark.subscriptions import INTEGERS, normalised
+from tamis.spark.subscriptions import INTEGERS, bound_to_source, normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,11 @@ class SubscriptionStore:
         return f"SubscriptionStore({self.url!r})"
 
     def replace_all(self, subscriptions: "DataFrame", **building: Any) -> BuiltIndex:
-        """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`."""
+        """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`.
+
+        Changes that are applied while it builds are replaced too. Sequence numbers are remembered: a change
+        that was late before stays late.
+        """
         return build(subscriptions, directory=self.url, **building)
 
     def built_index(self, spark: "SparkSession") -> BuiltIndex:
@@ -132,7 +136,7 @@ class SubscriptionStore:
 
 def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
-    rows = normalised(changes, carried=("op", "sequence"))
+    rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = change_schema(ids)

@@ -7,6 +7,7 @@ tasks of a query, or of a micro-batch of a stream, use the same one.
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +38,8 @@ class Source:
         directory = open_directory(self.url)
         if self.version is not None:
             self._lease(directory, self.version)
+            if question.now is None and self.run is not None:
+                question = replace(question, now=pinned(directory, self.version.number).now)
             return directory, self.version, question
         pin = pinned(directory)
         moment = pin.now if question.now is None else question.now
@@ -45,7 +48,9 @@ class Source:
     def _lease(self, directory: Directory, version: Version) -> None:
         """Keep the version from being collected while this query may still start tasks."""
         if self.run is not None:
-            directory.create(f"leases/{self.run}-{int(time.time() // 3600)}", str(version.number).encode())
+            with suppress(OSError):  # a full disk must not stop those who only read
+                hour = int(time.time() // 3600)
+                directory.create(f"leases/{self.run}-{hour}", str(version.number).encode())
 
 
 def match_task(source: Source, question: Question, keys: list[str]) -> Task:
@@ -58,10 +63,8 @@ def match_task(source: Source, question: Question, keys: list[str]) -> Task:
         ]
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, keys)
-        try:
-            yield from answers.to_batches(seen.watch(batches))
-        finally:
-            seen.report(directory, source.run, answers.matches)
+        yield from answers.to_batches(seen.watch(batches))
+        seen.report(directory, source.run, answers.matches)
 
     return task
 
@@ -108,7 +111,8 @@ class Seen:
             "seconds": time.monotonic() - self.started,
         }
         name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
-        directory.create(name, json.dumps(content).encode())
+        with suppress(OSError):
+            directory.create(name, json.dumps(content).encode())
 
 
 def wrong_values(batch: pa.RecordBatch, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
@@ -128,6 +132,8 @@ def _wrong_in(path: str, column: pa.Array, expected: dict[str, list[str]]) -> It
         for at, field in enumerate(column.type):
             yield from _wrong_in(f"{path}.{field.name}", pc.struct_field(column, [at]), expected)
     elif pa.types.is_map(column.type):
+        if not pa.types.is_string(column.type.key_type):
+            return
         kind = _kind(column.type.item_type)
         for name, kinds in expected.items():
             if name.startswith(path + ".") and kinds and kind not in kinds:

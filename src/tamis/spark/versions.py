@@ -74,6 +74,8 @@ class Version:
     subscriptions: int = 0
     changes: list[str] = field(default_factory=list)
     """Files of changes that come on top of the shards, oldest first."""
+    changed: bool = False
+    """Whether the first shard holds subscriptions that came as changes: the router does not know of those."""
     payloads: bool = False
     """Whether any subscription has a payload."""
     notes: dict[str, Any] = field(default_factory=dict)

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -21,8 +24,8 @@ EVENTS = [
 ]
 RULES = {"a": "x > 2", "b": "x = 4 AND country = 'CA'", "c": "country = 'US'"}
 SCHEMA = "event_id int, x int, country string"
+TYPES = pa.schema({"event_id": pa.int32(), "x": pa.int32(), "country": pa.string()})
 CHANGES_SCHEMA = "op string, sequence bigint, id string, expression string"
-RULES_SCHEMA = "id string, expression string, priority double"
 PRIORITY = {"a": 1.0, "b": 3.0, "c": 2.0}
 
 
@@ -37,14 +40,19 @@ def oracle() -> set[tuple[int, str]]:
 
 
 @pytest.fixture
-def folder(spark: Any, tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Events and rules in every format that Spark reads by itself."""
-    events = spark.createDataFrame([tuple(event.values()) for event in EVENTS], SCHEMA)
-    rules = spark.createDataFrame([(id, text, PRIORITY[id]) for id, text in RULES.items()], RULES_SCHEMA)
-    for format in ("parquet", "json", "csv"):
-        header = {"header": "true"} if format == "csv" else {}
-        events.write.format(format).options(**header).save(str(tmp_path / "events" / format))
-        rules.write.format(format).options(**header).save(str(tmp_path / "rules" / format))
+    rules = [{"id": id, "expression": text, "priority": PRIORITY[id]} for id, text in RULES.items()]
+    for name, table in (
+        ("events", pa.Table.from_pylist(EVENTS, TYPES)),
+        ("rules", pa.Table.from_pylist(rules)),
+    ):
+        for format in ("parquet", "json", "csv"):
+            (tmp_path / name / format).mkdir(parents=True)
+        pq.write_table(table, tmp_path / name / "parquet" / "part.parquet")
+        pa.csv.write_csv(table, tmp_path / name / "csv" / "part.csv")
+        lines = "\n".join(json.dumps(row) for row in table.to_pylist())
+        (tmp_path / name / "json" / "part.json").write_text(lines)
     return tmp_path
 
 
@@ -122,9 +130,8 @@ def test_a_snapshot(spark: Any, folder: Path) -> None:
 
 
 def test_bad_subscriptions_stop_the_job_or_are_reported(spark: Any, folder: Path) -> None:
-    bad = [("a", "x > 2"), ("b", "x >")]
-    spark.createDataFrame(bad, "id string, expression string").write.parquet(f"{folder}/bad")
-    subscriptions = {"format": "parquet", "path": f"{folder}/bad"}
+    pq.write_table(pa.table({"id": ["a", "b"], "expression": ["x > 2", "x >"]}), folder / "bad.parquet")
+    subscriptions = {"format": "parquet", "path": f"{folder}/bad.parquet"}
     with pytest.raises(tamis.spark.InvalidSubscriptionsError, match="'b'"):
         run(spark, job_of(folder, subscriptions=subscriptions))
     report = run(spark, job_of(folder, subscriptions=subscriptions, match={"on_error": "quarantine"}))
@@ -175,7 +182,8 @@ def test_a_stream_of_files_with_changes(spark: Any, folder: Path) -> None:
     assert report.batches >= 1
 
     change("2.json", {"op": "remove", "sequence": 2, "id": "a"}, {"op": "remove", "sequence": 2, "id": "b"})
-    spark.createDataFrame([(100, 4, "US")], SCHEMA).write.mode("append").parquet(f"{folder}/events/parquet")
+    later = pa.Table.from_pylist([{"event_id": 100, "x": 4, "country": "US"}], TYPES)
+    pq.write_table(later, folder / "events" / "parquet" / "later.parquet")
     report = run(spark, job)
     assert (report.events, report.matches, report.version) == (1, 1, 2)
     assert matches(spark, folder) == sorted(oracle() | {(100, "c")})

@@ -25,6 +25,9 @@ fn variants() -> Vec<(String, Box<dyn Algorithm>)> {
         ("max_nodes", Value::Int(12)),
         ("zero_suppression", Value::Bool(false)),
         ("propagation_on_demand", Value::Bool(false)),
+        ("leaf_capacity", Value::Int(1)),
+        ("loss", text("selectivity")),
+        ("split", text("approximate")),
     ];
     let mut variants = vec![];
     for (name, make) in ALGORITHMS {

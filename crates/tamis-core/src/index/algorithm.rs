@@ -15,6 +15,7 @@ use super::conjunctions::Translated;
 use super::conjunctions::access::AccessLists;
 use super::conjunctions::cluster::Clusters;
 use super::conjunctions::counting::Counting;
+use super::conjunctions::k_index::KIndex;
 use super::conjunctions::tree::ConjunctionTree;
 use super::leaf_ids::Annotated;
 use super::leaf_ids::dewey::DeweyIds;
@@ -25,6 +26,7 @@ use crate::event::{Attributes, Event, Value};
 use crate::index::options;
 use crate::index::segment::matcher::Work;
 use crate::index::subscription::Subscription;
+use crate::rank::Scale;
 
 pub trait Algorithm: Send + Sync {
     /// Holds `subscription` as `row`, a number that is not in use.
@@ -34,6 +36,22 @@ pub trait Algorithm: Send + Sync {
     fn remove(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes);
 
     fn matches(&self, event: &Event<'_>, attributes: &Attributes, found: &mut dyn FnMut(u32)) -> Work;
+
+    /// Reports the matches that can be among the best by relevance, and leaves out others as it sees fit; `None`
+    /// if it keeps no bounds of scores. `offer` takes a match and returns the least score that is still wanted,
+    /// which is `least_wanted` in the beginning.
+    fn best(
+        &self,
+        _event: &Event<'_>,
+        _scale: &Scale,
+        _least_wanted: f64,
+        _offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<Work> {
+        None
+    }
+
+    /// Notes that the priority or the weights of a row have changed.
+    fn rescore(&mut self, _row: u32, _subscription: &Subscription, _attributes: &Attributes) {}
 
     /// Bytes by part, the subscriptions' own data aside.
     fn bytes(&self) -> Vec<(&'static str, usize)>;
@@ -59,10 +77,13 @@ pub static ALGORITHMS: &[(&str, Make)] = &[
     ("boolean", || Box::new(super::boolean::BooleanFiltering::default())),
     ("counting", || over_predicates::<Translated<Counting>>()),
     ("cluster", || over_predicates::<Translated<Clusters>>()),
+    ("k-index", || over_predicates::<Translated<KIndex>>()),
     ("translation", || over_predicates::<Translated<ConjunctionTree>>()),
     ("propagation", || over_predicates::<Translated<AccessLists>>()),
     ("dewey-id", || over_predicates::<Annotated<DeweyIds>>()),
     ("interval-id", || over_predicates::<Annotated<IntervalIds>>()),
+    ("be-tree", || Box::new(super::be_trees::BeTree::default())),
+    ("be-star-tree", || Box::new(super::be_trees::BeStarTree::default())),
     ("bdd", || Box::new(super::bdd::Bdd::default())),
 ];
 

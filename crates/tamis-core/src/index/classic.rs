@@ -128,6 +128,7 @@ impl ClassicState {
                 scores.apply(&mut changed);
                 changed.check()?;
                 *held = changed;
+                self.algorithm.rescore(row, held, &self.attributes);
                 Ok(())
             }
         }

@@ -7,6 +7,7 @@ mod agreement;
 pub mod algorithm;
 pub mod asked_kinds;
 pub mod bdd;
+pub mod be_trees;
 pub mod boolean;
 pub mod circuit;
 pub mod classic;

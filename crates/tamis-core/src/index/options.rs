@@ -17,6 +17,15 @@ pub fn size(name: &str, value: &Value) -> Result<u64> {
     }
 }
 
+/// A part of a whole.
+pub fn share(name: &str, value: &Value) -> Result<f64> {
+    match value {
+        Value::Float(share) if (0.0..=1.0).contains(share) => Ok(*share),
+        Value::Int(share @ 0..=1) => Ok(*share as f64),
+        other => Err(wrong(name, "a number from 0 to 1", other)),
+    }
+}
+
 pub fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str> {
     match value {
         Value::Str(text) => Ok(text),

@@ -224,6 +224,7 @@ impl ClassicState {
         filter: &Filter,
         best: &mut TopK<'a, Location>,
     ) -> Work {
+        let least_wanted = best.least_wanted();
         let mut offer = |row: u32| {
             let location = Location::Row { part: 0, row };
             let subscription = self.at(location);
@@ -232,12 +233,22 @@ impl ClassicState {
             {
                 best.offer(subscription.id.as_ref(), score, location);
             }
+            best.least_wanted()
         };
         if let Measure::Relaxed(_) = measure {
-            self.by_id.values().for_each(|row| offer(*row));
+            for row in self.by_id.values() {
+                offer(*row);
+            }
             return Work { candidates: self.by_id.len() as u64, ..Work::default() };
         }
-        self.algorithm.matches(event, &self.attributes, &mut offer)
+        if let Measure::Relevance(scale) = measure
+            && let Some(work) = self.algorithm.best(event, scale, least_wanted, &mut offer)
+        {
+            return work;
+        }
+        self.algorithm.matches(event, &self.attributes, &mut |row| {
+            offer(row);
+        })
     }
 
     fn at(&self, location: Location) -> &Subscription {

@@ -5,6 +5,7 @@ the middle of a write, is cut off on opening; it was never acknowledged. Damage 
 When most lines are outdated, the file is written anew and replaced atomically.
 """
 
+import contextlib
 import json
 import os
 import zlib
@@ -90,7 +91,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # whatever could not be written was reported by `append`
+            self._file.close()
 
     def _open(self) -> Any:
         try:

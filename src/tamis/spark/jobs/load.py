@@ -78,8 +78,8 @@ def parse_job(text: str, name: str = "job", environment: Mapping[str, str] | Non
     ...
     tamis.spark.jobs.load.InvalidJobError: job cannot be used, 3 problems:
       line 1, events.format: there is no format `parkett`; did you mean `parquet`?
-      subscriptions: is missing; ...
-      sink: is missing
+      line 1, subscriptions: is missing; ...
+      line 1, sink: is missing
     """
     problems: list[Problem] = []
     lines: dict[tuple[Any, ...], int] = {}

@@ -193,5 +193,5 @@ def _add_reports(report: PlanReport, known: set[str], seen: Figures) -> None:
         if name not in known:
             task = json.loads(directory.read(f"{folder}/{name}"))
             known.add(name)
-            seen.events = (seen.events or 0) + task["rows"]
+            seen.events = (seen.events or 0) + (task["rows"] if task["step"] != "shard" else 0)
             seen.matches = (seen.matches or 0) + task["matches"]

@@ -105,7 +105,7 @@ def _run_batch(job: Job, spark: "SparkSession", shown: Display) -> JobReport:
     if counted_events is not None:
         report.events = counted_events.get["rows"]
     else:
-        report.events = sum(task["rows"] for task in plan.tasks())
+        report.events = sum(task["rows"] for task in plan.tasks() if task["step"] != "shard")
         report.wrong_types = plan.wrong_types()
     _add_quarantined(report, job, spark, index)
     return report

@@ -1,0 +1,93 @@
+//! The best matches by relevance (Sadoghi and Jacobsen 2012, section VI).
+//!
+//! Every l-node and p-node knows the most that anything below it weighs on each attribute. P-nodes wait in a heap,
+//! the one with the highest bound first. An l-node whose bound is below the least score that is wanted is not
+//! looked at, nor is a p-node queued (pruning one by one); and when the first p-node of the heap is below it,
+//! so are all others, and the search ends.
+//!
+//! Only a bound that is strictly lower rules out: among equal scores the smaller id wins, and nobody knows yet
+//! which ids are below a node.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::Tree;
+use super::node::{CNode, Directory, PNode};
+use super::span::Span;
+use crate::event::Event;
+use crate::index::segment::matcher::Work;
+use crate::rank::Scale;
+
+/// A p-node that the event will visit, unless its bound falls behind.
+struct Waiting<'a, D> {
+    bound: f64,
+    span: Span,
+    pnode: &'a PNode<D>,
+}
+
+impl<D> Ord for Waiting<'_, D> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound)
+    }
+}
+
+impl<D> PartialOrd for Waiting<'_, D> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<D> PartialEq for Waiting<'_, D> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<D> Eq for Waiting<'_, D> {}
+
+/// One event on its way through the tree.
+struct Search<'a, 'e, D> {
+    tree: &'a Tree<D>,
+    event: &'e Event<'e>,
+    scale: &'e Scale,
+    least_wanted: f64,
+    waiting: BinaryHeap<Waiting<'a, D>>,
+    work: Work,
+}
+
+impl<'a, D: Directory> Search<'a, '_, D> {
+    fn look(&mut self, cnode: &'a CNode<D>, offer: &mut dyn FnMut(u32) -> f64) {
+        let Self { tree, event, scale, least_wanted, waiting, work } = self;
+        if !cnode.members.is_empty() && cnode.summary.bound(event, scale) >= *least_wanted {
+            tree.scan(cnode, event, work, &mut |row| *least_wanted = offer(row));
+        }
+        tree.for_each_partition(cnode, event, &mut |at, span| {
+            let pnode = &cnode.partitions[at];
+            let bound = pnode.summary.bound(event, scale);
+            if bound >= *least_wanted {
+                waiting.push(Waiting { bound, span, pnode });
+            }
+        });
+    }
+}
+
+impl<D: Directory> Tree<D> {
+    pub(super) fn find_best(
+        &self,
+        event: &Event<'_>,
+        scale: &Scale,
+        least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Work {
+        let (waiting, work) = (BinaryHeap::new(), Work::default());
+        let mut search = Search { tree: self, event, scale, least_wanted, waiting, work };
+        search.look(&self.root, offer);
+        while let Some(Waiting { bound, span, pnode }) = search.waiting.pop() {
+            if bound < search.least_wanted {
+                break;
+            }
+            pnode.directory.reach(span, &mut |cnode| search.look(cnode, offer));
+        }
+        search.work
+    }
+}

@@ -1,0 +1,188 @@
+//! The k-index (Whang et al. 2009, as described by Sadoghi and Jacobsen 2012 (BE*-Tree)), for conjunctions.
+//!
+//! Conjunctions are kept apart by their size. Among those of size K, each predicate has a posting list of the
+//! conjunctions that have it, sorted by number. A conjunction of size K is true exactly if K lists of
+//! satisfied predicates hold it, so the lists are walked together, smallest number first:
+//!
+//! ```text
+//! size 2     a = 1   ─► 4  9           the two smallest heads are 4 and 7: nothing below 7 can be in two
+//!            b < 3   ─► 7  9           lists, so the list of a = 1 skips to 7 and lands on 9
+//!            c = 5   ─► 9  12          then 7 and 9: skip to 9; then 9 and 9: conjunction 9 is true
+//! ```
+//!
+//! The original writes ranges out as one list per value. Here the key of a list is the predicate, and the
+//! shared predicate index says which of them a value satisfies: the same lists, without the blow-up. Sorted
+//! lists are made for what is known in advance; a change in their middle moves what comes after it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rustc_hash::FxHashMap;
+
+use super::{Conjunctions, Held};
+use crate::expr::atoms::Literal;
+use crate::index::predicates::{Predicates, Satisfied};
+use crate::index::segment::matcher::Work;
+
+#[derive(Default)]
+pub struct KIndex {
+    by_size: BTreeMap<usize, Postings>,
+}
+
+/// The conjunctions of one size: numbers in ascending order under each of their predicates.
+type Postings = FxHashMap<Literal, Vec<u32>>;
+
+/// The lists of one size that an event walks, and the number each of them stands at, the smallest first.
+#[derive(Default)]
+pub struct Walk {
+    heads: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Where in its postings each list stands.
+    places: Vec<usize>,
+    taken: Vec<u32>,
+}
+
+impl Conjunctions for KIndex {
+    type Scratch = Walk;
+
+    const TRANSLATES: bool = false;
+
+    fn insert(&mut self, number: u32, literals: &[Literal], _: &Predicates) {
+        let postings = self.by_size.entry(literals.len()).or_default();
+        for literal in literals {
+            let list = postings.entry(*literal).or_default();
+            let at = list.partition_point(|other| *other < number);
+            list.insert(at, number);
+        }
+    }
+
+    fn remove(&mut self, number: u32, literals: &[Literal]) {
+        let postings = self.by_size.get_mut(&literals.len()).expect("only what was inserted is removed");
+        for literal in literals {
+            let list = postings.get_mut(literal).expect("only what was inserted is removed");
+            list.remove(list.binary_search(&number).expect("only what was inserted is removed"));
+            if list.is_empty() {
+                postings.remove(literal);
+            }
+        }
+        if postings.is_empty() {
+            self.by_size.remove(&literals.len());
+        }
+    }
+
+    fn satisfied(
+        &self,
+        _: &Held,
+        satisfied: &Satisfied,
+        walk: &mut Walk,
+        found: &mut dyn FnMut(u32),
+    ) -> Work {
+        let mut work = Work::default();
+        // A conjunction needs as many satisfied predicates as it has.
+        for (&size, postings) in self.by_size.range(..=satisfied.literals.len()) {
+            let lists: Vec<&[u32]> = satisfied
+                .literals
+                .iter()
+                .filter_map(|literal| postings.get(literal))
+                .map(Vec::as_slice)
+                .collect();
+            work.candidates += walk.run(size, &lists, found);
+        }
+        work
+    }
+
+    fn bytes(&self) -> Vec<(&'static str, usize)> {
+        let of_size = |postings: &Postings| {
+            postings.capacity() * (size_of::<(Literal, Vec<u32>)>() + 1)
+                + postings.values().map(|list| list.capacity() * size_of::<u32>()).sum::<usize>()
+        };
+        vec![("postings", self.by_size.values().map(of_size).sum())]
+    }
+}
+
+impl Walk {
+    /// Finds the numbers that are in `size` of the lists; returns how many heads were looked at.
+    fn run(&mut self, size: usize, lists: &[&[u32]], found: &mut dyn FnMut(u32)) -> u64 {
+        let Self { heads, places, taken } = self;
+        heads.clear();
+        places.clear();
+        places.resize(lists.len(), 0);
+        heads.extend(lists.iter().enumerate().map(|(list, numbers)| Reverse((numbers[0], list as u32))));
+        let mut looked_at = 0;
+        while heads.len() >= size {
+            taken.clear();
+            let (mut first, mut last) = (None, 0);
+            for _ in 0..size {
+                let Reverse((number, list)) = heads.pop().expect("there are as many");
+                first = first.or(Some(number));
+                last = number;
+                taken.push(list);
+            }
+            looked_at += size as u64;
+            // All lists taken stand at the same number: it is in `size` lists. Otherwise nothing before the
+            // last number can be.
+            let is_match = first == Some(last);
+            if is_match {
+                found(last);
+            }
+            for &list in taken.iter() {
+                let (numbers, place) = (lists[list as usize], &mut places[list as usize]);
+                let is_behind = |number: &u32| *number < last || is_match && *number == last;
+                *place += skip(&numbers[*place..], is_behind);
+                if let Some(&number) = numbers.get(*place) {
+                    heads.push(Reverse((number, list)));
+                }
+            }
+        }
+        looked_at
+    }
+}
+
+/// How many numbers at the beginning of a sorted list are behind: by doubling steps, so that a short skip is
+/// cheap and a long one logarithmic.
+fn skip(numbers: &[u32], is_behind: impl Fn(&u32) -> bool) -> usize {
+    let mut end = 1;
+    while end < numbers.len() && is_behind(&numbers[end]) {
+        end *= 2;
+    }
+    let end = (end + 1).min(numbers.len());
+    numbers[..end].partition_point(is_behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_walk_finds_the_numbers_that_are_in_enough_lists(
+            members in prop::collection::vec(prop::collection::btree_set(0u32..40, 1..20), 1..8), size in 1usize..4
+        ) {
+            // Every number is in at most `size` lists, as in the postings of one size.
+            let mut lists: Vec<Vec<u32>> = vec![];
+            for members in members {
+                let room = |number: &u32| lists.iter().filter(|list| list.contains(number)).count() < size;
+                let list: Vec<u32> = members.into_iter().filter(room).collect();
+                if !list.is_empty() {
+                    lists.push(list);
+                }
+            }
+            let is_in = |number: u32| lists.iter().filter(|list| list.contains(&number)).count();
+            let expected: Vec<u32> = (0..40).filter(|number| is_in(*number) == size).collect();
+            let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+            let mut found = vec![];
+            Walk::default().run(size, &slices, &mut |number| found.push(number));
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn a_skip_passes_all_that_are_behind(
+            numbers in prop::collection::btree_set(0u32..60, 1..30), to in 0u32..62
+        ) {
+            let numbers: Vec<u32> = numbers.into_iter().collect();
+            let behind = numbers.iter().filter(|number| **number < to).count();
+            prop_assert_eq!(skip(&numbers, |number| *number < to), behind);
+        }
+    }
+}

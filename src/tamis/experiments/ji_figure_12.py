@@ -1,0 +1,40 @@
+"""Matching time of the algorithms on ABE-Gen (Ji and Jacobsen 2021, Figure 12)."""
+
+import numpy as np
+
+from tamis.experiments.contract import Experiment, Result, Row, Scale
+from tamis.experiments.ji_sweeps import Lines, sweep
+
+NOTE = (
+    "The paper has drawings, and in its text the order A-Tree, translation, BDD, boolean, Interval ID, scan. "
+    "Where an algorithm refused expressions as too large, its time is for the others only."
+)
+
+
+def run(scale: Scale, rng: np.random.Generator) -> Result:
+    """Sweep the number of expressions, their depth, attributes, values, and the size of events."""
+    count = scale.of(small=2_000, paper=1_000_000)
+    attributes = max(20, count // 1_000)
+    rows: list[Row] = []
+    lines: Lines = {}
+    for parameter, values in (
+        ("count", (count // 2, count)),
+        ("depth", (2, 4)),
+        ("attributes", (2 * attributes, 4 * attributes)),
+        ("cardinality", (1_000,)),
+        ("event_size", (5, 10)),
+    ):
+        more, drawn = sweep(parameter, values, count, rng, figure=lambda found: found.microseconds, unit="us")
+        rows += more
+        if parameter == "count":
+            lines |= drawn
+    return Result(rows=rows, lines=lines, axes=("expressions", "microseconds per event"), note=NOTE)
+
+
+EXPERIMENT = Experiment(
+    name="ji-figure-12",
+    paper="Ji and Jacobsen 2021",
+    figure="Figure 12",
+    question="How long does each algorithm take for an event?",
+    run=run,
+)

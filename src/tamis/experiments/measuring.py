@@ -1,0 +1,68 @@
+"""What the experiments on algorithms have in common: build one, match events, note time and memory."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tamis.costs import index_of
+from tamis.workloads import Workload
+from tamis.workloads.base import EventDict
+
+Options = Mapping[str, bool | int | str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of one algorithm on one workload; the refused expressions are not in them."""
+
+    build_seconds: float
+    microseconds: float
+    """Mean time per event."""
+    megabytes: float
+    matches: int
+    refused: int
+    nodes: int
+
+
+def measure(
+    workload: Workload,
+    algorithm: str,
+    options: Options | None = None,
+    *,
+    events: Sequence[EventDict],
+    order: Sequence[int] | None = None,
+) -> Measured:
+    """Index a workload with an algorithm, in the given order of rows, and match the events one by one.
+
+    >>> from tamis.workloads import Equality
+    >>> small = Equality(count=50)
+    >>> measure(small, "a-tree", events=small.events_dicts(3)).refused
+    0
+    """
+    table = workload.subscriptions_table()
+    if order is not None:
+        table = table.take(list(order))
+    ids, texts = table["id"].to_pylist(), table["expression"].to_pylist()
+    started = time.perf_counter()
+    index, refused = index_of(ids, texts, algorithm, options)
+    built = time.perf_counter()
+    matches = sum(index.count(event) for event in events)
+    matched = time.perf_counter()
+    stats = index.stats()
+    return Measured(
+        build_seconds=built - started,
+        microseconds=(matched - built) * 1e6 / len(events),
+        megabytes=stats["index_bytes"] / 1e6,
+        matches=matches,
+        refused=refused,
+        nodes=int(stats.get("nodes", 0)),
+    )
+
+
+def refusals(measured: Measured, total: int) -> str:
+    """A note on expressions that an algorithm did not take; empty where it took all.
+
+    >>> refusals(Measured(1, 1, 1, 1, refused=5, nodes=0), 100)
+    '5 of 100 refused as too large'
+    """
+    return f"{measured.refused:,} of {total:,} refused as too large" if measured.refused else ""
