@@ -12,6 +12,7 @@ pub mod fork;
 pub mod index;
 pub mod predicate;
 pub mod rank;
+pub mod ranked;
 pub mod relate;
 pub mod snapshot;
 
