@@ -28,6 +28,9 @@ fn variants() -> Vec<(String, Box<dyn Algorithm>)> {
         ("leaf_capacity", Value::Int(1)),
         ("loss", text("selectivity")),
         ("split", text("approximate")),
+        ("structure", text("sopt-r")),
+        ("structure", text("segment")),
+        ("branching", Value::Int(2)),
     ];
     let mut variants = vec![];
     for (name, make) in ALGORITHMS {

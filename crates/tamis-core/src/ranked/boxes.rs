@@ -14,9 +14,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use super::lists::{BySum, Intersection, RoundRobin};
-use super::{
-    ABSENT, BestFirst, Extent, IntervalIndex, LAST, Scored, ScoredInterval, Settings, position, promise,
-};
+use super::{ABSENT, Extent, IntervalIndex, LAST, Scored, ScoredInterval, Settings, position};
 use crate::error::{Error, Result};
 
 /// The interval of a box on one attribute, ends included, and what it weighs.
@@ -187,18 +185,14 @@ impl BoxIndex {
 
     /// The boxes that hold an event whole, the best priority first; one value for each attribute, `None` where
     /// it is absent: then only boxes without a side there match.
-    pub fn exact(&self, event: &[Option<f64>]) -> Intersection<'_> {
+    fn exact(&self, event: &[Option<f64>]) -> Intersection<'_> {
         let lists = self.indexes(false).iter().zip(event);
         Intersection::new(lists.map(|(index, value)| index.stab(value.map_or(ABSENT, position))).collect())
     }
 
     /// The boxes of which at least one side holds its value, the greatest sum of weights first. Attributes
     /// without a value are left out.
-    pub fn relaxed<'a>(&'a self, event: &'a [Option<f64>]) -> impl Iterator<Item = Scored> + 'a {
-        self.by_sum(event)
-    }
-
-    fn by_sum<'a>(&'a self, event: &'a [Option<f64>]) -> BySum<'a, impl Fn(i64) -> f64 + 'a> {
+    fn relaxed<'a>(&'a self, event: &'a [Option<f64>]) -> BySum<'a, impl Fn(i64) -> f64 + 'a> {
         let lists = self.indexes(true).iter().zip(event);
         let present = lists.filter_map(|(index, value)| Some((index.stab(position((*value)?)), 1.0)));
         BySum::new(RoundRobin::new(present), |id| self.boxes[&id].sum(event))
@@ -207,17 +201,12 @@ impl BoxIndex {
     /// The k best, and how many items were read from the lists for them.
     pub fn top_k(&self, event: &[Option<f64>], k: usize, is_relaxed: bool) -> (Vec<Scored>, u64) {
         if is_relaxed {
-            let mut all = self.by_sum(event);
+            let mut all = self.relaxed(event);
             (all.by_ref().take(k).collect(), all.lists.reads)
         } else {
             let mut all = self.exact(event);
             (all.by_ref().take(k).collect(), all.reads)
         }
-    }
-
-    /// The intervals of one attribute that hold a value, the best priority (or weight) first.
-    pub fn stab(&self, attribute: usize, value: f64, is_relaxed: bool) -> BestFirst<'_> {
-        self.indexes(is_relaxed)[attribute].stab(position(value))
     }
 
     /// Whether all is as the paper promises; builds what was not asked for yet.
@@ -229,7 +218,6 @@ impl BoxIndex {
                 index.check().map_err(of)?;
             }
         }
-        promise!(self.settings.branching > 1, "a node has at least two children");
         Ok(())
     }
 

@@ -150,7 +150,8 @@ impl<H: Held> Node<H> {
     }
 
     /// `between` is where all intervals of the subtree must lie.
-    fn check(&self, between: (u64, u64), depth: usize) -> Result<(), String> {
+    /// Returns the depth.
+    fn check(&self, between: (u64, u64)) -> Result<usize, String> {
         let (low, high) = between;
         let mut here = vec![];
         self.held.collect(&mut here);
@@ -163,14 +164,15 @@ impl<H: Held> Node<H> {
         self.held.check()?;
         promise!(!self.is_worn(), "a subtree of {} intervals is out of balance", self.size);
         let sides = [(low, self.middle.wrapping_sub(1)), (self.middle.wrapping_add(1), high)];
+        let mut depth = 0;
         for (below, between) in self.below.iter().zip(sides) {
             if let Some(below) = below {
-                below.check(between, depth + 1)?;
+                depth = depth.max(below.check(between)?);
                 size += below.size;
             }
         }
         promise!(size == self.size, "{size} intervals, {} counted", self.size);
-        Ok(())
+        Ok(depth + 1)
     }
 }
 
@@ -198,7 +200,12 @@ impl<H: Held> IntervalIndex for IntervalTree<H> {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.root.as_ref().map_or(Ok(()), |root| root.check((u64::MIN, u64::MAX), 0))
+        let Some(root) = &self.root else { return Ok(()) };
+        let depth = root.check((u64::MIN, u64::MAX))?;
+        // Every step leaves at most two thirds, until there are few.
+        let most = (root.size as f64).log(1.5) as usize + SMALL + 1;
+        promise!(depth <= most, "a depth of {depth} for {} intervals", root.size);
+        Ok(())
     }
 
     fn bytes(&self) -> usize {

@@ -35,7 +35,7 @@ mod tests;
 use std::cmp::Ordering;
 
 pub use boxes::{BoxIndex, Side, Sides};
-pub use lists::{Intersection, RoundRobin};
+pub use lists::{Intersection, Merged, RoundRobin};
 pub use position::{ABSENT, LAST, position};
 pub use structure::{STRUCTURES, Settings, Structure};
 

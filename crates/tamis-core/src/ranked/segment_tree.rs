@@ -2,12 +2,12 @@
 //! noted on the path of a value holds it. The notes of a node are sorted by score, and a path is merged.
 //!
 //! ```text
-//!                          2
-//!              ┌───────────┴──────────┐              1 ─────────────
-//!              1                      3              2          ──────────────────
-//!        ┌─────┴────┐           ┌─────┴─────┐        3                    ──────────
-//!        ·         (1)         (3)          ·
-//! segments 0        1           2           3        (illustration)
+//!                     ·
+//!              ┌──────┴──────┐
+//!             {1}           {2}
+//!           ┌──┴──┐       ┌──┴──┐
+//!           ·    {2}     {3}    ·
+//! segments  0     1       2     3        1 covers 0 and 1, 2 covers 1 to 3, 3 covers 2
 //! ```
 
 use super::lists::Merged;

@@ -25,7 +25,7 @@ mod grid;
 mod held;
 mod node;
 mod rank;
-mod span;
+pub(super) mod span;
 mod split;
 mod top_k;
 
