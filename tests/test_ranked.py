@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
@@ -69,6 +69,7 @@ def scan(given: dict[int, Box], event: dict[str, float], relaxed: bool) -> list[
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("relaxed", [False, True])
+@settings(max_examples=40)
 @given(given=boxes, event=events)
 def test_the_best_are_those_of_a_scan(
     structure: str, relaxed: bool, given: list[Box], event: dict[str, float]
@@ -82,6 +83,7 @@ def test_the_best_are_those_of_a_scan(
 
 
 @pytest.mark.parametrize("structure", DYNAMIC)
+@settings(max_examples=25)
 @given(given=boxes, more=boxes, event=events)
 def test_dynamic_structures_follow_changes(
     structure: str, given: list[Box], more: list[Box], event: dict[str, float]

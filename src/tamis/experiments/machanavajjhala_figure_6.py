@@ -13,7 +13,7 @@ BASELINES = {"interval-endpoint": "Interval by endpoint", "r": "R by place", "ma
 
 def run(scale: Scale, rng: np.random.Generator) -> Result:
     """Time every structure over one attribute, for growing k."""
-    count = scale.of(small=20_000, paper=1_000_000)
+    count = max(100, scale.of(small=20_000, paper=1_000_000))
     workload = ZipfRegions(count=count, seed=int(rng.integers(2**32)))
     events = points(workload, EVENTS if scale.name == "paper" else EVENTS // 5)
     calls = [k for k in CALLS if k <= count // 4]

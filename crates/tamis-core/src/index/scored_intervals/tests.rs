@@ -50,7 +50,7 @@ proptest! {
             for (row, (expr, priority, weight, changed)) in given.iter().enumerate() {
                 let mut new = subscription(row as u32, expr.clone());
                 new.priority = f64::from(*priority);
-                new.weights = Box::from([("a".into(), f64::from(*weight) / 10.0)]);
+                new.weights = vec![("a".into(), f64::from(*weight) / 10.0)];
                 index.insert(row as u32, &new, &mut attributes).unwrap();
                 held.push((row as u32, new));
                 if let Some(which) = changed {
