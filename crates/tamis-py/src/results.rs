@@ -115,7 +115,7 @@ impl Codes {
         let (mut part_starts, mut size) = (vec![], 0);
         match reader {
             Reader::View(view) => {
-                for part in &view.parts {
+                for part in view.parts.iter() {
                     part_starts.push(size);
                     size += part.segment.len();
                 }

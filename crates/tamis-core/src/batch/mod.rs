@@ -261,7 +261,7 @@ impl Workspace {
 
     fn count_block(&mut self, view: &View, batch: &[Event<'_>], filter: &Filter, counts: &mut Vec<u32>) {
         let mut counters = Counters::default();
-        for held in &view.parts {
+        for held in view.parts.iter() {
             let keeps = RowFilter::new(view, held, filter, &batch[0]);
             let layout = &held.segment.layout;
             let plain = keeps.keeps_all();

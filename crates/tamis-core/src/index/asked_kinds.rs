@@ -21,13 +21,13 @@ pub fn asked_kinds(reader: &Reader) -> BTreeMap<String, Vec<Kind>> {
     let mut attributes = reader.attributes().clone();
     match reader {
         Reader::View(view) => {
-            for part in &view.parts {
+            for part in view.parts.iter() {
                 for entry in part.segment.layout.catalog.attributes.iter() {
                     *masks.entry(AttrId(entry.attribute)).or_default() |= entry.expected_kinds;
                 }
             }
             for buffered in view.buffer.iter() {
-                note(buffered.atoms(), &mut masks);
+                note(&buffered.atoms, &mut masks);
             }
         }
         Reader::Classic(state) => {

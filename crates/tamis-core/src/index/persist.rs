@@ -72,7 +72,7 @@ impl Index {
             attributes,
             id_kind: (rows > 0).then(|| segment.ledger.id_kind()),
             len: rows,
-            parts: if rows > 0 { vec![Part::new(segment)] } else { vec![] },
+            parts: Arc::new(if rows > 0 { vec![Part::new(segment)] } else { vec![] }),
             ..View::default()
         };
         Ok(Self::with_engine(AUTO, Engine::Production(Production::from_view(view)), schema))
@@ -82,7 +82,7 @@ impl Index {
     pub fn verify(&self) -> Result<()> {
         let Engine::Production(production) = self.engine() else { return Ok(()) };
         let view = production.view();
-        for part in &view.parts {
+        for part in view.parts.iter() {
             if let Some(origin) = &part.segment.origin {
                 origin.snapshot().verify()?;
             }

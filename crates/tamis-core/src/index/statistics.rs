@@ -157,7 +157,7 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         Some((_, total)) => *total += count,
         None => parts.push((name, count)),
     };
-    for part in &view.parts {
+    for part in view.parts.iter() {
         let segment = &part.segment;
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());

@@ -16,7 +16,7 @@
 //!
 //! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place
 //! makes the next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the
-//! reader. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into the heap for file
+//! reader. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into memory for file
 //! systems where that cannot be ruled out.
 
 use std::fmt;
@@ -26,7 +26,7 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
 /// An immutable, cheaply cloneable slice of plain values, owned or inside a snapshot.
@@ -79,7 +79,8 @@ impl<T: Pod> Buffer<T> {
     }
 
     fn on_huge_pages(values: &[T]) -> Option<Self> {
-        let memory = Arc::new(Memory::on_huge_pages(bytemuck::cast_slice(values))?);
+        let mut bytes: &[u8] = bytemuck::cast_slice(values);
+        let memory = Arc::new(Memory::copy(&mut bytes, size_of_val(values)).ok()?);
         let bytes = memory.get(..size_of_val(values))?;
         let start = NonNull::from(bytemuck::try_cast_slice::<u8, T>(bytes).ok()?).cast();
         Some(Self { start, len: values.len(), owner: Owner::Pages(memory) })
@@ -145,44 +146,24 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Buffer<T> {
     }
 }
 
-/// All bytes of one snapshot, at an address that is a multiple of 64: a mapped file, or a copy on the heap.
-pub(super) enum Memory {
-    Mapped(Mmap),
-    Copied { lines: Vec<Line>, len: usize },
-}
-
-/// 64 bytes, aligned. A `Vec<u8>` would start anywhere; a vector of these starts where every section may.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub(super) struct Line([u8; 64]);
+/// Bytes at an address that is a multiple of the size of a page: a mapped file, or anonymous memory.
+pub(super) struct Memory(Mmap);
 
 impl Memory {
     /// Maps the first `len` bytes of `file`, read-only.
     pub fn map(file: &File, len: usize) -> io::Result<Self> {
         // SAFETY: the file is not modified while it is mapped (fact 3 above; what happens if another program
         // does is said there too), and only ever read as `Pod` values (fact 2).
-        let mapping = unsafe { MmapOptions::new().len(len).map(file)? };
-        Ok(Self::Mapped(mapping))
+        unsafe { MmapOptions::new().len(len).map(file) }.map(Self)
     }
 
-    /// Copies bytes to anonymous memory for which the system is asked to use huge pages; `None` if there is
-    /// no memory to be had that way.
-    pub fn on_huge_pages(bytes: &[u8]) -> Option<Self> {
-        let mut mapping = MmapMut::map_anon(bytes.len()).ok()?;
+    /// Reads `len` bytes of `source` into memory for which the system is asked to use huge pages.
+    pub fn copy(source: &mut impl Read, len: usize) -> io::Result<Self> {
+        let mut mapping = MmapMut::map_anon(len.max(1))?;
         #[cfg(target_os = "linux")]
         let _ = mapping.advise(memmap2::Advice::HugePage); // only a wish
-        mapping.copy_from_slice(bytes);
-        Some(Self::Mapped(mapping.make_read_only().ok()?))
-    }
-
-    /// Reads `len` bytes of `source` into the heap.
-    pub fn copy(source: &mut impl Read, len: usize) -> io::Result<Self> {
-        let count = len.div_ceil(size_of::<Line>());
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count)?;
-        lines.resize(count, Line::zeroed());
-        source.read_exact(&mut bytemuck::cast_slice_mut(&mut lines)[..len])?;
-        Ok(Self::Copied { lines, len })
+        source.read_exact(&mut mapping[..len])?;
+        mapping.make_read_only().map(Self)
     }
 }
 
@@ -190,9 +171,6 @@ impl Deref for Memory {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match self {
-            Memory::Mapped(mapping) => mapping,
-            Memory::Copied { lines, len } => &bytemuck::cast_slice(lines)[..*len],
-        }
+        &self.0
     }
 }

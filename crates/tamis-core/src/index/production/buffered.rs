@@ -9,8 +9,9 @@ use crate::index::subscription::Subscription;
 #[derive(Clone)]
 pub struct Buffered {
     pub subscription: Subscription,
-    normal: NormalForm,
-    atoms: AtomTable,
+    pub normal: NormalForm,
+    /// The predicates of the subscription.
+    pub atoms: AtomTable,
 }
 
 impl Buffered {
@@ -18,11 +19,6 @@ impl Buffered {
         let mut atoms = AtomTable::default();
         let normal = normal_form(&subscription.expression, attributes, &mut atoms);
         Self { subscription, normal, atoms }
-    }
-
-    /// The predicates of the subscription.
-    pub fn atoms(&self) -> &AtomTable {
-        &self.atoms
     }
 
     pub fn holds(&self, event: &Event<'_>, attributes: &Attributes) -> bool {

@@ -89,7 +89,7 @@ pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
 
 /// Makes one segment of all, by whoever has the turn.
 pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
-    merge(inner, inner.current.load_full().parts.clone(), threads)
+    merge(inner, inner.current.load_full().parts.to_vec(), threads)
 }
 
 /// The same on a background thread, unless one is at work.
@@ -100,16 +100,22 @@ pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
 /// The segments to merge next: enough of one size class, or one with many dead rows.
 fn choose(view: &View) -> Option<Vec<Part>> {
     let mut by_class: Vec<Vec<&Part>> = vec![vec![]; 16];
-    for part in &view.parts {
-        let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
-        let rescored = part.overlay.len() as f64 / part.segment.len().max(1) as f64;
-        if (dead > MOST_DEAD || rescored > MOST_RESCORED) && part.segment.len() > 64 {
+    for part in view.parts.iter() {
+        if is_worn(part) {
             return Some(vec![part.clone()]);
         }
         by_class[size_class(part.living())].push(part);
     }
     let class = by_class.iter().find(|class| class.len() >= FAN_IN)?;
     Some(class.iter().copied().cloned().collect())
+}
+
+/// Whether so many rows died or were given other scores that the segment should be rewritten.
+pub(super) fn is_worn(part: &Part) -> bool {
+    let rows = part.segment.len().max(1) as f64;
+    let dead = part.deaths.count() as f64 / rows;
+    let rescored = part.overlay.len() as f64 / rows;
+    (dead > MOST_DEAD || rescored > MOST_RESCORED) && part.segment.len() > 64
 }
 
 fn size_class(rows: usize) -> usize {
@@ -182,9 +188,10 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         }
     }
     let mut next = View::clone(&inner.current.load());
-    next.parts.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
+    let held = Arc::make_mut(&mut next.parts);
+    held.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
     if merged.living() > 0 {
-        next.parts.push(merged);
+        held.push(merged);
     }
     inner.current.store(Arc::new(next));
     Ok(())

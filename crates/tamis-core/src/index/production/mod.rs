@@ -108,9 +108,12 @@ impl Production {
         let mut draft = Draft::new(&self.inner);
         draft.change(change)?;
         draft.seal_if_full()?;
+        let concerns_merges = draft.sealed || draft.changed_parts().any(|part| merge::is_worn(part));
         draft.publish();
         drop(lock);
-        merge::merge_in_background(&self.inner);
+        if concerns_merges {
+            merge::merge_in_background(&self.inner);
+        }
         Ok(())
     }
 
@@ -133,7 +136,7 @@ impl Production {
             let (segment, attributes) =
                 builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
             draft.next.attributes = attributes;
-            draft.next.parts.push(Part::new(segment));
+            Arc::make_mut(&mut draft.next.parts).push(Part::new(segment));
             draft.next.len += added;
             draft.publish();
         }
@@ -188,6 +191,9 @@ struct Draft<'a> {
     inner: &'a Inner,
     next: View,
     ended: Vec<(Part, u32)>,
+    rescored: Option<Part>,
+    /// The buffer became a segment.
+    sealed: bool,
     published: bool,
 }
 
@@ -195,7 +201,7 @@ impl<'a> Draft<'a> {
     fn new(inner: &'a Inner) -> Self {
         let mut next = View::clone(&inner.current.load());
         next.generation += 1;
-        Self { inner, next, ended: vec![], published: false }
+        Self { inner, next, ended: vec![], rescored: None, sealed: false, published: false }
     }
 
     fn change(&mut self, change: Change) -> Result<()> {
@@ -236,7 +242,7 @@ impl<'a> Draft<'a> {
     fn rescore(&mut self, place: Location, scores: NewScores) -> Result<()> {
         match place {
             Location::Row { part, row } => {
-                let part = &mut self.next.parts[part as usize];
+                let part = &mut Arc::make_mut(&mut self.next.parts)[part as usize];
                 let held = part.segment.subscription(row, &self.next.attributes)?;
                 let mut changed = held.clone();
                 if let Some(rescored) = part.overlay.get(row) {
@@ -247,6 +253,7 @@ impl<'a> Draft<'a> {
                 let reweighted = changed.weights != held.weights;
                 let rescored = Rescored { priority: changed.priority, weights: changed.weights, reweighted };
                 part.overlay = part.overlay.with(row, Arc::new(rescored), &held);
+                self.rescored = Some(part.clone());
             }
             Location::Buffer(at) => {
                 let mut buffer: Vec<Arc<Buffered>> = self.next.buffer.to_vec();
@@ -288,11 +295,19 @@ impl<'a> Draft<'a> {
     fn seal_if_full(&mut self) -> Result<()> {
         if self.next.buffer.len() >= BUFFER_CAPACITY {
             let segment = self.seal()?;
-            self.next.parts.push(Part::new(segment));
+            Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
             self.next.buffer = Arc::new([]);
+            self.sealed = true;
         }
-        self.next.parts.retain(|part| part.living() > 0);
+        if self.ended.iter().any(|(part, _)| part.living() == 0) {
+            Arc::make_mut(&mut self.next.parts).retain(|part| part.living() > 0);
+        }
         Ok(())
+    }
+
+    /// The parts of which rows ended or have other scores now.
+    fn changed_parts(&self) -> impl Iterator<Item = &Part> {
+        self.ended.iter().map(|(part, _)| part).chain(&self.rescored)
     }
 
     fn seal(&mut self) -> Result<Segment> {
@@ -300,7 +315,7 @@ impl<'a> Draft<'a> {
         buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
         let mut builder = SegmentBuilder::new(self.next.attributes.clone());
         for held in buffered {
-            builder.push(&held.subscription)?;
+            builder.push_buffered(held)?;
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
         let (segment, _) = builder.finish(&[], 1)?;

@@ -1,5 +1,6 @@
 //! One consistent version of an index. Readers hold one; writers publish the next.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::buffered::Buffered;
@@ -10,7 +11,8 @@ use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
 use crate::index::reader::{GO_ON, IdRef, STOP};
 use crate::index::segment::Segment;
-use crate::index::segment::matcher::{Scratch, Work};
+use crate::index::segment::layout::Layout;
+use crate::index::segment::matcher::{Holding, Scratch, Work};
 use crate::index::subscription::{Id, IdKind, Subscription};
 
 /// A segment, which of its rows have died, and which have other scores by now.
@@ -54,7 +56,8 @@ pub struct View {
     pub attributes: Attributes,
     pub id_kind: Option<IdKind>,
     pub len: usize,
-    pub parts: Vec<Part>,
+    /// Shared by all versions between two changes of a segment.
+    pub parts: Arc<Vec<Part>>,
     pub buffer: Arc<[Arc<Buffered>]>,
 }
 
@@ -65,7 +68,7 @@ impl Default for View {
             attributes: Attributes::default(),
             id_kind: None,
             len: 0,
-            parts: vec![],
+            parts: Arc::default(),
             buffer: Arc::new([]),
         }
     }
@@ -144,7 +147,7 @@ impl View {
         let mut work = Work::default();
         for (part, held) in self.parts.iter().enumerate() {
             let keeps = RowFilter::new(self, held, filter, event);
-            work += held.segment.layout.matching_units(event, scratch, |unit| {
+            work += held.segment.layout.matching_units(event, scratch, &mut |unit| {
                 for &row in held.segment.layout.rows_of(unit) {
                     if keeps.keeps(row) {
                         found(Location::Row { part: part as u32, row });
@@ -181,12 +184,10 @@ impl View {
             return (count, work);
         }
         let mut work = Work::default();
-        for part in &self.parts {
-            let layout = &part.segment.layout;
-            work += layout.matching_units(event, scratch, |unit| {
-                count += layout.rows_of(unit).len();
-                GO_ON
-            });
+        for part in self.parts.iter() {
+            let mut counting = Counting { layout: &part.segment.layout, rows: 0 };
+            work += part.segment.layout.matching_units(event, scratch, &mut counting);
+            count += counting.rows;
         }
         for buffered in self.buffer.iter() {
             count +=
@@ -209,15 +210,12 @@ impl View {
             let work = self.for_each_match(event, filter, scratch, |_| any = true);
             return (any, work);
         }
-        for part in &self.parts {
+        for part in self.parts.iter() {
             let keeps = RowFilter::new(self, part, filter, event);
-            let mut any = false;
             let layout = &part.segment.layout;
-            work += layout.matching_units(event, scratch, |unit| {
-                any = layout.rows_of(unit).iter().any(|row| keeps.keeps(*row));
-                if any { STOP } else { GO_ON }
-            });
-            if any {
+            let mut search = AnyRow { layout, keeps: &keeps, found: false };
+            work += layout.matching_units(event, scratch, &mut search);
+            if search.found {
                 return (true, work);
             }
         }
@@ -229,6 +227,42 @@ impl View {
             Location::Row { part, row } => self.parts[part as usize].priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
+    }
+}
+
+/// Counts the rows of the units that hold.
+struct Counting<'a> {
+    layout: &'a Layout,
+    rows: usize,
+}
+
+impl Holding for Counting<'_> {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+        self.rows += self.layout.rows_of(unit).len();
+        GO_ON
+    }
+
+    fn lone(&mut self, _: u32, bits: u64) -> ControlFlow<()> {
+        self.rows += bits.count_ones() as usize;
+        GO_ON
+    }
+}
+
+/// Stops at the first row that is kept.
+struct AnyRow<'a> {
+    layout: &'a Layout,
+    keeps: &'a RowFilter<'a>,
+    found: bool,
+}
+
+impl Holding for AnyRow<'_> {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+        self.found = self.layout.rows_of(unit).iter().any(|row| self.keeps.keeps(*row));
+        if self.found { STOP } else { GO_ON }
+    }
+
+    fn may_stop(&self) -> bool {
+        true
     }
 }
 

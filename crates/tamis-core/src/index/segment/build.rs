@@ -10,6 +10,7 @@ use super::ledger::LedgerBuilder;
 use super::scoring::ScoringBuilder;
 use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event};
+use crate::index::production::buffered::Buffered;
 use crate::index::subscription::Subscription;
 
 /// Segments of fewer rows keep their forms for the next merge.
@@ -41,6 +42,13 @@ impl SegmentBuilder {
         let point_only = self.forms.push(&subscription.expression, &mut self.attributes);
         self.scoring.push(subscription, &mut self.attributes, &mut self.forms.atoms);
         self.ledger.push(subscription, point_only, &mut self.attributes)
+    }
+
+    /// Adds a subscription that was normalised already.
+    pub fn push_buffered(&mut self, held: &Buffered) -> Result<()> {
+        self.forms.push_normal(&held.normal.root, &held.atoms);
+        self.scoring.push(&held.subscription, &mut self.attributes, &mut self.forms.atoms);
+        self.ledger.push(&held.subscription, held.normal.point_only, &mut self.attributes)
     }
 
     /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them. Rows

@@ -446,7 +446,8 @@ impl Planner<'_> {
         }
         self.catalog.number_intervals();
         let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
-        let order = self.order_units(&bounds);
+        let is_lone = self.lone_units();
+        let order = self.order_units(&bounds, &is_lone);
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
             number[*unit as usize] = at as u32;
@@ -537,13 +538,26 @@ impl Planner<'_> {
             code: code.into(),
             rows: rows.into(),
             remembered,
+            lone: remembered - is_lone.iter().filter(|lone| **lone).count() as u32,
         };
         (layout, scoring)
     }
 
-    /// Remembered units first; then in the order of their first access key, the best priority first, and
-    /// the best relevance among equals.
-    fn order_units(&self, bounds: &[Vec<f64>; 2]) -> Vec<u32> {
+    /// Which units have one row, are remembered, and are waited for by none.
+    fn lone_units(&self) -> Vec<bool> {
+        let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
+        let mut lone: Vec<bool> = self.units.iter().map(has_one_row).collect();
+        for access in &self.accesses {
+            if let Key::Unit(awaited) = access.key {
+                lone[awaited as usize] = false;
+            }
+        }
+        lone
+    }
+
+    /// Remembered units first, the lone ones last among them; then in the order of their first access key,
+    /// the best priority first, and the best relevance among equals.
+    fn order_units(&self, bounds: &[Vec<f64>; 2], is_lone: &[bool]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_cached_key(|at| {
             let unit = &self.units[*at as usize];
@@ -553,7 +567,7 @@ impl Planner<'_> {
                 None => (u32::MAX, 0),
             };
             let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
-            (!unit.remembered, key, best_first, test)
+            (!unit.remembered, is_lone[*at as usize], key, best_first, test)
         });
         order
     }

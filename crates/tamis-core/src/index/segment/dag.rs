@@ -72,16 +72,16 @@ struct Head {
 }
 
 impl Dag {
-    /// The node of a whole expression. A lone literal becomes an AND of one.
-    pub fn root(&mut self, form: &Form) -> u32 {
+    /// The node of a whole expression, its literals renumbered. A lone literal becomes an AND of one.
+    pub fn root(&mut self, form: &Form, renumbered: &impl Fn(Literal) -> Literal) -> u32 {
         let reference = match form {
             Form::And(children) if children.iter().all(|child| matches!(child, Form::Literal(_))) => {
-                self.flat(Gate::And, children)
+                self.flat(Gate::And, children, renumbered)
             }
             _ => form.fold(&mut |node: Node<'_, Ref>| match node {
                 Node::True => self.intern(Gate::And, &[]),
                 Node::False => self.intern(Gate::Or, &[]),
-                Node::Literal(literal) => Ref::literal(literal),
+                Node::Literal(literal) => Ref::literal(renumbered(literal)),
                 Node::And(children) => self.intern_sorted(Gate::And, children),
                 Node::Or(children) => self.intern_sorted(Gate::Or, children),
                 Node::Parity { odd, children } => {
@@ -102,11 +102,11 @@ impl Dag {
         }
     }
 
-    fn flat(&mut self, gate: Gate, literals: &[Form]) -> Ref {
+    fn flat(&mut self, gate: Gate, literals: &[Form], renumbered: &impl Fn(Literal) -> Literal) -> Ref {
         let mut children: Vec<Ref> = literals
             .iter()
             .map(|form| match form {
-                Form::Literal(literal) => Ref::literal(*literal),
+                Form::Literal(literal) => Ref::literal(renumbered(*literal)),
                 _ => unreachable!("the caller checked that all are literals"),
             })
             .collect();

@@ -7,7 +7,7 @@
 use super::dag::{Dag, NO_NODE};
 use crate::event::{AttrId, Attributes};
 use crate::expr::Expr;
-use crate::expr::atoms::AtomTable;
+use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::normal_form::{Form, normal_form};
 
 #[derive(Default)]
@@ -28,7 +28,19 @@ impl Forms {
 
     /// Adds the next row by its form, over these atoms.
     pub fn push_form(&mut self, form: &Form) {
-        self.roots.push(self.dag.root(form));
+        self.roots.push(self.dag.root(form, &|literal| literal));
+    }
+
+    /// Adds the next row by a form over other atoms of the same attributes.
+    pub fn push_normal(&mut self, form: &Form, atoms: &AtomTable) {
+        let own: Vec<u32> = (0..atoms.len() as u32)
+            .map(|there| {
+                let atom = atoms.atom(there);
+                self.atoms.intern(atom.attribute, atom.operator, &atom.operands)
+            })
+            .collect();
+        let renumbered = |literal: Literal| Literal::new(own[literal.atom() as usize], literal.is_negated());
+        self.roots.push(self.dag.root(form, &renumbered));
     }
 
     /// Bytes on the heap, roughly.

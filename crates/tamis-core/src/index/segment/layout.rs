@@ -11,8 +11,10 @@
 //! ```
 //!
 //! Units that are reached in more than one way (several accesses, or as part of others) have the
-//! lowest numbers, so that remembering what is known of them takes few bits. The rest follow in the
-//! order of their access keys: what fires together lies together.
+//! lowest numbers, so that remembering what is known of them takes few bytes. The last of those are
+//! the lone ones: one row each, and nobody waits for them, so that a number says all there is to
+//! know once they hold. Units of each kind are in the order of their access keys: what fires
+//! together lies together.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -39,6 +41,8 @@ pub struct Layout {
     pub rows: Buffer<u32>,
     /// Units below this number are reached in several ways.
     pub remembered: u32,
+    /// Units from this number up to `remembered` have one row each, and none waits for them.
+    pub lone: u32,
 }
 
 /// Where the parts of a unit begin.
@@ -47,7 +51,7 @@ pub struct Layout {
 pub struct UnitHead {
     pub code: u32,
     pub rows: u32,
-    /// In `entries`; the same for all units that are not remembered.
+    /// In `entries`; the same for all units that are lone or not remembered.
     pub waiting: u32,
 }
 
@@ -75,8 +79,18 @@ impl Layout {
         self.heads.len().saturating_sub(1) as u32
     }
 
+    #[inline]
     pub fn rows_of(&self, unit: u32) -> &[u32] {
+        if self.is_lone(unit) {
+            let row = (self.heads[self.lone as usize].rows + unit - self.lone) as usize;
+            return &self.rows[row..row + 1];
+        }
         &self.rows[self.heads[unit as usize].rows as usize..self.heads[unit as usize + 1].rows as usize]
+    }
+
+    #[inline]
+    pub fn is_lone(&self, unit: u32) -> bool {
+        (self.lone..self.remembered).contains(&unit)
     }
 
     pub fn entries_of(&self, from_key: u32, to_key: u32) -> std::ops::Range<usize> {

@@ -2,9 +2,11 @@
 //!
 //! 1. Set the bits of the satisfied predicates; note which access keys fired.
 //! 2. Walk the fired runs of entries. An entry whose test fails is dropped on that one bit, which
-//!    is in the cache; the units of the others are queued, without a branch.
+//!    is in the cache; the units of the others are queued, without a branch. When there are many, lone
+//!    units for which key and test suffice are not queued: each sets its bit in a small set.
 //! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
 //!    queues the units that waited for it.
+//! 4. Deliver the lone units of the set in the order of their numbers, which is that of their rows.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -18,12 +20,16 @@ use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
 
 /// How far ahead of the evaluation memory is fetched, in units.
-const FETCH_AHEAD: usize = 8;
+const FETCH_AHEAD: usize = 4;
 
 /// How many entries are looked at, and how many units are queued, before the units are decided: enough for
 /// fetching ahead, little compared with what knowing the first scores can save.
 const GATHER: u32 = 4096;
 const GATHER_UNITS: usize = 128;
+
+/// Lone units that hold are collected in a set when there is a candidate for that many of them; otherwise
+/// clearing and reading the set would take longer than it saves.
+const LONE_PER_CANDIDATE: usize = 512;
 
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
@@ -32,27 +38,36 @@ pub struct Scratch {
     runs: Vec<(u32, u32)>,
     queue: Vec<u32>,
     memory: Memory,
+    /// The lone units that hold, a bit each, counted from the first lone unit.
+    lone: Vec<u64>,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
 }
 
 /// What is known of remembered units during one event: a byte each, so that one look tells all.
+///
+/// Five bits say for which event the rest was noted, so that an event need not clear what those before it
+/// left: that happens when the numbers have been used up.
 #[derive(Default)]
 struct Memory {
     states: Vec<u8>,
-    touched: Vec<u32>,
+    event: u8,
 }
 
 /// The unit was decided because an access fired.
 const DONE: u8 = 1;
 const KNOWN: u8 = 2;
 const TRUE: u8 = 4;
+/// The number of the event, counted in steps of this.
+const EVENT_STEP: u8 = 8;
 
 impl Memory {
     /// Forgets everything and makes room for that many units.
     fn reset(&mut self, units: usize) {
-        for unit in self.touched.drain(..) {
-            self.states[unit as usize] = 0;
+        self.event = self.event.wrapping_add(EVENT_STEP);
+        if self.event == 0 {
+            self.states.fill(0);
+            self.event = EVENT_STEP;
         }
         if self.states.len() < units {
             self.states.resize(units, 0);
@@ -60,12 +75,40 @@ impl Memory {
     }
 
     #[inline]
+    fn of(&self, unit: u32) -> u8 {
+        let flags = self.states[unit as usize] ^ self.event;
+        if flags < EVENT_STEP { flags } else { 0 }
+    }
+
+    #[inline]
     fn note(&mut self, unit: u32, flags: u8) {
-        let state = &mut self.states[unit as usize];
-        if *state == 0 {
-            self.touched.push(unit);
+        self.states[unit as usize] = self.event | self.of(unit) | flags;
+    }
+}
+
+/// What becomes of the units that hold for an event.
+pub trait Holding {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()>;
+
+    /// Whether some units may be all that is wanted. What is known to hold is then offered before the rest
+    /// is looked at, and once more with the rest.
+    fn may_stop(&self) -> bool {
+        false
+    }
+
+    /// Lone units, of which bit n stands for `first` + n.
+    fn lone(&mut self, first: u32, mut bits: u64) -> ControlFlow<()> {
+        while bits != 0 {
+            self.unit(first + bits.trailing_zeros())?;
+            bits &= bits - 1;
         }
-        *state |= flags;
+        ControlFlow::Continue(())
+    }
+}
+
+impl<F: FnMut(u32) -> ControlFlow<()>> Holding for F {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+        self(unit)
     }
 }
 
@@ -88,58 +131,110 @@ impl std::ops::AddAssign for Work {
 }
 
 impl Layout {
-    /// Calls `holds` once with every unit that is true for the event, until it says to stop.
+    /// Hands every unit that is true for the event to `holding`, once, until it says to stop.
     ///
     /// With interval values, units that only *might* be true are reported too, never one too few.
     pub fn matching_units(
         &self,
         event: &Event<'_>,
         scratch: &mut Scratch,
-        mut holds: impl FnMut(u32) -> ControlFlow<()>,
+        holding: &mut impl Holding,
     ) -> Work {
         if self.units() == 0 {
             return Work::default();
         }
-        let Scratch { bits, runs, queue, memory, open } = scratch;
+        let Scratch { bits, runs, queue, memory, lone, open } = scratch;
         bits.reset(self.catalog.bits as usize);
         memory.reset(self.remembered as usize);
         runs.clear();
         queue.clear();
         open.clear();
         let mut work = Work::default();
-        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
         work.mismatches = counts.mismatches as u64;
         if event.has_intervals {
             self.note_open_bits(event, open);
         }
+        work.candidates = runs.iter().map(|(from, to)| (to - from) as u64).sum();
+        let lone_units = (self.remembered - self.lone) as usize;
+        let many = !event.has_intervals && work.candidates as usize * LONE_PER_CANDIDATE > lone_units;
+        lone.clear();
+        if many && lone_units > 0 {
+            lone.resize(lone_units.div_ceil(64), 0);
+        }
         let mut run = Run { layout: self, bits: bits.words(), open, memory };
         for &(from, to) in runs.iter() {
-            work.candidates += (to - from) as u64;
-            run.queue_entries(from as usize..to as usize, queue);
+            run.sort_entries(from as usize..to as usize, queue, lone);
+        }
+        if holding.may_stop() && self.deliver(lone, holding).is_break() {
+            return work;
         }
         let mut at = 0;
-        while at < queue.len() {
-            let queued = queue[at];
+        while let Some(&queued) = queue.get(at) {
             self.fetch(queue, at, &run.memory.states);
             at += 1;
             let unit = queued & !ACCEPTS;
-            let remembered = unit < self.remembered;
-            if remembered && run.memory.states[unit as usize] & DONE != 0 {
+            let in_set = !lone.is_empty() && self.is_lone(unit);
+            let place = unit.wrapping_sub(self.lone);
+            let is_done = match in_set {
+                true => lone[place as usize / 64] >> (place % 64) & 1 == 1,
+                false => unit < self.remembered && run.memory.of(unit) & DONE != 0,
+            };
+            if is_done {
                 continue;
             }
             work.evaluations += 1;
-            if run.decide(queued) {
-                if holds(unit).is_break() {
-                    return work;
-                }
-                if remembered {
-                    let waiting = self.waiting_for(unit);
-                    work.candidates += waiting.len() as u64;
-                    run.queue_entries(waiting, queue);
-                }
+            if !run.decide(queued) {
+                continue;
+            }
+            if in_set {
+                lone[place as usize / 64] |= 1 << (place % 64);
+                continue;
+            }
+            if holding.unit(unit).is_break() {
+                return work;
+            }
+            if unit < self.lone {
+                let waiting = self.waiting_for(unit);
+                work.candidates += waiting.len() as u64;
+                run.sort_entries(waiting, queue, lone);
             }
         }
+        let _ = self.deliver(lone, holding);
         work
+    }
+
+    /// Makes runs of entries of runs of keys. Keys are scattered, so what belongs to them is fetched ahead.
+    fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
+        let mut kept = 0;
+        for at in 0..runs.len() {
+            if let Some((later, _)) = runs.get(at + 2 * FETCH_AHEAD) {
+                prefetch(&self.access_off[*later as usize]);
+            }
+            let (from, to) = runs[at];
+            let (from, to) = (self.access_off[from as usize], self.access_off[to as usize]);
+            if from == to {
+                continue;
+            }
+            prefetch(&self.entries[from as usize]);
+            if kept > 0 && runs[kept - 1].1 == from {
+                runs[kept - 1].1 = to;
+            } else {
+                runs[kept] = (from, to);
+                kept += 1;
+            }
+        }
+        runs.truncate(kept);
+    }
+
+    fn deliver(&self, lone: &[u64], holding: &mut impl Holding) -> ControlFlow<()> {
+        for (at, word) in lone.iter().enumerate() {
+            if *word != 0 {
+                holding.lone(self.lone + 64 * at as u32, *word)?;
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
@@ -157,12 +252,13 @@ impl Layout {
         if self.units() == 0 {
             return work;
         }
-        let Scratch { bits, runs, queue, memory, open } = scratch;
+        let Scratch { bits, runs, queue, memory, open, .. } = scratch;
         bits.reset(self.catalog.bits as usize);
         memory.reset(self.remembered as usize);
         runs.clear();
         open.clear();
-        let counts = self.catalog.fire(event, bits, &mut FiredEntries { layout: self, runs });
+        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
         work.mismatches = counts.mismatches as u64;
         let run = Run { layout: self, bits: bits.words(), open, memory };
         let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
@@ -174,7 +270,7 @@ impl Layout {
             while next < runs.len() && gathered < GATHER && queue.len() < GATHER_UNITS {
                 let (from, to) = &mut runs[next];
                 let end = (*from + GATHER - gathered).min(*to);
-                search.run.queue_entries(*from as usize..end as usize, queue);
+                search.run.queue_entries(&self.entries[*from as usize..end as usize], queue);
                 gathered += end - *from;
                 *from = end;
                 next += (end == *to) as usize;
@@ -196,7 +292,7 @@ impl Layout {
             let Some(block) = block.filter(|block| block.bound >= search.wanted) else { break };
             search.work.candidates += (block.to - block.from) as u64;
             queue.clear();
-            search.run.queue_entries(block.from as usize..block.to as usize, queue);
+            search.run.queue_entries(&self.entries[block.from as usize..block.to as usize], queue);
             search.decide_all(queue);
         }
         search.work
@@ -212,43 +308,57 @@ impl Layout {
         }
     }
 
-    /// Fetches what will be needed of units further down the queue: first heads, then code.
+    /// Fetches what will be needed of units further down the queue: first heads, then code, then what the
+    /// code asks of other units.
     #[inline]
     fn fetch(&self, queue: &[u32], at: usize, states: &[u8]) {
+        if let Some(&later) = queue.get(at + 3 * FETCH_AHEAD) {
+            self.fetch_head((later & !ACCEPTS) as usize, states);
+        }
         if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
-            let unit = (later & !ACCEPTS) as usize;
-            prefetch(&self.heads[unit]);
-            if let Some(state) = states.get(unit) {
-                prefetch(state);
+            let head = &self.heads[(later & !ACCEPTS) as usize];
+            if later & ACCEPTS == 0 {
+                self.code.get(code_place(head.code)).inspect(|code| prefetch(*code));
+            } else {
+                self.entries.get(head.waiting as usize).inspect(|entry| prefetch(*entry));
             }
         }
         if let Some(&soon) = queue.get(at + FETCH_AHEAD)
             && soon & ACCEPTS == 0
-            && let Some(code) = self.code.get(code_place(self.heads[soon as usize].code))
         {
-            prefetch(code);
+            let (kind, code) = self.code_of(soon);
+            let (first, step) = kind.leaf_words();
+            for leaf in code.iter().skip(first).step_by(step) {
+                if let Some(unit) = Leaf(*leaf).as_unit() {
+                    self.fetch_head(unit as usize, states);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn fetch_head(&self, unit: usize, states: &[u8]) {
+        prefetch(&self.heads[unit]);
+        if let Some(state) = states.get(unit) {
+            prefetch(state);
         }
     }
 }
 
-/// Turns fired keys into runs of entries.
-struct FiredEntries<'a> {
-    layout: &'a Layout,
+/// Notes runs of fired keys.
+struct FiredKeys<'a> {
     runs: &'a mut Vec<(u32, u32)>,
 }
 
-impl Fired for FiredEntries<'_> {
+impl Fired for FiredKeys<'_> {
+    #[inline]
     fn key(&mut self, key: u32) {
-        self.run(key, key + 1, 0);
+        self.runs.push((key, key + 1));
     }
 
+    #[inline]
     fn run(&mut self, from: u32, to: u32, _: u32) {
-        let (from, to) = (self.layout.access_off[from as usize], self.layout.access_off[to as usize]);
-        match self.runs.last_mut() {
-            Some((_, end)) if *end == from => *end = to,
-            _ if from < to => self.runs.push((from, to)),
-            _ => {}
-        }
+        self.runs.push((from, to));
     }
 }
 
@@ -275,7 +385,7 @@ impl<H: FnMut(u32, &[u64]) -> f64> Search<'_, H> {
             at += 1;
             let unit = queued & !ACCEPTS;
             let remembered = unit < layout.remembered;
-            if remembered && self.run.memory.states[unit as usize] & DONE != 0 {
+            if remembered && self.run.memory.of(unit) & DONE != 0 {
                 continue;
             }
             self.work.evaluations += 1;
@@ -283,11 +393,11 @@ impl<H: FnMut(u32, &[u64]) -> f64> Search<'_, H> {
                 continue;
             }
             self.wanted = (self.holds)(unit, self.run.bits);
-            if remembered {
+            if unit < layout.lone {
                 let waiting = layout.waiting_for(unit);
                 if self.wanted == f64::NEG_INFINITY {
                     self.work.candidates += waiting.len() as u64;
-                    self.run.queue_entries(waiting, queue);
+                    self.run.queue_entries(&layout.entries[waiting], queue);
                 } else {
                     let waiting = waiting.start as u32..waiting.end as u32;
                     self.limits.add_blocks(waiting, self.wanted, |block| self.late.push(block));
@@ -373,9 +483,31 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Queues the units of the entries whose test holds.
-    fn queue_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>) {
+    /// Queues the units of the entries whose test holds, but for those that are lone and thereby accepted:
+    /// they go to the set of lone units, if there is one.
+    fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut [u64]) {
         let entries = &self.layout.entries[run];
+        if lone.is_empty() {
+            return self.queue_entries(entries, queue);
+        }
+        let first_lone = self.layout.lone | ACCEPTS;
+        let lone_units = self.layout.remembered - self.layout.lone;
+        let mut queued = queue.len();
+        queue.resize(queued + entries.len(), 0);
+        for [unit, test] in entries {
+            let holds = self.bit(Leaf(*test));
+            let place = unit.wrapping_sub(first_lone);
+            let is_lone = place < lone_units;
+            queue[queued] = *unit;
+            queued += (holds & !is_lone) as usize;
+            let place = if is_lone { place } else { 0 };
+            lone[place as usize / 64] |= ((holds & is_lone) as u64) << (place % 64);
+        }
+        queue.truncate(queued);
+    }
+
+    /// Queues the units of the entries whose test holds.
+    fn queue_entries(&self, entries: &[[u32; 2]], queue: &mut Vec<u32>) {
         let start = queue.len();
         queue.resize(start + entries.len(), 0);
         let mut end = start;
@@ -436,7 +568,7 @@ impl Run<'_> {
 
     /// The truth of a remembered unit, computed at most once.
     fn pull(&mut self, unit: u32) -> bool {
-        let state = self.memory.states[unit as usize];
+        let state = self.memory.of(unit);
         if state & KNOWN != 0 {
             return state & TRUE != 0;
         }

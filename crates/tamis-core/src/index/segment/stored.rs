@@ -28,7 +28,9 @@ use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 struct Numbers {
     bits: u32,
     remembered: u32,
-
+    lone: u32,
+    /// Keeps what follows at multiples of eight bytes.
+    unused: u32,
     predicates: u64,
     nodes: u64,
     written_nodes: u64,
@@ -93,6 +95,8 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
     let numbers = Numbers {
         bits: segment.layout.catalog.bits,
         remembered: segment.layout.remembered,
+        lone: segment.layout.lone,
+        unused: 0,
         predicates: segment.sharing.predicates as u64,
         nodes: segment.sharing.nodes as u64,
         written_nodes: segment.sharing.written_nodes as u64,
@@ -116,6 +120,7 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
                 ..Catalog::default()
             },
             remembered: numbers.remembered,
+            lone: numbers.lone,
             ..Layout::default()
         },
         ledger: Ledger::default(),

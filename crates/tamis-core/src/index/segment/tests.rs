@@ -26,7 +26,7 @@ fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<
 
 fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<u32> {
     let mut found = vec![];
-    layout.matching_units(event, scratch, |unit| {
+    layout.matching_units(event, scratch, &mut |unit| {
         found.extend_from_slice(layout.rows_of(unit));
         std::ops::ControlFlow::Continue(())
     });

@@ -97,7 +97,7 @@ fn access(layout: &Layout) -> Check {
     offsets("access_offsets", &layout.access_off, layout.keys() as usize, fired)?;
     let bounds = layout.block_bounds.len();
     ensure(bounds == 0 || bounds == layout.entries.len().div_ceil(BLOCK), "block_bounds")?;
-    ensure(layout.remembered <= layout.units(), "numbers")?;
+    ensure(layout.remembered <= layout.units() && layout.lone <= layout.remembered, "numbers")?;
     let good = |[unit, test]: &[u32; 2]| {
         *unit & !ACCEPTS < layout.units()
             && Leaf(*test).as_unit().is_none()
@@ -113,6 +113,9 @@ fn code(layout: &Layout) -> Check {
     offsets("heads", &column(|head| head.rows), units, layout.rows.len())?;
     let waiting = column(|head| head.waiting);
     ensure(waiting.is_sorted() && waiting[units] as usize == layout.entries.len(), "heads")?;
+    let lone = &layout.heads[layout.lone as usize..=layout.remembered as usize];
+    let is_lone = |pair: &[UnitHead]| pair[1].rows - pair[0].rows == 1 && pair[1].waiting == pair[0].waiting;
+    ensure(lone.windows(2).all(is_lone), "heads")?;
     let good_leaf = |leaf: u32| match Leaf(leaf).as_unit() {
         Some(unit) => unit < layout.remembered,
         None => Leaf(leaf).bit() < layout.catalog.bits,
