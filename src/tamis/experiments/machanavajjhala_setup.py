@@ -47,7 +47,7 @@ def build(workload: ZipfRegions, structure: str) -> IntervalIndex:
         weights={name: weights[:, at] for at, name in enumerate(names)},
         structure=structure,
     )
-    index.time(points(workload, 100), K, relaxed=True, repeats=1)
+    index.time(points(workload, 100), K, relaxed=True, rounds=1)
     return index
 
 
@@ -67,5 +67,5 @@ def measure(workload: ZipfRegions, structure: str, k: int = K, events: int = EVE
     True
     """
     index = build(workload, structure)
-    microseconds, reads = index.time(points(workload, events), k, relaxed=True, repeats=3)
+    microseconds, reads = index.time(points(workload, events), k, relaxed=True)
     return Measured(microseconds, reads, index.memory["relaxed"] / 1e6)

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use super::lists::{BySum, Intersection, RoundRobin};
+use super::lists::{Intersection, RoundRobin, best_sums};
 use super::{ABSENT, Extent, IntervalIndex, LAST, Scored, ScoredInterval, Settings, position};
 use crate::error::{Error, Result};
 
@@ -190,19 +190,18 @@ impl BoxIndex {
         Intersection::new(lists.map(|(index, value)| index.stab(value.map_or(ABSENT, position))).collect())
     }
 
-    /// The boxes of which at least one side holds its value, the greatest sum of weights first. Attributes
-    /// without a value are left out.
-    fn relaxed<'a>(&'a self, event: &'a [Option<f64>]) -> BySum<'a, impl Fn(i64) -> f64 + 'a> {
+    /// The sides that hold their values, the greatest weight first; attributes without a value are left out.
+    fn relaxed(&self, event: &[Option<f64>]) -> RoundRobin<'_> {
         let lists = self.indexes(true).iter().zip(event);
-        let present = lists.filter_map(|(index, value)| Some((index.stab(position((*value)?)), 1.0)));
-        BySum::new(RoundRobin::new(present), |id| self.boxes[&id].sum(event))
+        RoundRobin::new(lists.filter_map(|(index, value)| Some((index.stab(position((*value)?)), 1.0))))
     }
 
     /// The k best, and how many items were read from the lists for them.
     pub fn top_k(&self, event: &[Option<f64>], k: usize, is_relaxed: bool) -> (Vec<Scored>, u64) {
         if is_relaxed {
-            let mut all = self.relaxed(event);
-            (all.by_ref().take(k).collect(), all.lists.reads)
+            let mut lists = self.relaxed(event);
+            let best = best_sums(&mut lists, k, |id| self.boxes[&id].sum(event));
+            (best, lists.reads)
         } else {
             let mut all = self.exact(event);
             (all.by_ref().take(k).collect(), all.reads)

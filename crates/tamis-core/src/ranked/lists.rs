@@ -140,37 +140,23 @@ impl Iterator for RoundRobin<'_> {
     }
 }
 
-/// The Threshold Algorithm as an iterator: every item with its whole score, the best first.
+/// The Threshold Algorithm: the k items with the greatest whole scores, the best first.
 ///
-/// An item is given out as soon as its score is above the threshold, so that the first k cost what the algorithm
-/// with its early stop costs. A score that only equals the threshold waits: a smaller id may have it, too.
-pub struct BySum<'a, S> {
-    pub lists: RoundRobin<'a>,
-    /// The whole score of an item.
-    sum: S,
-    waiting: BinaryHeap<Reverse<Scored>>,
-}
-
-impl<'a, S: Fn(i64) -> f64> BySum<'a, S> {
-    pub fn new(lists: RoundRobin<'a>, sum: S) -> Self {
-        Self { lists, sum, waiting: BinaryHeap::new() }
-    }
-}
-
-impl<S: Fn(i64) -> f64> Iterator for BySum<'_, S> {
-    type Item = Scored;
-
-    fn next(&mut self) -> Option<Scored> {
-        loop {
-            if let Some(best) = self.waiting.peek_mut()
-                && best.0.score > self.lists.threshold()
-            {
-                return Some(PeekMut::pop(best).0);
-            }
-            match self.lists.next() {
-                Some(id) => self.waiting.push(Reverse(Scored { score: (self.sum)(id), id })),
-                None => return self.waiting.pop().map(|best| best.0),
-            }
+/// It stops as soon as the k-th best is above the threshold; a score that only equals it does not suffice, as a
+/// smaller id may have it, too.
+pub fn best_sums(lists: &mut RoundRobin<'_>, k: usize, sum: impl Fn(i64) -> f64) -> Vec<Scored> {
+    // The worst of the best is on top.
+    let mut best: BinaryHeap<Scored> = BinaryHeap::new();
+    while best.len() < k || best.peek().is_some_and(|worst| worst.score <= lists.threshold()) {
+        let Some(id) = lists.next() else { break };
+        let found = Scored { score: sum(id), id };
+        if best.len() < k {
+            best.push(found);
+        } else if let Some(mut worst) = best.peek_mut()
+            && found < *worst
+        {
+            *worst = found;
         }
     }
+    best.into_sorted_vec()
 }
