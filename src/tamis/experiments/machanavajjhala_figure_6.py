@@ -47,7 +47,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     ]
     note = (
         f"{count:,} intervals, {len(events):,} events. The paper gives this figure as a drawing; in its "
-        "text SOPT-R is the fastest by up to 2, and IR and Segment are alike. Here Interval and R are further "
+        "text SOPT-R is the fastest by up to 2, IR and Segment are alike. Here Interval and R are further "
         "behind: a question for few answers costs hardly anything but what is passed over."
     )
     lines = {name: list(time[name].items()) for name in STRUCTURES.values()}

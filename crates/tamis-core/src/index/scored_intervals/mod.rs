@@ -269,15 +269,15 @@ impl Algorithm for ScoredIntervals {
     }
 
     fn bytes(&self) -> Vec<(&'static str, usize)> {
-        let of_family = |(attributes, family): (&Box<[AttrId]>, &Family)| {
+        let families = self.families.iter().map(|(attributes, family)| {
             let indexes = family.indexes.get().into_iter().flatten().map(|index| index.bytes());
             size_of_val(&**attributes) + family.rows.len() * size_of::<u32>() + indexes.sum::<usize>()
-        };
+        });
         let relaxed = self.relaxed.get().into_iter().flat_map(BTreeMap::values).map(|index| index.bytes());
         let held: usize = self.held.iter().flatten().map(Conjunction::bytes).sum();
         vec![
             ("conjunctions", self.held.capacity() * size_of::<Option<Conjunction>>() + held),
-            ("exact", self.families.iter().map(of_family).sum()),
+            ("exact", families.sum()),
             ("relaxed", relaxed.sum()),
         ]
     }
