@@ -1,4 +1,6 @@
-"""`make bench-topk`: the best few matches next to all of them; prints a table, writes bench/results/.
+"""`make bench-topk`: the best few matches next to all of them, and next to the published algorithms.
+
+Prints two tables and writes bench/results/.
 
 Optional arguments: scales such as 100K,1M, then names of workloads.
 """

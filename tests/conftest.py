@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 # Unless the Makefile has said otherwise: the Java that it found or installed.
 JAVA_HOME = Path(__file__).parent.parent / ".tools" / "java"
 
+# Java's optimising compiler would take more time from short tests than it saves.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # "quick" is the same on every run, so that a change is judged by what it changed; "thorough" is not.
 quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
@@ -36,6 +39,7 @@ def spark() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling costs more than these queries
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")

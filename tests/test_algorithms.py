@@ -156,3 +156,13 @@ def test_shared_nodes_of_an_a_tree() -> None:
     before = index.stats()["nodes"]
     index.add("b", "r AND (q OR p)")
     assert index.stats()["nodes"] == before == 5
+
+
+def test_what_an_algorithm_cannot_hold_can_be_collected() -> None:
+    index = tamis.Index(algorithm="k-index")
+    failed = index.add_many(["a", "b", "c"], ["x = 1", "x = 1 OR y = 2", "y = 3"], on_error="collect")
+    assert [(bad.row, bad.id, type(bad.error)) for bad in failed] == [(1, "b", UnsupportedExpressionError)]
+    assert list(index) == ["a", "c"]
+    with pytest.raises(UnsupportedExpressionError, match='id "e"'):
+        index.add_many(["d", "e"], ["x = 1", "x = 1 OR y = 2"])
+    assert list(index) == ["a", "c"]

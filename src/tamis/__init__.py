@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tamis import relate
-from tamis._kernel import Event, Expression, Interval
+from tamis._kernel import Event, Expression, Interval, Where
 from tamis.errors import (
     ArgumentError,
     DuplicateIdError,
@@ -55,6 +55,7 @@ __all__ = [
     "TamisError",
     "UnknownIdError",
     "UnsupportedExpressionError",
+    "Where",
     "WhyNot",
     "col",
     "parse",

@@ -199,7 +199,7 @@ def index_of(
     ids: Iterable[Any],
     expressions: Iterable[str],
     algorithm: str,
-    options: Mapping[str, bool | int | str] | None = None,
+    options: Mapping[str, bool | int | float | str] | None = None,
 ) -> tuple[Index, int]:
     """An index of all expressions that the algorithm can hold, and how many it refused.
 

@@ -238,3 +238,50 @@ def test_a_saved_index_stands_for_its_rules(
     assert "3 rules" in built.out
     assert rows(tamis("match", snapshot, events).out) == MATCHES
     assert rows(tamis("topk", snapshot, events, "-k", 1).out)[0]["score"] == 9.0
+
+
+def test_a_key_that_no_event_has_is_an_error(
+    tamis: Command, rules: Path, events: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "events.csv"
+    table.write_text("user,age\nann,27\n")
+    for path in (events, table):
+        finished = tamis("match", rules, path, "--key", "usr")
+        assert finished.code == 2
+        assert "no attribute `usr`" in finished.err
+        assert "did you mean `user`?" in finished.err
+
+
+def test_a_choice_that_is_misspelt_is_suggested(tamis: Command, rules: Path, events: Path) -> None:
+    finished = tamis("match", rules, events, "--format", "josnl")
+    assert finished.code == 2
+    assert "did you mean `jsonl`?" in finished.err
+
+
+def test_rules_without_ids_are_numbered_and_that_is_said(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("expression,priority\nage > 25,1\n")
+    finished = tamis("match", path, "--event", '{"age": 27}')
+    assert rows(finished.out) == [{"event": 0, "subscription": 2}]
+    assert finished.err == f"tamis: {path} has no column `id`: rules are named by their line\n"
+    assert tamis("match", path, "--event", '{"age": 27}', "--quiet").err == ""
+    assert "has no column `id`" in tamis("check", path).err
+    assert tamis("check", path, "--quiet").err == ""
+
+
+def test_values_of_the_wrong_type_are_mentioned_once(tamis: Command, rules: Path, tmp_path: Path) -> None:
+    table = tmp_path / "events.csv"
+    table.write_text("age,country\n27,1\nold,2\n")
+    lines = tmp_path / "events.jsonl"
+    lines.write_text('{"age": "27", "country": 1}\n{"age": "old", "country": 2}\n')
+    for path in (table, lines):
+        finished = tamis("match", rules, path)
+        assert finished.err.count("\n") == 1
+        assert "2 values of `age` are of type string: rules compare it with number" in finished.err
+        assert "2 values of `country` are of type number" in finished.err
+
+
+def test_an_error_in_an_event_has_one_place(tamis: Command, rules: Path) -> None:
+    stopped = tamis("match", rules, stdin=b'{"age": 27}\n{"age": \n')
+    assert "<stdin>:2:9: " in stopped.err
+    assert "line 1" not in stopped.err

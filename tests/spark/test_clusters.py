@@ -97,6 +97,7 @@ def descendants(root: int) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 def test_executors_in_their_own_processes(tmp_path: Path) -> None:
     check(answer(submitted("local-cluster[2,1,1024]", tmp_path), tmp_path))
 

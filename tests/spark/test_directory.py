@@ -1,5 +1,8 @@
 """Where versions live: local folders and an object store; fetching, damage, a full disk, two writers."""
 
+import ctypes
+import errno
+import json
 import os
 import subprocess
 import sys
@@ -12,10 +15,11 @@ from pathlib import Path
 import pytest
 
 import tamis
-from tamis.spark import opened
+from tamis.spark import garbage, opened
 from tamis.spark.build import put_index
 from tamis.spark.directory import Directory, LocalDirectory, open_directory
-from tamis.spark.versions import IndexFile, Version, publish, read_version
+from tamis.spark.garbage import collect
+from tamis.spark.versions import IndexFile, Version, publish, read_version, version_numbers
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +201,109 @@ def test_later_formats_are_refused(tmp_path: Path) -> None:
     directory.create("versions/00000000000000000002.json", b"{")
     with pytest.raises(tamis.SnapshotError, match="not the description of a version"):
         read_version(directory)
+
+
+def no_hard_links(*_: object) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def test_without_hard_links_files_are_still_created_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on FAT, some FUSE mounts and network shares."""
+    monkeypatch.setattr(os, "link", no_hard_links)
+    directory = open_directory(tmp_path)
+    assert directory.create("versions/1", b"first")
+    monkeypatch.setattr(
+        Path, "exists", lambda _: False
+    )  # another writer comes between the look and the write
+    assert not directory.create("versions/1", b"second")
+    assert directory.read("versions/1") == b"first"
+    assert directory.drafts("versions") == []
+
+
+def test_a_file_system_that_cannot_create_once_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_hard_links)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
+    directory = open_directory(tmp_path)
+    with pytest.raises(tamis.ArgumentError, match=r"no hard links .* and cannot rename without replacing"):
+        directory.create("versions/1", b"first")
+    assert directory.list("versions") == []
+    assert directory.drafts("versions") == []
+
+
+def test_a_protocol_that_only_looks_before_it_writes_is_refused() -> None:
+    """fsspec's own fallback for exclusive creation is two steps: two writers can both win."""
+    with pytest.raises(tamis.ArgumentError, match="cannot create a file only if there is none"):
+        open_directory("memory://store").create("versions/1", b"first")
+
+
+def test_a_store_that_overwrites_all_the_same_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some stores speak the protocol and ignore the condition."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Overwriting(MemoryFileSystem):
+        protocol = "s3"
+
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: object) -> None:
+            super().pipe_file(path, value)
+
+    directory = open_directory("memory://store")
+    directory._files = Overwriting()  # type: ignore[attr-defined]
+    with pytest.raises(tamis.ArgumentError, match="overwrites files that it was asked to create only"):
+        directory.create("versions/1", b"first")
+
+
+@pytest.mark.parametrize("says", ["by an error", "by a result"])
+def test_hdfs_creates_by_a_rename_that_replaces_nothing(says: str) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Hdfs(MemoryFileSystem):
+        """Renames as HDFS does; a client for it may drop the answer."""
+
+        protocol = "hdfs"
+        store: dict[str, object] = {}  # noqa: RUF012 - fsspec's way
+
+        def mv(self, path1: str, path2: str, **options: object) -> None:
+            if not self.exists(path2):
+                super().mv(path1, path2, **options)
+            elif says == "by an error":
+                raise OSError("cannot rename")
+
+    directory = open_directory("memory://hdfs-store")
+    directory._files = Hdfs()  # type: ignore[attr-defined]
+    assert directory.create("versions/1", b"first")
+    assert not directory.create("versions/1", b"second")
+    assert directory.read("versions/1") == b"first"
+    assert directory.drafts("versions") == []
+
+
+def aged(path: Path, seconds: float) -> None:
+    before = time.time() - seconds
+    os.utime(path, (before, before))
+
+
+def test_what_killed_writers_left_is_collected(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path)
+    publish(directory, Version(number=1, plan="replicated", ids="int", shards=[[]]))
+    (tmp_path / "snapshots").mkdir()
+    for name in (".old.draft", ".new.draft"):
+        (tmp_path / "snapshots" / name).write_bytes(b"half")
+    aged(tmp_path / "snapshots" / ".old.draft", garbage.DRAFT_SECONDS + 60)
+    assert collect(directory) == ["snapshots/.old.draft"]
+    assert directory.drafts("snapshots") == [".new.draft"]
+
+
+def test_pins_of_a_query_that_never_came_back_expire(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path)
+    for _ in range(3):
+        publish(directory, Version(number=1, plan="replicated", ids="int", shards=[[]]))
+    for query, version in (("gone", 1), ("resting", 2)):
+        directory.create(
+            f"pins/{query}/000000000001.json", json.dumps({"version": version, "now": 0}).encode()
+        )
+    aged(tmp_path / "pins" / "gone" / "000000000001.json", garbage.PIN_SECONDS + 60)
+    collect(directory, keep=1, grace=0.0)
+    assert version_numbers(directory) == [2, 3]

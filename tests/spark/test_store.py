@@ -226,3 +226,53 @@ def test_options_of_building_are_refused_for_what_is_built(
     events = spark.createDataFrame([(1, 2)], "event_id int, x int")
     with pytest.raises(tamis.ArgumentError, match="tgas: these are about building"):
         tamis.spark.match(events, store, tgas=["x"])
+
+
+def test_a_detail_that_cannot_be_read_goes_to_quarantine(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    rows = [
+        ("add", 1, "a", "x > 1", "high", None),
+        ("add", 1, "b", "x > 1", "2.5", "soon"),
+        ("add", 1, "c", "x > 1", "2.5", "2036-01-01 00:00:00"),
+    ]
+    changes = spark.createDataFrame(rows, f"{CHANGES}, priority string, expires string")
+    assert store.apply_changes(changes)[1:] == (1, 0, 2)
+    assert held(store, spark, x=2) == ["c"]
+    assert {row.id: row.error for row in store.quarantined(spark).collect()} == {
+        "a": "priority is high, which is not a number",
+        "b": "expires is soon, which is not a time",
+    }
+
+
+def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from tamis.spark.changes import change_schema
+
+    directory, schema = open_directory(tmp_path), change_schema("int")
+    rows = [{"op": "add", "sequence": 3, "id": id, "expression": "x > 1"} for id in range(1000)]
+    apply.apply_to_store(directory, pa.Table.from_pylist(rows, schema), schema)
+    version = read_version(directory)
+    asked = pa.chunked_array([[5, 2000]], pa.int64())
+    assert apply._known_sequences(directory, version, asked) == {5: 3}
+
+
+def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.spark import task
+    from tamis.spark.build import put_index
+    from tamis.spark.pins import Pin
+    from tamis.spark.question import Question
+    from tamis.spark.versions import Version, publish
+
+    directory, index = open_directory(tmp_path), tamis.Index()
+    index.add(7, "x > 1")
+    shards = [[put_index(directory, index)]]
+    publish(directory, Version(number=1, plan="replicated", ids="int", shards=shards, subscriptions=1))
+    monkeypatch.setattr(task, "pinned", lambda *_: Pin(version=1, now=0))
+    with pytest.raises(
+        tamis.SnapshotError, match=r"version 1 .* ids of type int, but this query was started"
+    ):
+        task.Source(str(tmp_path), None, None, ids="string").resolve(Question("all"))
+    _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(Question("all"))
+    assert version.number == 1

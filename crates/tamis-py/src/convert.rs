@@ -8,7 +8,7 @@ use pyo3::types::{
 };
 use tamis_core::event::{EventError, Fields, Value, json};
 
-use crate::event::PyInterval;
+use crate::event::{PyInterval, PyWhere};
 
 /// Why a Python object is no value of the language, for whoever knows where it came from.
 pub struct Refused {
@@ -32,7 +32,7 @@ impl From<PyErr> for Refused {
     }
 }
 
-/// The value of a Python object: a scalar, an array of scalars, an interval or, for a dict, a record.
+/// The value of a Python object: a scalar, an array of scalars, an interval, another set or, for a dict, a record.
 pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     if object.is_none() {
         return Ok(Value::Null);
@@ -56,6 +56,9 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     }
     if let Ok(interval) = object.cast::<PyInterval>() {
         return Ok(interval.get().value().clone());
+    }
+    if let Ok(set) = object.cast::<PyWhere>() {
+        return Ok(set.get().value().clone());
     }
     if object.is_instance_of::<PyDateTime>() || object.is_instance_of::<PyDate>() {
         return timestamp(object);
@@ -153,6 +156,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         }
         Value::Record => Ok(PyDict::new(py).into_any()),
         Value::Interval(_) => PyInterval::from_value(value.clone()).into_bound_py_any(py),
+        Value::Among(_) => PyWhere::from_value(value.clone()).into_bound_py_any(py),
     }
 }
 

@@ -65,6 +65,59 @@ impl PyInterval {
     }
 }
 
+/// A set of values as the value of an attribute, given by a predicate without its attribute: some value that
+/// satisfies it, which one is not known.
+///
+/// A predicate of a subscription can be true if some value satisfies both.
+///
+/// >>> import tamis
+/// >>> event = {"hours": tamis.Where("> 15"), "city": tamis.Where("NOT IN ('Oslo', 'Rome')")}
+/// >>> tamis.parse("hours <= 15").evaluate(event), tamis.parse("hours < 20").evaluate(event)
+/// (False, 'either')
+/// >>> tamis.parse("city = 'Oslo'").evaluate(event), tamis.parse("city != 'Oslo'").evaluate(event)
+/// (False, True)
+#[pyclass(name = "Where", module = "tamis", frozen, eq, hash)]
+#[derive(PartialEq, Hash)]
+pub struct PyWhere {
+    text: String,
+    value: Value,
+}
+
+impl PyWhere {
+    /// Wraps a [`Value::Among`].
+    pub fn from_value(value: Value) -> Self {
+        let text = if let Value::Among(set) = &value { set.text() } else { String::new() };
+        Self { text, value }
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+#[pymethods]
+impl PyWhere {
+    #[new]
+    fn new(py: Python<'_>, predicate: &str) -> PyResult<Self> {
+        let value = Value::among_text(predicate).map_err(|message| argument_error(py, message))?;
+        Ok(Self { text: predicate.trim().into(), value })
+    }
+
+    /// The predicate, as it was written.
+    #[getter]
+    fn predicate(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Where({})", PyString::new(py, &self.text).repr()?))
+    }
+
+    fn __getnewargs__(&self) -> (&str,) {
+        (&self.text,)
+    }
+}
+
 /// An event that was read once, to be matched many times, and that may carry weights per attribute.
 ///
 /// Made from a dict, or from JSON text or bytes.

@@ -28,7 +28,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
     #[pymodule_export]
-    use crate::event::{PyEvent, PyInterval};
+    use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
     use crate::expr::{PyExpression, predicate};
     #[pymodule_export]

@@ -20,6 +20,7 @@ import tamis
 from tamis.benchmark.environment import describe
 from tamis.benchmark.kernel import WORKLOADS
 from tamis.benchmark.scale import format_size, parse_size
+from tamis.benchmark.topk_rivals import measure_beside, print_beside
 
 SCORES = ("priority", "relevance")
 MANY = 1_000
@@ -140,8 +141,18 @@ def run(
             f"{row.overhead:.2f}",
         )
     Console().print(table)
+    beside = [
+        row
+        for size in map(parse_size, scales.split(","))
+        for row in measure_beside(size, seed=seed, events=events, repeats=repeats)
+    ]
+    print_beside(beside)
     output.mkdir(parents=True, exist_ok=True)
     stamp = environment["time"].replace(":", "").replace("+0000", "")
-    report = {"environment": environment, "results": [asdict(row) for row in rows]}
+    report = {
+        "environment": environment,
+        "results": [asdict(row) for row in rows],
+        "beside": [asdict(row) for row in beside],
+    }
     (output / f"topk-{stamp}.json").write_text(json.dumps(report, indent=2) + "\n")
     return rows

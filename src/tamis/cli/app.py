@@ -4,6 +4,7 @@ Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing w
 2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
 """
 
+import re
 import sys
 from typing import Annotated, NoReturn
 
@@ -27,7 +28,7 @@ from tamis.cli import (
     why_not,
     workload,
 )
-from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
+from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain, nearest
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
 
@@ -79,6 +80,16 @@ def _tamis(
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+def _nearest_choice(message: str) -> str | None:
+    """For an option that takes one of a few words, the one that was probably meant.
+
+    >>> _nearest_choice("Invalid value for '--format': 'cvs' is not one of 'jsonl', 'csv'.")
+    'did you mean `csv`?'
+    """
+    found = re.search(r"'([^']*)' is not one of (.*)", message)
+    return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
+
+
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
     try:
@@ -90,7 +101,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "tamis"
         message = error.format_message()  # type: ignore[attr-defined]
-        complain(UserError(message[:1].lower() + message[1:].rstrip("."), hint=f"see `{command} --help`"))
+        hint = _nearest_choice(message) or f"see `{command} --help`"
+        complain(UserError(message[:1].lower() + message[1:].rstrip("."), hint=hint))
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -20,6 +20,9 @@ def check(
         Format | None,
         typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if all are good.")
+    ] = False,
 ) -> int:
     """Validate files of rules: every error with its file, line and column.
 
@@ -32,13 +35,18 @@ def check(
     errors = good = 0
     for path in files:
         rules = read_rules(path, rules_format)
+        if not quiet and (note := rules.note()):
+            warn(note)
         problems = 0
         for problem in find_problems(rules):
             problems += 1
-            _print(problem, as_json)
+            if not quiet:
+                _print(problem, as_json)
         errors += problems
         good += len(rules) - problems
-    if errors:
+    if quiet:
+        pass
+    elif errors:
         warn(f"{errors:,} of {errors + good:,} rules are bad")
     elif not as_json:
         typer.echo(f"{good:,} rules, no errors")

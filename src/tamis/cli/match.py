@@ -40,7 +40,7 @@ def match(
     from tamis.cli.stream import Mode, stream
 
     mode = Mode.QUIET if quiet else Mode.COUNTS if count else Mode.MATCHES
-    index = load_index(rules, rules_format, algorithm, skip_bad)
+    index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
     ranking = Ranking(k, score) if k else None
     question = Question(index, ranking, tag, key, threads, skip_bad)
     return stream(question, mode, path=events, asked=format, inline=event, output=output, as_json=as_json)

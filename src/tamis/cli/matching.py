@@ -1,12 +1,14 @@
 """Ask an index about portions of events; what `tamis match` and `tamis topk` share."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tamis.cli.events import Lines, Portion
-from tamis.cli.failure import UserError
+from tamis.cli.failure import UserError, nearest
+from tamis.cli.wrong_types import WrongTypes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +39,11 @@ class Question:
     threads: int | None = None
     skip_bad: bool = False
     skipped: int = 0
+
+    def __post_init__(self) -> None:
+        """Expect of values what the rules compare them with."""
+        self.wrong_types = WrongTypes(self.index.attributes)
+        self._key_was_there = False
 
     def matches(self, source: str, portion: Portion) -> "pa.Table":
         """The matches of a portion of events: `event`, `subscription` and, ranked, `score` and `rank`."""
@@ -72,6 +79,7 @@ class Question:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
         import tamis
 
+        self.wrong_types.look(portion)
         try:
             return portion, ask(portion.events)
         except tamis.EventError as error:
@@ -89,12 +97,20 @@ class Question:
                 tamis.Event(text)
             except tamis.EventError as error:
                 if not self.skip_bad:
-                    message = f"{source}:{place}: {str(error).splitlines()[0]}"
+                    message = _at_place(source, place, str(error).splitlines()[0])
                     raise UserError(message, hint="--skip-bad goes on") from None
                 self.skipped += 1
             else:
                 readable.append(number, text, place)
         return readable
+
+    def _check_key(self, records: list[dict[str, Any]]) -> None:
+        """Raise if none of the first events has the attribute that is to name them."""
+        if self.key is None or self._key_was_there or not records:
+            return
+        if not any(self.key in record for record in records):
+            raise _no_key(self.key, list(dict.fromkeys(name for record in records for name in record)))
+        self._key_was_there = True
 
     def _names(self, portion: Portion, rows: Any) -> Any:
         """What to call the events in these rows of a portion: their numbers, or one of their attributes."""
@@ -104,10 +120,32 @@ class Question:
         if isinstance(portion, Lines):
             names = portion.numbers
             if self.key is not None:
-                names = [json.loads(text).get(self.key) for text in portion.events]
+                records = [json.loads(text) for text in portion.events]
+                self._check_key(records)
+                names = [record.get(self.key) for record in records]
             return pa.array(names).take(rows)
         if self.key is None:
             return pc.add(rows.cast(pa.int64()), portion.first)
         if self.key not in portion.events.column_names:
-            raise UserError(f"the events have no column `{self.key}`", hint="see --key")
+            raise _no_key(self.key, portion.events.column_names)
         return portion.events[self.key].take(rows)
+
+
+def _no_key(key: str, names: list[str]) -> UserError:
+    hint = nearest(key, names) or f"they have {', '.join(names[:10])}"
+    return UserError(f"the events have no attribute `{key}`, by which --key names them", hint=hint)
+
+
+_PLACE = re.compile(r" \(line 1, column (\d+), byte \d+\)$")
+
+
+def _at_place(source: str, line: int, message: str) -> str:
+    """An error of one event with the place in its file; the event's own place is the column there.
+
+    >>> _at_place("events.jsonl", 3, "the text ends (line 1, column 10, byte 9)")
+    'events.jsonl:3:10: the text ends'
+    """
+    inside = _PLACE.search(message)
+    if inside is None:
+        return f"{source}:{line}: {message}"
+    return f"{source}:{line}:{inside[1]}: {message[: inside.start()]}"

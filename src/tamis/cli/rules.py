@@ -43,6 +43,18 @@ class Rules:
     ids: list[Any] = field(default_factory=list)
     expressions: list[str] = field(default_factory=list)
     optional: dict[str, list[Any]] = field(default_factory=dict)
+    numbered: bool = False
+    """Whether a table has no column `id`, so that its lines or rows are the ids."""
+
+    def note(self) -> str | None:
+        """What the reader of ids should know.
+
+        >>> Rules("rules.csv", "line", numbered=True).note()
+        'rules.csv has no column `id`: rules are named by their line'
+        """
+        return (
+            f"{self.name} has no column `id`: rules are named by their {self.unit}" if self.numbered else None
+        )
 
     def __len__(self) -> int:
         """The number of rules."""
@@ -80,6 +92,7 @@ def read_rules(path: str, asked: Format | None = None) -> Rules:
     with Progress("reading rules", unit="rules") as progress:
         for places, columns in _chunks(source):
             _extend(rules, places, columns)
+            rules.numbered |= "id" not in columns and source.format is not Format.TEXT
             progress.advance(len(places), source.fraction())
     if source.format in (Format.CSV, Format.TSV):
         rules.ids = _typed_ids(rules.ids)
@@ -87,7 +100,11 @@ def read_rules(path: str, asked: Format | None = None) -> Rules:
 
 
 def load_index(
-    path: str, asked: Format | None = None, algorithm: str = "auto", skip: bool = False
+    path: str,
+    asked: Format | None = None,
+    algorithm: str = "auto",
+    skip: bool = False,
+    quiet: bool = False,
 ) -> "Index":
     """Open a snapshot, or index the rules of a file; `skip` leaves out bad rules instead of stopping."""
     import tamis
@@ -97,7 +114,10 @@ def load_index(
             return tamis.Index.open(path)
         except (tamis.TamisError, OSError) as error:
             raise UserError(f"cannot open {path}: {error}") from None
-    return build_index(read_rules(path, asked), algorithm, skip)
+    rules = read_rules(path, asked)
+    if not quiet and (note := rules.note()):
+        warn(note)
+    return build_index(rules, algorithm, skip)
 
 
 def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "Index":

@@ -26,13 +26,15 @@ def run(
     import io
     import json
 
-    from tamis.cli.failure import FOUND
+    from tamis.cli.failure import FOUND, warn
 
     job = _load(path)
     from tamis.spark.jobs.progress import Lines
     from tamis.spark.jobs.run import run_job
 
     _stop_on_sigterm()
+    if not quiet:
+        warn("starting Spark; what it says until then is its own")
     with _explained():
         report = run_job(job, shown=Lines(io.StringIO()) if quiet else None)
     typer.echo(json.dumps(report.to_json()) if as_json else str(report))
@@ -41,11 +43,16 @@ def run(
 
 @app.command("check")
 def check(path: JobPath) -> int:
-    """Check a job file without running it: keys, values, variables of the environment, connectors."""
-    from tamis.cli.failure import FOUND
+    """Check a job file without running it: keys, values, variables of the environment, connectors, paths."""
+    from tamis.cli.failure import FOUND, UserError
 
     job = _load(path)
     from tamis.spark.jobs.frames import described
+    from tamis.spark.jobs.load import InvalidJobError
+    from tamis.spark.jobs.paths import missing_paths
+
+    if missing := missing_paths(job):
+        raise UserError(str(InvalidJobError(path, missing)))
 
     kind = "stream" if job.streaming else "table"
     typer.echo(

@@ -43,6 +43,8 @@ def stream(
         raise UserError(str(error).splitlines()[0]) from None
     if question.skipped:
         warn(f"{question.skipped:,} events skipped, because they could not be read")
+    if mode is not Mode.QUIET and (wrong := question.wrong_types.summary()):
+        warn(wrong)
     return FOUND if found else NOT_FOUND
 
 

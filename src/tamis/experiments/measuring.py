@@ -8,7 +8,7 @@ from tamis.costs import index_of
 from tamis.workloads import Workload
 from tamis.workloads.base import EventDict
 
-Options = Mapping[str, bool | int | str]
+Options = Mapping[str, bool | int | float | str]
 
 
 @dataclass(frozen=True)

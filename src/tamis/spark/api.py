@@ -162,9 +162,9 @@ def match_files(
 ) -> "DataFrame":
     """As `match` for events in Parquet files, which the tasks read themselves: several times faster.
 
-    The keys are the columns `path` and `row` (counted from 0 in each file). Deleted rows of table formats
-    that keep them in the files, such as Delta with deletion vectors, would be matched too: rewrite those
-    files first.
+    The keys are the columns `path` and `row` (counted from 0 in each file). `path` is a file, a folder, or a
+    Delta table, of which the files of the current version are read; a Delta table that is more than its files
+    (partitions, deletion vectors, column mapping) is refused, and so is a partitioned folder.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession

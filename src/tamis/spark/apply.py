@@ -7,10 +7,12 @@ only if nobody else made a version meanwhile; then everything starts again from 
 import hashlib
 import json
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
@@ -19,6 +21,7 @@ from tamis.spark.changes import REMOVE, UPSERT, latest, read_changes, to_bytes
 from tamis.spark.directory import Directory
 from tamis.spark.garbage import collect
 from tamis.spark.opened import open_shard
+from tamis.spark.subscriptions import PROBLEM
 from tamis.spark.versions import IdKind, Version, latest_number, read_version, version_file
 
 CHANGES_BEFORE_REWRITE = 20_000
@@ -38,17 +41,23 @@ class Applied(NamedTuple):
     quarantined: int
 
 
-def apply_to_store(directory: Directory, given: pa.Table, schema: pa.Schema) -> Applied:
-    """Apply changes to the latest version of a store and publish the next, unless nothing changed."""
+def apply_to_store(
+    directory: Directory, given: pa.Table, schema: pa.Schema, *, bound: bool = False
+) -> Applied:
+    """Apply changes to the latest version of a store and publish the next, unless nothing changed.
+
+    `bound` says that some of them are bound to a source.
+    """
     while True:
         before = _latest(directory, schema)
         changes, refused = _checked(given, schema, before.notes.get("schema"))
-        known = _sequences(directory, before)
+        known = _known_sequences(directory, before, changes.column("id"))
         fresh = [
             change for change in latest(changes) if change["sequence"] > known.get(change["id"], _NO_SEQUENCE)
         ]
         if fresh:
-            after = _next_version(directory, before, pa.Table.from_pylist(fresh, schema), known)
+            after = _next_version(directory, before, pa.Table.from_pylist(fresh, schema))
+            after = replace(after, bound=before.bound or bound)
             if not directory.create(version_file(after.number), after.to_json()):
                 continue
         else:
@@ -100,6 +109,8 @@ def _checked(
 
 
 def _problem(change: dict[str, Any]) -> str | None:
+    if change.get(PROBLEM) is not None:
+        return str(change[PROBLEM])
     if change["id"] is None:
         return "the change has no id"
     if change["sequence"] is None:
@@ -111,14 +122,27 @@ def _problem(change: dict[str, Any]) -> str | None:
     return None
 
 
-def _sequences(directory: Directory, version: Version) -> dict[Any, int]:
-    """The last sequence number of every subscription that ever changed."""
+def _known_sequences(directory: Directory, version: Version, ids: pa.ChunkedArray) -> dict[Any, int]:
+    """The last sequence numbers of some subscriptions, for those of them that ever changed.
+
+    A store may have seen millions of ids: only those that are asked for become Python objects.
+    """
+    wanted = pc.unique(ids)
+    found = [
+        table.filter(pc.is_in(table.column("id"), value_set=wanted))
+        for table in _sequence_tables(directory, version)
+    ]
     known: dict[Any, int] = {}
-    folded = version.notes.get("sequences")
-    for name in ([folded] if folded else []) + version.changes:
-        table = read_changes(directory, name).select(["id", "sequence"])
+    for table in found:
         known.update(zip(table.column("id").to_pylist(), table.column("sequence").to_pylist(), strict=True))
     return known
+
+
+def _sequence_tables(directory: Directory, version: Version) -> Iterator[pa.Table]:
+    """Ids and sequence numbers of all changes, file by file; a later file has the higher numbers."""
+    folded = version.notes.get("sequences")
+    for name in ([folded] if folded else []) + version.changes:
+        yield read_changes(directory, name).select(["id", "sequence"])
 
 
 def with_sequences(directory: Directory, version: Version) -> Version:
@@ -126,21 +150,21 @@ def with_sequences(directory: Directory, version: Version) -> Version:
     if latest_number(directory) is None:
         return version
     latest = read_version(directory)
-    known = _sequences(directory, latest)
+    known = list(_sequence_tables(directory, latest))
     if not known or latest.ids != version.ids:
         return version
-    kind = pa.int64() if latest.ids == "int" else pa.string()
-    return replace(version, notes={**version.notes, "sequences": _put_sequences(directory, known, kind)})
+    return replace(version, notes={**version.notes, "sequences": _put_sequences(directory, known)})
 
 
-def _put_sequences(directory: Directory, known: dict[Any, int], kind: pa.DataType) -> str:
+def _put_sequences(directory: Directory, known: list[pa.Table]) -> str:
+    """Put the last sequence number of each id into one file."""
     name = f"changes/{uuid.uuid4().hex}.arrow"
-    table = pa.table({"id": pa.array(list(known), kind), "sequence": list(known.values())})
-    directory.create(name, to_bytes(table))
+    last = pa.concat_tables(known).group_by("id").aggregate([("sequence", "max")])
+    directory.create(name, to_bytes(last.select(["id", "sequence_max"]).rename_columns(["id", "sequence"])))
     return name
 
 
-def _next_version(directory: Directory, before: Version, fresh: pa.Table, known: dict[Any, int]) -> Version:
+def _next_version(directory: Directory, before: Version, fresh: pa.Table) -> Version:
     name = f"changes/{uuid.uuid4().hex}.arrow"
     directory.create(name, to_bytes(fresh))
     number = before.number + 1
@@ -161,12 +185,8 @@ def _next_version(directory: Directory, before: Version, fresh: pa.Table, known:
     )
     if waiting <= max(CHANGES_BEFORE_REWRITE, after.subscriptions // 10):
         return after
-    known |= dict(zip(fresh.column("id").to_pylist(), fresh.column("sequence").to_pylist(), strict=True))
-    sequences = pa.table(
-        {"id": pa.array(list(known), fresh.schema.field("id").type), "sequence": list(known.values())}
-    )
-    folded = f"changes/{uuid.uuid4().hex}.arrow"
-    directory.create(folded, to_bytes(sequences))
+    known = [*_sequence_tables(directory, before), fresh.select(["id", "sequence"])]
+    folded = _put_sequences(directory, known)
     files = [[put_index(directory, index) for index in indexes if len(index)] for indexes in shards]
     notes = {**before.notes, "waiting": 0, "sequences": folded}
     return replace(after, shards=files, changes=[], notes=notes)

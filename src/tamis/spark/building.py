@@ -18,6 +18,7 @@ from tamis.spark.sharding import ROUTER_BYTES, assigned, gathered, join_routes, 
 from tamis.spark.sources import assigned_by_source, collected, put_advertisements
 from tamis.spark.subscriptions import (
     InvalidSubscriptionsError,
+    any_bound,
     bound_to_source,
     id_kind,
     normalised,
@@ -69,7 +70,8 @@ def build(
         )
     ids = id_kind(subscriptions)
     url = snapshot_directory(spark, directory)
-    rows = bound_to_source(normalised(subscriptions))
+    given = normalised(subscriptions)
+    rows, bound = bound_to_source(given), any_bound(given)
     sizes = sizes_of(rows, spark)
     chosen = choose(sizes, plan, shards, memory, advertised=advertisements is not None)
     if chosen.name != "replicated":
@@ -83,7 +85,8 @@ def build(
         assert advertisements is not None  # `choose` has seen to it
         laid_out = by_source(work, advertisements)
     refuse_or_go_on(laid_out.files, on_error)
-    published = publish_on_executor(spark, url, _version(laid_out, chosen, ids, schema))
+    version = replace(_version(laid_out, chosen, ids, schema), bound=bound)
+    published = publish_on_executor(spark, url, version)
     left_out = validate(subscriptions, schema=schema) if on_error == "quarantine" else None
     return BuiltIndex(url, published, quarantined=left_out)
 

@@ -17,7 +17,7 @@ from tamis.spark.events import Projected, key_columns, orderable, project, quote
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import KEY_PREFIX, Question
 from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
-from tamis.spark.task import Source, match_task
+from tamis.spark.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.versions import Version
 
 if TYPE_CHECKING:
@@ -146,7 +146,9 @@ class BuiltIndex:
         if not streaming and question.now is None:
             question = replace(question, now=datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
-        source = Source(self.url, None if streaming and self.follows else self.version, run)
+        refuse_relaxed_sources(self.version, question)
+        planned = None if streaming and self.follows else self.version
+        source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
         result = self._planned(projected, question, source, by_source)
         return _describe(result, self.report(events.sparkSession, source.run, projected.warnings))
 
@@ -174,7 +176,10 @@ class BuiltIndex:
         partial = replace(question, mode="top_k" if question.mode == "top_k" else "count")
         numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
-        return answered.repartition(EVENT).mapInArrow(merge_task(question), final)
+        together = answered.repartition(EVENT)
+        if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
+            together = together.sortWithinPartitions(EVENT)
+        return together.mapInArrow(merge_task(question, ordered=not events.isStreaming), final)
 
     def report(
         self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()

@@ -5,6 +5,9 @@ file only if there is none (`create`), is all that the versions of an index need
 are; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through fsspec.
 """
 
+import ctypes
+import errno
+import inspect
 import os
 import posixpath
 import re
@@ -49,6 +52,10 @@ class Directory(ABC):
     @abstractmethod
     def download(self, name: str, target: Path) -> None:
         """Copy a file to a local path."""
+
+    @abstractmethod
+    def drafts(self, folder: str) -> list[str]:
+        """The names of what writers that were killed left unfinished in a folder."""
 
     @abstractmethod
     def list(self, folder: str) -> list[str]:
@@ -115,7 +122,7 @@ class LocalDirectory(Directory):
         draft = self._draft(target)
         try:
             _write_durably(draft, data)
-            os.link(draft, target)
+            _link_once(draft, target)
         except FileExistsError:
             return False
         finally:
@@ -139,6 +146,13 @@ class LocalDirectory(Directory):
     def download(self, name: str, target: Path) -> None:
         """See `Directory.download`."""
         shutil.copyfile(self._root / name, target)
+
+    def drafts(self, folder: str) -> list[str]:
+        """See `Directory.drafts`."""
+        try:
+            return sorted(name for name in os.listdir(self._root / folder) if name.startswith("."))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def list(self, folder: str) -> list[str]:
         """See `Directory.list`."""
@@ -178,6 +192,20 @@ class LocalDirectory(Directory):
         return target.parent / f".{target.name}.{uuid.uuid4().hex}"
 
 
+_CREATES_ONCE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
+"""Protocols whose stores can be asked to create an object only if there is none."""
+
+_RENAME_REPLACES_NOTHING = {"hdfs", "arrow_hdfs", "webhdfs"}
+"""Protocols whose rename is atomic and fails when the target exists, but that create by overwriting."""
+
+_checked_roots: set[str] = set()
+
+
+def _protocol(files: Any) -> str:
+    named = files.protocol
+    return str(named if isinstance(named, str) else named[0]).lower()
+
+
 class RemoteDirectory(Directory):
     """A folder of a file system that fsspec knows."""
 
@@ -202,14 +230,57 @@ class RemoteDirectory(Directory):
         return data
 
     def create(self, name: str, data: bytes) -> bool:
-        """See `Directory.create`: asks the file system for exclusive creation."""
+        """See `Directory.create`: exclusive creation, or a rename where that replaces nothing."""
         path = self._path(name)
         self._files.makedirs(posixpath.dirname(path), exist_ok=True)
+        if _protocol(self._files) in _RENAME_REPLACES_NOTHING:
+            return self._created_by_rename(path, data)
+        self._check_exclusive_creation()
+        return self._created(path, data)
+
+    def _created(self, path: str, data: bytes) -> bool:
         try:
             self._files.pipe_file(path, data, mode="create")
         except FileExistsError:
             return False
         return True
+
+    def _created_by_rename(self, path: str, data: bytes) -> bool:
+        draft = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{uuid.uuid4().hex}")
+        self._files.pipe_file(draft, data)
+        try:
+            self._files.mv(draft, path)
+        except OSError:
+            if not self._files.exists(path):
+                raise
+        # Some say that they did not rename by an error, some by a result that fsspec drops.
+        if not self._files.exists(draft):
+            return True
+        self._files.rm_file(draft)
+        return False
+
+    def _check_exclusive_creation(self) -> None:
+        """Raise unless a file is created only if there is none: two writers must never both win."""
+        if self.url in _checked_roots:
+            return
+        protocol = _protocol(self._files)
+        own = getattr(type(self._files), "_pipe_file", None) or type(self._files).pipe_file
+        if protocol not in _CREATES_ONCE or "mode" not in inspect.signature(own).parameters:
+            raise ArgumentError(
+                f"{self.url}: the file system {protocol!r}, as fsspec reaches it here, cannot create a file "
+                "only if there is none, and two writers would overwrite each other's versions. Use a path "
+                "that all hosts mount, hdfs://, or an object store (s3://, gs://, abfs://)."
+            )
+        probe = self._path(f".probe-{uuid.uuid4().hex}")
+        try:
+            if not self._created(probe, b"first") or self._created(probe, b"second"):
+                raise ArgumentError(
+                    f"{self.url}: the object store overwrites files that it was asked to create only if "
+                    "there are none (conditional writes); two writers would lose each other's versions"
+                )
+        finally:
+            self.delete(posixpath.basename(probe))
+        _checked_roots.add(self.url)
 
     def upload(self, name: str, source: Path) -> None:
         """See `Directory.upload`."""
@@ -221,16 +292,21 @@ class RemoteDirectory(Directory):
         """See `Directory.download`."""
         self._files.get_file(self._path(name), str(target))
 
-    def list(self, folder: str) -> list[str]:
-        """See `Directory.list`."""
-        path = self._path(folder)
+    def drafts(self, folder: str) -> list[str]:
+        """See `Directory.drafts`."""
+        return sorted(name for name in self._names(folder) if name.startswith("."))
+
+    def _names(self, folder: str) -> list[str]:
         self._files.invalidate_cache()
         try:
-            found = self._files.ls(path, detail=False)
+            found = self._files.ls(self._path(folder), detail=False)
         except FileNotFoundError:
             return []
-        names = (posixpath.basename(entry.rstrip("/")) for entry in found)
-        return sorted(name for name in names if name and not name.startswith("."))
+        return [name for entry in found if (name := posixpath.basename(entry.rstrip("/")))]
+
+    def list(self, folder: str) -> list[str]:
+        """See `Directory.list`."""
+        return sorted(name for name in self._names(folder) if not name.startswith("."))
 
     def age(self, name: str) -> float | None:
         """See `Directory.age`."""
@@ -246,6 +322,38 @@ class RemoteDirectory(Directory):
             self._files.rm_file(self._path(name))
         except FileNotFoundError:
             return
+
+
+_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+
+
+def _link_once(draft: Path, target: Path) -> None:
+    """Give a draft its name unless that is taken (`FileExistsError`): by a hard link, or by a rename."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _rename_once(draft, target, error)
+
+
+def _rename_once(draft: Path, target: Path, refused: OSError) -> None:
+    """Rename without replacing, which only the system call itself offers."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        names = (os.fsencode(draft), os.fsencode(target))
+        if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        if ctypes.get_errno() == errno.EEXIST:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    raise ArgumentError(
+        f"{target.parent}: its file system has no hard links ({refused.strerror}) and cannot rename without "
+        "replacing, so two writers would overwrite each other's versions. Keep the index on another one."
+    ) from refused
 
 
 def _write_durably(path: Path, data: bytes) -> None:

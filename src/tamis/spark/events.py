@@ -7,6 +7,7 @@ Columns named in `spread` give up their name: their fields or keys are attribute
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as sf
@@ -59,9 +60,10 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
     wanted = [key] if isinstance(key, str) else list(key)
     for name in wanted:
         if name not in names:
+            close = get_close_matches(name, names, n=1) or names[:1] or ["event_id"]
             raise ArgumentError(
                 f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
-                f'that tell events apart, for example key="{names[0] if names else "event_id"}".'
+                f'that tell events apart, for example key="{close[0]}".'
             )
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
@@ -88,16 +90,17 @@ def project(
         )
     selected = [sf.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
     warnings: list[str] = []
+    wanted = None if attributes is None else _Wanted.of(attributes)
     columns: dict[str, Column] = {}
     for column in _spread(events, spread):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
-        needed = _needed(column.value, column.type, column.name, attributes, warnings)
+        needed = _needed(column.value, column.type, column.name, wanted, warnings)
         if needed is not None:
             columns[column.name] = needed
     selected += [column.alias(column_alias(name)) for name, column in columns.items()]
-    types = {field.name: field.dataType.simpleString() for field in events.schema.fields}
+    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
     key_types = [f"{quoted(name)} {types[name]}" for name in keys]
     if not selected:  # rows must still be counted
         selected = [sf.lit(None).cast("boolean").alias("__tamis_nothing")]
@@ -118,6 +121,24 @@ def quoted(name: str) -> str:
     '`a.b``c`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def ddl(data_type: Any) -> str:
+    """A type as Spark reads it in a schema, whatever the names of its fields contain.
+
+    >>> from pyspark.sql.types import LongType, StructField
+    >>> ddl(ArrayType(StructType([StructField("first name", LongType())])))
+    'array<struct<`first name`:bigint>>'
+    """
+    if isinstance(data_type, StructType):
+        fields = (f"{quoted(field.name)}:{ddl(field.dataType)}" for field in data_type.fields)
+        return f"struct<{','.join(fields)}>"
+    if isinstance(data_type, ArrayType):
+        return f"array<{ddl(data_type.elementType)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{ddl(data_type.keyType)},{ddl(data_type.valueType)}>"
+    text: str = data_type.simpleString()
+    return text
 
 
 class _Source(NamedTuple):
@@ -153,21 +174,33 @@ def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
             )
 
 
+class _Wanted(NamedTuple):
+    """The attributes that subscriptions ask for with the kinds they expect, and the records around them."""
+
+    kinds: dict[str, list[str]]
+    records: set[str]
+
+    @classmethod
+    def of(cls, attributes: dict[str, list[str]]) -> "_Wanted":
+        """Every beginning of a dotted path is a record: a thousand columns must not search all attributes."""
+        dots = ((name, at) for name in attributes for at, letter in enumerate(name) if letter == ".")
+        return cls(attributes, {name[:at] for name, at in dots})
+
+
 def _needed(
-    column: "Column", data_type: Any, path: str, attributes: dict[str, list[str]] | None, warnings: list[str]
+    column: "Column", data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
 ) -> "Column | None":
     """The part of a column that subscriptions ask for, or None."""
     if path.startswith(SPREAD_PREFIX):
         return column
-    if attributes is not None and path not in attributes:
-        inside = any(name.startswith(path + ".") for name in attributes)
-        if not inside or not isinstance(data_type, StructType | MapType):
-            return None
+    nested = isinstance(data_type, StructType | MapType)
+    if wanted is not None and path not in wanted.kinds and not (nested and path in wanted.records):
+        return None
     if isinstance(data_type, StructType):
         kept = []
         for field in data_type.fields:
             inner = f"{path}.{field.name}"
-            part = _needed(column.getField(field.name), field.dataType, inner, attributes, warnings)
+            part = _needed(column.getField(field.name), field.dataType, inner, wanted, warnings)
             if part is not None:
                 kept.append(part.alias(field.name))
         # Without fields, only whether the record is there can matter.
@@ -176,13 +209,13 @@ def _needed(
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
-        if attributes is not None:
+        if wanted is not None:
             shown = data_type.simpleString()
             warnings.append(
                 f"column {path} is {shown}, which no predicate can read; only its presence counts"
             )
         return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("__tamis_present")))
-    expected = (attributes or {}).get(path)
+    expected = None if wanted is None else wanted.kinds.get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:
         warnings.append(

@@ -2,7 +2,7 @@
 
 Moving rows from the JVM to Python costs more than matching them where few match. Here a task reads the
 columns that subscriptions ask for with Arrow, row group by row group; the key of an event is its file and
-row.
+row. Of a Delta table, the files of its current version are read, where they alone say what it holds.
 """
 
 import uuid
@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
 from tamis.spark.built_index import BuiltIndex, result_columns
+from tamis.spark.delta import current_rows, file_paths, refuse_deleted
 from tamis.spark.opened import open_shard
 from tamis.spark.question import KEY_PREFIX, Answers, Question
 from tamis.spark.session import on_executor
-from tamis.spark.task import Seen, Source
+from tamis.spark.task import Seen, Source, refuse_relaxed_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,8 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     """Ask a question for the events in Parquet files: one file, or all below a folder."""
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
-    pieces = on_executor(spark, lambda: row_groups(path))
+    pieces = row_groups(spark, path)
+    refuse_relaxed_sources(index.version, question)
     if question.now is None:
         question = replace(question, now=datetime.now(UTC))
     source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
@@ -49,47 +51,77 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.run, answers.matches)
 
-    work = spark.createDataFrame(pieces, "path string, row_group int, first bigint")
+    work = spark.createDataFrame(pieces, "path string, row_group int, first bigint, rows bigint")
     columns = result_columns(question, KEY_TYPES, index.version.ids)
     return work.repartition(max(1, len(pieces)), "path", "row_group").mapInArrow(task, columns)
 
 
-def row_groups(path: str) -> list[tuple[str, int, int]]:
-    """The row groups of all files: path, number of the group, row that it begins with."""
+Piece = tuple[str, int, int, int]
+"""A row group: the file's path, the group's number, the row that it begins with, and how many it has."""
+
+
+def row_groups(spark: "SparkSession", path: str) -> list[Piece]:
+    """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
+
+    def look() -> list[Piece] | None:
+        files, root = _located(path)
+        log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
+        if log.type == pyarrow.fs.FileType.Directory:
+            return None
+        return [piece for name in _parquet_files(path) for piece in _row_groups(files, name, root, path)]
+
+    pieces: list[Piece] | None = on_executor(spark, look)
+    return _delta_row_groups(spark, path) if pieces is None else pieces
+
+
+def _delta_row_groups(spark: "SparkSession", path: str) -> list[Piece]:
+    """The row groups of a Delta table's current files, if the files alone say what the table holds."""
+    rows = current_rows(spark, path)
+    names = file_paths(rows)
+
+    def look() -> list[Piece]:
+        pieces: list[Piece] = []
+        for name in names:
+            files, root = _located(name)
+            pieces += _row_groups(files, root, root, name)
+        return pieces
+
+    pieces: list[Piece] = on_executor(spark, look)
+    refuse_deleted(rows, path, sum(count for _, _, _, count in pieces))
+    return pieces
+
+
+def _parquet_files(path: str) -> list[str]:
     files, root = _located(path)
     found = files.get_file_info(root)
     if found.type == pyarrow.fs.FileType.NotFound:
         raise ArgumentError(f"there is no file or folder {path}")
     if found.type == pyarrow.fs.FileType.File:
-        paths = [root]
-    else:
-        inside = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
-        if any(entry.base_name == "_delta_log" for entry in inside):
-            raise ArgumentError(
-                f"{path} is a Delta table: its folder also holds files of older versions. Read it with "
-                'spark.read.format("delta") and use tamis.spark.match.'
-            )
-        paths = sorted(
-            entry.path
-            for entry in inside
-            if entry.is_file and entry.path.endswith(".parquet") and entry.base_name[0] not in "_."
-        )
+        return [root]
+    inside = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
+    paths = sorted(
+        entry.path
+        for entry in inside
+        if entry.is_file and entry.path.endswith(".parquet") and entry.base_name[0] not in "_."
+    )
     if not paths:
         raise ArgumentError(f"{path} holds no Parquet files")
-    partitioned = [name for name in paths if "=" in name[len(root) :].rpartition("/")[0]]
-    if partitioned:
+    if any("=" in name[len(root) :].rpartition("/")[0] for name in paths):
         raise ArgumentError(
             f"{path} is partitioned by folders, and those columns are not in the files. "
             "Read it with spark.read.parquet and use tamis.spark.match."
         )
-    pieces = []
-    for name in paths:
-        metadata = pq.ParquetFile(name, filesystem=files).metadata
-        first = 0
-        for group in range(metadata.num_row_groups):
-            pieces.append((_shown(path, root, name), group, first))
-            first += metadata.row_group(group).num_rows
-    return pieces
+    return paths
+
+
+def _row_groups(files: Any, name: str, root: str, asked: str) -> Iterator[Piece]:
+    """The row groups of one file below the root that the caller asked for."""
+    metadata = pq.ParquetFile(name, filesystem=files).metadata
+    first = 0
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group).num_rows
+        yield _shown(asked, root, name), group, first, rows
+        first += rows
 
 
 def read_piece(piece: dict[str, Any], version: Any) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,12 @@ from tamis.spark.versions import read_version, version_file, version_numbers
 PINS_KEPT = 10
 """Micro-batches of each streaming query whose pins stay; Spark replays at most the last one."""
 
+PIN_SECONDS = 30 * 24 * 3600.0
+"""How long a streaming query that has pinned nothing new keeps its versions: it may be started again."""
+
+DRAFT_SECONDS = 24 * 3600.0
+"""How old an unfinished file must be before its writer is taken for dead."""
+
 LEASE_SECONDS = 24 * 3600.0
 """How long a batch query keeps its version from being collected after its last task started."""
 
@@ -49,7 +55,16 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
     for run in directory.list("reports"):
         for name in directory.list(f"reports/{run}"):
             _remove(directory, f"reports/{run}/{name}", REPORT_SECONDS, removed)
+    _remove_drafts(directory, removed)
     return removed
+
+
+def _remove_drafts(directory: Directory, removed: list[str]) -> None:
+    """Remove what writers that were killed left behind."""
+    nested = [f"{folder}/{name}" for folder in ("pins", "reports") for name in directory.list(folder)]
+    for folder in ("", "versions", "snapshots", "changes", "leases", "quarantine", *nested):
+        for name in directory.drafts(folder):
+            _remove(directory, f"{folder}/{name}" if folder else name, DRAFT_SECONDS, removed)
 
 
 def _pinned(directory: Directory, removed: list[str]) -> set[int]:
@@ -59,6 +74,8 @@ def _pinned(directory: Directory, removed: list[str]) -> set[int]:
         for name in pins[:-PINS_KEPT]:
             _remove(directory, f"pins/{query}/{name}", 0.0, removed)
         for name in pins[-PINS_KEPT:]:
+            if _remove(directory, f"pins/{query}/{name}", PIN_SECONDS, removed):
+                continue
             used.add(json.loads(directory.read(f"pins/{query}/{name}"))["version"])
     return used
 
@@ -74,8 +91,11 @@ def _leased(directory: Directory, removed: list[str]) -> set[int]:
     return used
 
 
-def _remove(directory: Directory, name: str, grace: float, removed: list[str]) -> None:
+def _remove(directory: Directory, name: str, grace: float, removed: list[str]) -> bool:
+    """Remove a file that is old enough; whether it was."""
     age = directory.age(name)
-    if age is not None and age >= grace:
-        directory.delete(name)
-        removed.append(name)
+    if age is None or age < grace:
+        return False
+    directory.delete(name)
+    removed.append(name)
+    return True

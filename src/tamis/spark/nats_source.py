@@ -23,6 +23,7 @@ Writing is in `tamis.spark.nats_writer`.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -50,6 +51,9 @@ from tamis.spark.nats_writer import NatsStreamWriter, NatsWriter
 
 PREFETCH = 1_000
 """Messages that a task asks for at once."""
+
+_ATTEMPTS = 3
+"""How often a task asks again for messages that do not come."""
 
 _IDLE_SECONDS = 600.0
 """How long the server keeps the consumer of a task that is busy with the rows it has."""
@@ -229,43 +233,91 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
 def _fetched(
     session: NatsSession, stream: str, subject: str | None, wanted: SequenceRange, prefetch: int
 ) -> Iterator[list[Any]]:
-    """The messages of a range that the stream still holds, in order, a few at a time."""
-    from nats.errors import TimeoutError as NothingCame  # noqa: PLC0415 - an extra
-    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy  # noqa: PLC0415
+    """The messages of a range that the stream still holds, in order, a few at a time.
 
-    config = ConsumerConfig(
-        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-        opt_start_seq=wanted.first,
-        ack_policy=AckPolicy.NONE,
-        filter_subject=subject,
-        inactive_threshold=_IDLE_SECONDS,
-        mem_storage=True,
-    )
-    added = session.wait(session.jetstream.add_consumer(stream, config))
-    consumer = session.wait(session.jetstream.pull_subscribe_bind(added.name, stream))
-    pending = added.num_pending or 0
+    What a consumer has sent is gone for it, also when the connection broke on the way, and the server forgets
+    a consumer that was not asked for long. So a consumer is used only while it sends one message after the
+    other; otherwise a new one starts after the last message that came.
+    """
+    from nats.errors import Error  # noqa: PLC0415 - an extra
+
+    last = wanted.first - 1
     failures = 0
-    try:
-        while pending:
-            try:
-                messages = session.wait(consumer.fetch(min(prefetch, pending), timeout=session.timeout))
-            except NothingCame:
-                failures += 1
-                if failures == 3:
-                    raise NatsError(
-                        f"the server has {pending} messages of {stream!r} for this task, but none came in "
-                        f"{3 * session.timeout:g} seconds; raise the option timeout if the network is slow"
-                    ) from None
-                continue
-            failures = 0
-            inside = [message for message in messages if message.metadata.sequence.stream <= wanted.last]
-            if inside:
-                yield inside
-            pending = messages[-1].metadata.num_pending if len(inside) == len(messages) else 0
-            if messages[-1].metadata.sequence.stream == wanted.last:
-                return
-    finally:
-        session.wait(session.jetstream.delete_consumer(stream, added.name))
+    while last < wanted.last:
+        try:
+            with _Consumer(session, stream, subject, last + 1) as consumer:
+                while last < wanted.last and (messages := consumer.next(prefetch)):
+                    failures = 0
+                    inside = [message for message in messages if _number(message) <= wanted.last]
+                    last = _number(messages[-1])
+                    if inside:
+                        yield inside
+                if consumer.complete:
+                    return
+        except Error as error:
+            failures += 1
+            if failures == _ATTEMPTS:
+                reason = str(error) or type(error).__name__
+                raise NatsError(
+                    f"messages of {stream!r} after {last} did not come, {_ATTEMPTS} times ({reason}); raise "
+                    "the option timeout if the network is slow"
+                ) from error
+
+
+class _Consumer:
+    """A consumer that the server keeps for one task; gone at the end of the `with` statement."""
+
+    def __init__(self, session: NatsSession, stream: str, subject: str | None, first: int) -> None:
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy  # noqa: PLC0415 - an extra
+
+        self._session = session
+        self._stream = stream
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=first,
+            ack_policy=AckPolicy.NONE,
+            filter_subject=subject,
+            inactive_threshold=_IDLE_SECONDS,
+            mem_storage=True,
+        )
+        added = session.wait(session.jetstream.add_consumer(stream, config))
+        self._name = added.name
+        self._bound = session.wait(session.jetstream.pull_subscribe_bind(added.name, stream))
+        self._pending = added.num_pending or 0
+        self._sent = 0
+        self._lost = False
+        self.complete = False
+        """Whether all that the stream holds has come."""
+
+    def __enter__(self) -> "_Consumer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        with suppress(Error):  # the server forgets it anyway
+            self._session.wait(self._session.jetstream.delete_consumer(self._stream, self._name))
+
+    def next(self, most: int) -> list[Any]:
+        """The next messages; none when all have come, or when one is missing between those that came."""
+        self.complete = not self._pending and not self._lost
+        if self.complete or self._lost:
+            return []
+        fetched = self._bound.fetch(min(most, self._pending), timeout=self._session.timeout)
+        messages: list[Any] = []
+        for message in self._session.wait(fetched):
+            self._lost = message.metadata.sequence.consumer != self._sent + 1
+            if self._lost:
+                break
+            self._sent += 1
+            self._pending = message.metadata.num_pending
+            messages.append(message)
+        return messages
+
+
+def _number(message: Any) -> int:
+    number: int = message.metadata.sequence.stream
+    return number
 
 
 def _batch(messages: list[Any], text: bool) -> pa.RecordBatch:

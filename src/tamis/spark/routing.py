@@ -179,35 +179,52 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
         yield int(shard), chosen
 
 
-def merge_task(question: Question) -> Task:
-    """Bring the answers of an event's shards together."""
+def merge_task(question: Question, *, ordered: bool) -> Task:
+    """Bring the answers of an event's shards together.
+
+    Where rows come ordered by event, an event is done when the next begins: only the last one waits. Where
+    they do not, in a micro-batch, what was added up waits for more, one row or k rows for each event.
+    """
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
-        rows = 0
+        waiting: pa.Table | None = None
         for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            if rows > ROWS_BEFORE_MERGE and question.mode == "top_k":
-                held = best(pa.Table.from_batches(held), [EVENT], question.k or 0).to_batches()
-                rows = sum(part.num_rows for part in held)
-        if held:
-            yield from _merged(pa.Table.from_batches(held), question).to_batches()
+            rows = pa.Table.from_batches([batch])
+            waiting = rows if waiting is None else pa.concat_tables([waiting, rows])
+            if ordered and waiting.num_rows:
+                last = waiting.column(EVENT)[-1]
+                done = pc.not_equal(waiting.column(EVENT), last)
+                yield from _finished(waiting.filter(done), question).to_batches()
+                waiting = waiting.filter(pc.invert(done))
+            elif waiting.num_rows > ROWS_BEFORE_MERGE:
+                waiting = _added_up(waiting, question)
+        if waiting is not None:
+            yield from _finished(waiting, question).to_batches()
 
     return task
 
 
-def _merged(answers: pa.Table, question: Question) -> pa.Table:
+def _added_up(answers: pa.Table, question: Question) -> pa.Table:
+    """One row for each event with its count so far, or its best k rows so far."""
     if question.mode == "top_k":
-        return best(answers, [EVENT], question.k or 0).drop_columns([EVENT])
+        return best(answers, [EVENT], question.k or 0)
+    if not answers.num_rows:
+        return answers
     ordered = answers.take(pc.sort_indices(answers, sort_keys=[(EVENT, "ascending")]))
     events = ordered.column(EVENT).to_numpy()
     first = np.flatnonzero(np.r_[True, events[1:] != events[:-1]])
     totals = np.add.reduceat(ordered.column("matches").to_numpy(), first)
-    one_each = ordered.take(pa.array(first)).drop_columns([EVENT])
+    one_each = ordered.take(pa.array(first))
+    return one_each.set_column(one_each.schema.get_field_index("matches"), "matches", pa.array(totals))
+
+
+def _finished(answers: pa.Table, question: Question) -> pa.Table:
+    """The rows of the answer for events whose rows are all there."""
+    one_each = _added_up(answers, question).drop_columns([EVENT])
+    if question.mode in ("top_k", "count"):
+        return one_each
+    totals = one_each.column("matches").to_numpy()
     at = one_each.schema.get_field_index("matches")
-    if question.mode == "count":
-        return one_each.set_column(at, "matches", pa.array(totals))
     if question.mode == "exists":
         return one_each.set_column(at, "matched", pa.array(totals > 0))
     return one_each.drop_columns(["matches"]).filter(pa.array(totals == 0))
@@ -222,5 +239,6 @@ def routed_schema(events: StructType, drops_last_key: str | None) -> StructType:
 def by_shard(routed: "DataFrame", shards: int) -> "DataFrame":
     """Bring the events of each shard together, one partition a shard where Spark can."""
     if hasattr(routed, "repartitionById"):
-        return routed.repartitionById(shards, sf.greatest(sf.col(SHARD), sf.lit(0)))
+        # A later version of a store may have more shards than the one that the query was planned for.
+        return routed.repartitionById(shards, sf.pmod(sf.greatest(sf.col(SHARD), sf.lit(0)), sf.lit(shards)))
     return routed.repartition(shards, SHARD)

@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 from tamis import errors
 from tamis.errors import ArgumentError, TamisError
 from tamis.spark.directory import open_directory
+from tamis.spark.memory import memory_limit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a session runs on: tasks side by side, and the memory of the smallest host that was seen."""
+    """What a session runs on: tasks side by side, and the least memory that an executor was seen to have."""
 
     tasks: int
     host_memory: int
@@ -80,7 +81,7 @@ def _explained(error: PythonException) -> Exception:
 
 def _memory_of_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if sum(batch.num_rows for batch in batches):
-        yield pa.record_batch({"memory": [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]})
+        yield pa.record_batch({"memory": [memory_limit()]})
 
 
 def setting(spark: "SparkSession", name: str) -> str | None:

@@ -10,8 +10,11 @@ The scalar function evaluates one expression, for rules that are a column; the t
 that `tamis.spark.build` or a `SubscriptionStore` has written, in batches.
 """
 
+import json
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
 )
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
@@ -34,6 +38,7 @@ from tamis.index import Index
 from tamis.spark.directory import open_directory
 from tamis.spark.opened import open_shard
 from tamis.spark.question import Question, merged
+from tamis.spark.task import lease, refuse_relaxed_sources
 from tamis.spark.versions import Version, read_version
 
 if TYPE_CHECKING:
@@ -67,13 +72,34 @@ def matches(expression: str | None, event: Any) -> bool | None:
     """
     if expression is None or event is None:
         return None
-    record = event.asDict(recursive=True) if isinstance(event, Row) else event
+    # Spark hands over timestamps as the worker's local time, and says nothing of their type.
+    record = as_utc(event.asDict(recursive=True), None) if isinstance(event, Row) else event
     return _parsed(expression).evaluate(record) is True
 
 
 def _matches(expression, event):  # type: ignore[no-untyped-def]
     """`matches` without the hints by which Spark would guess another kind of function."""
     return matches(expression, event)
+
+
+def as_utc(value: Any, data_type: DataType | None) -> Any:
+    """A value with its local times as UTC; times without a zone stay, where the type tells them apart.
+
+    >>> from datetime import datetime
+    >>> as_utc({"at": datetime(2026, 1, 31, 12)}, None)["at"].tzinfo
+    datetime.timezone.utc
+    >>> as_utc(datetime(2026, 1, 31, 12), TimestampNTZType())
+    datetime.datetime(2026, 1, 31, 12, 0)
+    """
+    if isinstance(value, datetime) and not isinstance(data_type, TimestampNTZType):
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        fields = {field.name: field.dataType for field in getattr(data_type, "fields", ())}
+        inner = getattr(data_type, "valueType", None)
+        return {name: as_utc(part, fields.get(name, inner)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [as_utc(part, getattr(data_type, "elementType", None)) for part in value]
+    return value
 
 
 @lru_cache(maxsize=100_000)
@@ -90,6 +116,10 @@ class Asked(AnalyzeResult):
     key: str = ""
     k: int | None = None
     score: str = "priority"
+    columns: str = ""
+    """The type of the events, as JSON."""
+    run: str = ""
+    """A name for the query, under which it leases its version."""
 
 
 class MatchTable:
@@ -114,7 +144,9 @@ class MatchTable:
         columns = {field.name: field.dataType for field in table.fields}
         if key_column not in columns:
             raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(columns)}")
-        version = read_version(open_directory(url))
+        directory, run = open_directory(url), uuid.uuid4().hex
+        version = read_version(directory)
+        lease(directory, run, version)
         best = None if k is None or k.value is None else int(k.value)
         fields = [
             StructField(key_column, columns[key_column]),
@@ -129,6 +161,8 @@ class MatchTable:
             key=key_column,
             k=best,
             score="priority" if score is None or score.value is None else score.value,
+            columns=table.json(),
+            run=run,
         )
 
     def __init__(self, asked: Asked) -> None:
@@ -136,6 +170,8 @@ class MatchTable:
         self.asked = asked
         self.version = Version.from_json(asked.version.encode())
         directory = open_directory(asked.path)
+        lease(directory, asked.run, self.version)
+        self.columns = StructType.fromJson(json.loads(asked.columns))
         shards = range(len(self.version.shards))
         self.indexes: list[Index] = [
             index for shard in shards for index in open_shard(directory, self.version, shard)
@@ -155,10 +191,12 @@ class MatchTable:
     def _answers(self) -> Iterator[tuple[Any, ...]]:
         asked = self.asked
         question = Question("all" if asked.k is None else "top_k", k=asked.k, score=asked.score)
+        refuse_relaxed_sources(self.version, question)
         events, self.waiting = self.waiting, []
         if not events:
             return
-        found = merged([question.pairs(index, _table(events)) for index in self.indexes], question)
+        table = _table([as_utc(event, self.columns) for event in events])
+        found = merged([question.pairs(index, table) for index in self.indexes], question)
         names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
         for event, *rest in zip(*(found.column(name).to_pylist() for name in names), strict=True):
             yield (events[event][asked.key], *rest, self.version.number)

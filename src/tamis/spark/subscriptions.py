@@ -30,6 +30,9 @@ _DETAILS = {
     "source": "string",
 }
 
+PROBLEM = "__tamis_problem"
+"""The column that says which detail of a row could not be read; null where all could."""
+
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -82,10 +85,24 @@ def normalised(subscriptions: "DataFrame", carried: tuple[str, ...] = ()) -> "Da
     id_type = "bigint" if id_kind(subscriptions) == "int" else "string"
     columns: list[Column] = [sf.col("id").cast(id_type).alias("id"), sf.col("expression")]
     types = dict(subscriptions.dtypes)
+    problems: list[Column] = []
     for name, wanted in _DETAILS.items():
         if name in types:
-            columns.append(_detail(sf.col(name), name, types[name], wanted).alias(name))
+            read = _detail(sf.col(name), name, types[name], wanted)
+            columns.append(read.alias(name))
+            problems += _unreadable(sf.col(name), read, name, types[name], wanted)
+    if problems:
+        columns.append(sf.coalesce(*problems).alias(PROBLEM))
     return subscriptions.select(*columns, *carried)
+
+
+def _unreadable(given: "Column", read: "Column", name: str, kind: str, wanted: str) -> list["Column"]:
+    """Say what is wrong with a detail that is there and cannot be read; nothing where that cannot be."""
+    if kind == wanted or wanted not in ("double", "timestamp"):
+        return []
+    what = {"double": "a number", "timestamp": "a time"}[wanted]
+    message = sf.concat(sf.lit(f"{name} is "), given.cast("string"), sf.lit(f", which is not {what}"))
+    return [sf.when(given.isNotNull() & read.isNull(), message)]
 
 
 def _detail(column: "Column", name: str, given: str, wanted: str) -> "Column":
@@ -94,7 +111,7 @@ def _detail(column: "Column", name: str, given: str, wanted: str) -> "Column":
     if name == "weights" and given.startswith("struct<"):
         return sf.from_json(sf.to_json(column), wanted)
     if wanted in ("double", "timestamp", "string") and not given.startswith(("array", "map", "struct")):
-        return column.cast(wanted)
+        return column.try_cast(wanted)
     if given.startswith(wanted.split("<", maxsplit=1)[0] + "<"):
         return column.cast(wanted)
     raise ArgumentError(f"the column {name!r} of the subscriptions must be {wanted}, not {given}")
@@ -117,16 +134,23 @@ def bound_to_source(rows: "DataFrame") -> "DataFrame":
     return rows.mapInArrow(task, ", ".join(types))
 
 
+def any_bound(rows: "DataFrame") -> bool:
+    """Whether any subscription names a `source`."""
+    return "source" in rows.columns and not rows.filter("source IS NOT NULL").isEmpty()
+
+
 def from_source(text: str | None, source: str | None) -> str | None:
     """An expression for events of one source; one that cannot be read stays, to be reported as it is.
 
+    The source adds nothing to a score: the score is that of the expression as it was written.
+
     >>> from_source("x > 1 OR y > 2", "shop")
-    "(x > 1 OR y > 2) AND source = 'shop'"
+    "(x > 1 OR y > 2) AND (source = 'shop')^0"
     """
     if source is None or text is None:
         return text
     try:
-        return str(parse(text) & (col("source") == source))
+        return str(parse(text) & (col("source") == source).boost(0.0))
     except ExpressionError:
         return text
 
@@ -149,8 +173,7 @@ def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None
         table = joined(batches)
         if table is None:
             return
-        index = Index(schema)
-        refused = index.add_table(table, on_error="collect")
+        refused = add_readable(Index(schema), table)
         found = [problem_row(table, row) for row in refused]
         if found:
             yield from pa.Table.from_pylist(found, problem_schema(table.schema)).to_batches()
@@ -158,6 +181,27 @@ def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None
     parts = cluster(subscriptions.sparkSession).tasks
     rows = normalised(subscriptions).repartition(parts, "id")
     return rows.mapInArrow(check, PROBLEM_COLUMNS.format(ids=ids))
+
+
+def add_readable(index: Index, table: pa.Table) -> list[RefusedRow]:
+    """Add the rows of a table to an index; what it refuses, and rows with a detail that could not be read.
+
+    >>> table = pa.table({"id": [1, 2], "expression": ["x > 1", "x > 2"], PROBLEM: [None, "no number"]})
+    >>> [(refused.row, str(refused.error)) for refused in add_readable(Index(), table)]
+    [(1, 'no number')]
+    """
+    if PROBLEM not in table.column_names:
+        return index.add_table(table, on_error="collect")
+    problems = table.column(PROBLEM)
+    plain = table.drop_columns([PROBLEM])
+    if problems.null_count == len(problems):
+        return index.add_table(plain, on_error="collect")
+    ids, said = table.column("id").to_pylist(), problems.to_pylist()
+    unreadable = [RefusedRow(row, ids[row], TamisError(text)) for row, text in enumerate(said) if text]
+    readable = [row for row, text in enumerate(said) if not text]
+    refused = index.add_table(plain.take(pa.array(readable, pa.int64())), on_error="collect")
+    placed = [RefusedRow(readable[found.row], found.id, found.error) for found in refused]
+    return sorted(unreadable + placed, key=lambda found: found.row)
 
 
 def joined(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:

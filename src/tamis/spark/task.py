@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from tamis.errors import ArgumentError, SnapshotError
 from tamis.spark.directory import Directory, open_directory
 from tamis.spark.opened import open_shard
 from tamis.spark.pins import pinned
 from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns
-from tamis.spark.versions import Version, read_version
+from tamis.spark.versions import IdKind, Version, read_version
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -32,25 +33,49 @@ class Source:
     version: Version | None
     run: str | None
     """A name for the query, under which its tasks leave their reports in the directory; None for none."""
+    ids: IdKind | None = None
+    """The kind of ids that the query's columns were made for, where the version is still open."""
 
     def resolve(self, question: Question) -> tuple[Directory, Version, Question]:
         """The version of this task, and the question with the moment that its query fixed."""
         directory = open_directory(self.url)
         if self.version is not None:
-            self._lease(directory, self.version)
+            lease(directory, self.run, self.version)
             if question.now is None and self.run is not None:
                 question = replace(question, now=pinned(directory, self.version.number).now)
             return directory, self.version, question
         pin = pinned(directory)
         moment = pin.now if question.now is None else question.now
-        return directory, read_version(directory, pin.version), replace(question, now=moment)
+        version = read_version(directory, pin.version)
+        self._refuse_other_columns(version)
+        refuse_relaxed_sources(version, question)
+        return directory, version, replace(question, now=moment)
 
-    def _lease(self, directory: Directory, version: Version) -> None:
-        """Keep the version from being collected while this query may still start tasks."""
-        if self.run is not None:
-            with suppress(OSError):  # a full disk must not stop those who only read
-                hour = int(time.time() // 3600)
-                directory.create(f"leases/{self.run}-{hour}", str(version.number).encode())
+    def _refuse_other_columns(self, version: Version) -> None:
+        """A streaming query keeps the columns that it started with."""
+        if self.ids is not None and version.ids != self.ids and version.subscriptions:
+            raise SnapshotError(
+                f"version {version.number} of {self.url} has ids of type {version.ids}, but this query was "
+                f"started when they were of type {self.ids}: start it again, with a new sink for the new type"
+            )
+
+
+def lease(directory: Directory, run: str | None, version: Version) -> None:
+    """Keep a version from being collected while a query may still start tasks."""
+    if run is not None:
+        with suppress(OSError):  # a full disk must not stop those who only read
+            hour = int(time.time() // 3600)
+            directory.create(f"leases/{run}-{hour}", str(version.number).encode())
+
+
+def refuse_relaxed_sources(version: Version, question: Question) -> None:
+    """A relaxed match needs one true predicate, whichever: it would not keep to the source."""
+    if version.bound and question.score == "relaxed":
+        raise ArgumentError(
+            'some subscriptions are bound to a source, and score="relaxed" counts any true predicate as a '
+            "match: it would match events of other sources. Match each source with subscriptions of its own, "
+            'or use score="relevance".'
+        )
 
 
 def match_task(source: Source, question: Question, keys: list[str]) -> Task:

@@ -78,6 +78,8 @@ class Version:
     """Whether the first shard holds subscriptions that came as changes: the router does not know of those."""
     payloads: bool = False
     """Whether any subscription has a payload."""
+    bound: bool = False
+    """Whether any subscription is bound to a source."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Why the plan was chosen, and sizes; for reports only."""
 

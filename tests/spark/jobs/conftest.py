@@ -1,7 +1,8 @@
 """Real servers for the tests: a NATS server and a Kafka broker, on loopback, in temporary folders.
 
 What they need is fetched once into `.tools`: `nats-server` from the distribution's package, Kafka and Spark's
-connector for it from Maven. Where that cannot be had, the tests that need it are skipped, and say why.
+connectors for it and for Delta Lake from Maven. Where that cannot be had, the tests that need it are skipped,
+and say why.
 """
 
 import os
@@ -139,6 +140,19 @@ class Nats:
             numbers = range(state.first_seq, state.last_seq + 1)
             return [session.wait(session.jetstream.get_msg(stream, number)) for number in numbers]
 
+    def forget_consumers(self, stream: str) -> None:
+        """As the server does with those that nobody asked for long."""
+        with self._session() as session:
+            for info in session.wait(session.jetstream.consumers_info(stream)):
+                session.wait(session.jetstream.delete_consumer(stream, info.name))
+
+    def take(self, stream: str, count: int) -> None:
+        """Take messages from a consumer that is somebody else's."""
+        with self._session() as session:
+            [info] = session.wait(session.jetstream.consumers_info(stream))
+            bound = session.wait(session.jetstream.pull_subscribe_bind(info.name, stream))
+            assert len(session.wait(bound.fetch(count, timeout=5))) == count
+
     def consumers(self, stream: str) -> int:
         with self._session() as session:
             return len(session.wait(session.jetstream.consumers_info(stream)))
@@ -201,6 +215,21 @@ def kafka_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
     jars = fetch("kafka-connector", dependencies, tmp_path_factory.mktemp("kafka-connector"))
     return {"spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))), "spark.jars.packages": ""}
+
+
+@pytest.fixture(scope="session")
+def delta_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings with which Spark has the connector for Delta Lake that `tamis.spark.connectors` pins."""
+    from tamis.spark.connectors import ConnectorError, connector
+
+    try:
+        [coordinates], settings = connector("delta")
+    except ConnectorError as error:
+        pytest.skip(str(error))
+    exclusions = f"<exclusions>{EXCLUSION.format(SPARK, '*')}</exclusions>"
+    dependencies = DEPENDENCY.format(*coordinates.split(":"), exclusions)
+    jars = fetch("delta-connector", dependencies, tmp_path_factory.mktemp("delta-connector"))
+    return {**dict(settings), "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar"))))}
 
 
 class Kafka:

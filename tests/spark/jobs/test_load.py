@@ -168,3 +168,21 @@ def test_delta_names_the_spark_that_it_works_with() -> None:
     chosen = settings_for(["delta"], {"spark.jars.packages": "io.delta:delta-spark_4.3_2.13:9"}, "4.3.0")
     assert chosen["spark.jars.packages"] == "io.delta:delta-spark_4.3_2.13:9"
     assert "DeltaCatalog" in chosen["spark.sql.catalog.spark_catalog"]
+
+
+def test_local_paths_that_are_not_there(tmp_path: Path) -> None:
+    from tamis.spark.jobs.paths import missing_paths
+
+    (tmp_path / "events").mkdir()
+    (tmp_path / "rules.csv").write_text("id,expression\n")
+    text = GOOD.replace("/data/", f"{tmp_path}/")
+    assert missing_paths(parse_job(text)) == []
+    assert missing_paths(parse_job(text.replace("/events", "/ev*"))) == []
+    wrong = text.replace("/events", "/evnts").replace("rules.csv", "rule.csv")
+    assert [str(problem) for problem in missing_paths(parse_job(wrong))] == [
+        f"events.path: there is no file or folder {tmp_path}/evnts; did you mean `{tmp_path}/events`?",
+        f"subscriptions.path: there is no file or folder {tmp_path}/rule.csv; "
+        f"did you mean `{tmp_path}/rules.csv`?",
+    ]
+    assert missing_paths(parse_job(wrong + "spark: {remote: 'sc://host'}\n")) == []
+    assert missing_paths(parse_job(text.replace(f"{tmp_path}/events", "s3://bucket/events"))) == []

@@ -224,3 +224,33 @@ def test_what_is_wrong_is_said(session: Any, nats: Any, stream: str) -> None:
         writer.save()
     with pytest.raises(Exception, match=r"no stream takes messages of nobody\.listens"):
         writer.option("subject", "nobody.listens").save()
+
+
+def numbers(batches: Any) -> list[int]:
+    return [int(message.data) for messages in batches for message in messages]
+
+
+def test_nothing_is_skipped_when_the_server_forgets_a_consumer(nats: Any, stream: str) -> None:
+    from tamis.spark.nats_session import NatsSession
+    from tamis.spark.nats_source import SequenceRange, _fetched
+
+    nats.publish(f"{stream}.a", [str(number) for number in range(30)])
+    with NatsSession({"servers": nats.url, "timeout": "1"}) as session:
+        read = _fetched(session, stream, None, SequenceRange(1, 30), 10)
+        first = next(read)
+        nats.forget_consumers(stream)
+        assert numbers([first]) + numbers(read) == list(range(30))
+    assert nats.consumers(stream) == 0
+
+
+def test_nothing_is_skipped_when_messages_are_lost_on_the_way(nats: Any, stream: str) -> None:
+    """The consumer has sent them, and they did not arrive: here, somebody else took them."""
+    from tamis.spark.nats_session import NatsSession
+    from tamis.spark.nats_source import SequenceRange, _fetched
+
+    nats.publish(f"{stream}.a", [str(number) for number in range(30)])
+    with NatsSession({"servers": nats.url, "timeout": "1"}) as session:
+        read = _fetched(session, stream, None, SequenceRange(1, 28), 10)
+        first = next(read)
+        nats.take(stream, 5)
+        assert numbers([first]) + numbers(read) == list(range(28))

@@ -75,26 +75,37 @@ def matches(spark: Any, folder: Path, format: str = "parquet") -> list[tuple[int
     return sorted((row.event_id, row.subscription) for row in reader.load(f"{folder}/out").collect())
 
 
-@pytest.mark.parametrize("format", ["parquet", "json", "csv"])
-def test_formats_of_files(spark: Any, folder: Path, format: str) -> None:
+@pytest.mark.parametrize(
+    ("events", "rules", "sink"),
+    [
+        ("csv", "json", "csv"),
+        pytest.param("json", "csv", "json", marks=pytest.mark.slow),
+        pytest.param("parquet", "parquet", "parquet", marks=pytest.mark.slow),  # as most other tests here
+    ],
+)
+def test_formats_of_files(spark: Any, folder: Path, events: str, rules: str, sink: str) -> None:
     report = run(
         spark,
         job_of(
             folder,
-            events={"format": format, "path": f"{folder}/events/{format}"},
-            subscriptions={"format": format, "path": f"{folder}/rules/{format}"},
-            sink={"format": format, "path": f"{folder}/out"},
+            events={"format": events, "path": f"{folder}/events/{events}"},
+            subscriptions={"format": rules, "path": f"{folder}/rules/{rules}"},
+            sink={"format": sink, "path": f"{folder}/out"},
         ),
     )
-    assert matches(spark, folder, format) == sorted(oracle())
+    assert matches(spark, folder, sink) == sorted(oracle())
     assert (report.events, report.matches, report.version) == (60, len(oracle()), 1)
     assert report.state == "done"
 
 
 def test_modes(spark: Any, folder: Path) -> None:
+    tamis.spark.build(spark.read.parquet(f"{folder}/rules/parquet"), directory=f"{folder}/index")
+    subscriptions = {"snapshot": f"{folder}/index"}
+
     def rows(mode: str, **match: Any) -> tuple[JobReport, list[Any]]:
         sink = {"format": "json", "path": f"{folder}/{mode}"}
-        report = run(spark, job_of(folder, match={"mode": mode, **match}, sink=sink))
+        job = job_of(folder, subscriptions=subscriptions, match={"mode": mode, **match}, sink=sink)
+        report = run(spark, job)
         return report, spark.read.json(f"{folder}/{mode}").collect()
 
     found = oracle()
@@ -238,10 +249,35 @@ def test_the_command(folder: Path, spark: Any, tamis_command: Callable[..., Any]
     report = json.loads(answer.stdout)
     assert (report["events"], report["matches"], report["state"]) == (60, len(oracle()), "done")
     assert matches(spark, folder) == sorted(oracle())
+    assert "starting Spark" in answer.stderr.splitlines()[0]
 
-    again = tamis_command("spark", "run", str(folder / "job.yaml"), OUT=str(folder))
+
+@pytest.mark.slow
+def test_the_command_says_what_spark_refuses(folder: Path, tamis_command: Callable[..., Any]) -> None:
+    settings = {"master": "local[2]", "settings": {"spark.ui.enabled": False}}
+    (folder / "job.yaml").write_text(yaml.safe_dump(job_of(folder, spark=settings)))
+    (folder / "out").mkdir()
+    again = tamis_command("spark", "run", str(folder / "job.yaml"))
     assert again.returncode == 2
     assert "already exists" in again.stderr.splitlines()[-1]
+
+
+def test_a_table_has_the_format_that_is_asked_for(spark: Any, folder: Path) -> None:
+    tamis.spark.build(spark.read.parquet(f"{folder}/rules/parquet"), directory=f"{folder}/index")
+    sink = {
+        "format": "table",
+        "table": "tamis_found",
+        "table_format": "json",
+        "options": {"path": f"{folder}/t"},
+    }
+    job = job_of(folder, subscriptions={"snapshot": f"{folder}/index"}, sink=sink)
+    try:
+        run(spark, job)
+        run(spark, {**job, "sink": {"format": "table", "table": "tamis_found", "mode": "append"}})
+        assert spark.read.json(f"{folder}/t").count() == 2 * len(oracle())
+        assert spark.table("tamis_found").count() == 2 * len(oracle())
+    finally:
+        spark.sql("DROP TABLE IF EXISTS tamis_found")
 
 
 def test_the_check(folder: Path, tamis_command: Callable[..., Any]) -> None:

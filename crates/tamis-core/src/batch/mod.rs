@@ -291,7 +291,7 @@ fn block_is_cheaper(reader: &Reader, work: &Work, done: usize, rest: usize) -> b
     let entries: usize = view.parts.iter().map(|part| part.segment.layout.entries.len()).sum();
     let keys: usize = view.parts.iter().map(|part| part.segment.layout.keys() as usize).sum();
     let one_by_one =
-        (work.candidates as f64 * 2.0 + work.evaluations as f64 * 40.0) / done as f64 * rest as f64;
+        (work.candidates as f64 * 3.0 + work.evaluations as f64 * 100.0) / done as f64 * rest as f64;
     let block = entries as f64 * 110.0 + keys as f64 * 6.0;
     block < one_by_one
 }

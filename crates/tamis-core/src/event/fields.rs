@@ -123,7 +123,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
         let scratch: &'a Scratch = scratch;
         for (place, value) in scratch.places.iter().zip(&scratch.owned) {
             event.values[*place].1 = value.as_ref();
-            event.has_intervals |= matches!(value, Value::Interval(_));
+            event.has_intervals |= value.is_set();
         }
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -167,7 +167,7 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
         {
             value = ValueRef::Timestamp(micros);
         }
-        self.event.has_intervals |= matches!(value, ValueRef::Interval(_));
+        self.event.has_intervals |= value.is_set();
         self.event.values.push((attribute, value));
     }
 

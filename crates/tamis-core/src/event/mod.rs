@@ -1,5 +1,6 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
+pub mod among;
 pub mod arrow;
 pub mod attributes;
 pub mod error;
@@ -12,6 +13,7 @@ pub mod suggest;
 pub mod timestamp;
 pub mod value;
 
+pub use among::Among;
 pub use attributes::{AttrId, Attributes};
 pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
@@ -28,7 +30,7 @@ pub struct Event<'a> {
     pub values: Vec<(AttrId, ValueRef<'a>)>,
     /// Weight per attribute, where the event gives one; sorted by id.
     pub weights: Vec<(AttrId, f64)>,
-    /// Whether some attribute holds a closed interval instead of a point.
+    /// Whether some attribute holds an interval, or another set of values, instead of a point.
     pub has_intervals: bool,
 }
 

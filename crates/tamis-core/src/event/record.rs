@@ -74,7 +74,7 @@ impl Record {
         for (name, value) in &self.values {
             if let Some(attribute) = attributes.get(name) {
                 event.values.push((attribute, value.as_ref()));
-                event.has_intervals |= matches!(value, Value::Interval(_));
+                event.has_intervals |= value.is_set();
             }
         }
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::among::Among;
 use super::number::Number;
 
 /// An owned value: an operand of a predicate, or a field of a record.
@@ -20,6 +21,8 @@ pub enum Value {
     Record,
     /// A closed interval of two scalars of one kind, `low <= high`. Only in events.
     Interval(Box<(Value, Value)>),
+    /// Any other set of values, given by a predicate. Only in events.
+    Among(Box<Among>),
 }
 
 /// A borrowed value: what an index sees of an event.
@@ -34,6 +37,7 @@ pub enum ValueRef<'a> {
     Array(&'a [Value]),
     Record,
     Interval(&'a (Value, Value)),
+    Among(&'a Among),
 }
 
 /// Which values can be compared with one another.
@@ -74,7 +78,13 @@ impl Value {
             Value::Array(items) => ValueRef::Array(items),
             Value::Record => ValueRef::Record,
             Value::Interval(ends) => ValueRef::Interval(ends),
+            Value::Among(set) => ValueRef::Among(set),
         }
+    }
+
+    /// Whether it stands for several values: an interval, or another set.
+    pub fn is_set(&self) -> bool {
+        self.as_ref().is_set()
     }
 
     /// `None` for null.
@@ -90,7 +100,7 @@ impl Value {
                 Value::Float(x) if !x.is_nan() => {}
                 Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
                 Value::Null => return Err(format!("the {end} end of an interval must not be null")),
-                Value::Array(_) | Value::Record | Value::Interval(_) => {
+                Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
             }
@@ -118,7 +128,7 @@ impl Value {
             let (first, other) = (first.name(), other.name());
             return Err(format!("an array must hold values of one kind, not a {first} and a {other}"));
         }
-        if items.iter().any(|item| matches!(item, Value::Interval(_))) {
+        if items.iter().any(Value::is_set) {
             return Err("an array cannot hold an interval".into());
         }
         match first {
@@ -140,7 +150,13 @@ impl<'a> ValueRef<'a> {
             ValueRef::Array(_) => Some(Kind::Array),
             ValueRef::Record => Some(Kind::Record),
             ValueRef::Interval(ends) => ends.0.kind(),
+            ValueRef::Among(set) => set.kind(),
         }
+    }
+
+    /// Whether it stands for several values: an interval, or another set.
+    pub fn is_set(self) -> bool {
+        matches!(self, ValueRef::Interval(_) | ValueRef::Among(_))
     }
 
     pub fn number(self) -> Option<Number> {
@@ -180,6 +196,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Array(items) => Value::Array(items.to_vec()),
             ValueRef::Record => Value::Record,
             ValueRef::Interval(ends) => Value::Interval(Box::new(ends.clone())),
+            ValueRef::Among(set) => Value::Among(Box::new(set.clone())),
         }
     }
 }
@@ -195,6 +212,7 @@ impl PartialEq for Value {
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
+            (Value::Among(a), Value::Among(b)) => a == b,
             _ => false,
         }
     }
@@ -213,6 +231,7 @@ impl std::hash::Hash for Value {
             Value::Str(s) => s.hash(state),
             Value::Array(items) => items.hash(state),
             Value::Interval(ends) => ends.hash(state),
+            Value::Among(set) => set.hash(state),
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Atom {
 impl Atom {
     /// The outcome for one value of the attribute; `None` is an absent attribute.
     pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
-        self.operator.rules().evaluate(value, &self.operands)
+        self.operator.outcome(value, &self.operands)
     }
 }
 

@@ -140,7 +140,9 @@ fn encode_operand(value: &Value, out: &mut Vec<u8>) {
             out.push(operand::TIMESTAMP);
             put_signed(out, *micros);
         }
-        Value::Array(_) | Value::Record | Value::Interval(_) => unreachable!("operands are scalars"),
+        Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_) => {
+            unreachable!("operands are scalars")
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Predicate {
     /// The outcome for one value of the attribute; `None` and null are an absent attribute.
     pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
         let value = value.filter(|value| !matches!(value, ValueRef::Null));
-        let outcome = self.operator.rules().evaluate(value, &self.operands);
+        let outcome = self.operator.outcome(value, &self.operands);
         if self.negated { !outcome } else { outcome }
     }
 }

@@ -114,6 +114,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
         Value::Array(items) => items.iter().map(value_json).collect(),
         Value::Record => json!({}),
         Value::Interval(ends) => json!({"$interval": [value_json(&ends.0), value_json(&ends.1)]}),
+        Value::Among(set) => json!({"$where": set.text()}),
     }
 }
 

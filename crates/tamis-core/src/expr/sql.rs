@@ -222,7 +222,7 @@ impl Writer {
                 let zone = if dialect == Dialect::Spark { "Z" } else { "" };
                 format!("TIMESTAMP '{text}{zone}'")
             }
-            (Value::Array(_) | Value::Record | Value::Interval(_), _) => {
+            (Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_), _) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));
             }
         })

@@ -130,7 +130,14 @@ pub(crate) fn any_event() -> impl Strategy<Value = TestEvent> {
     event_of(point().boxed())
 }
 
-/// Events with intervals among the points.
+/// Events with intervals and other sets of values among the points.
 pub(crate) fn any_interval_event() -> impl Strategy<Value = TestEvent> {
-    event_of(prop_oneof![2 => interval(), 1 => point()].boxed())
+    event_of(prop_oneof![2 => interval(), 1 => set(), 1 => point()].boxed())
+}
+
+/// The values that satisfy some predicate.
+fn set() -> impl Strategy<Value = Value> {
+    any_predicate().prop_filter_map("a predicate that gives values", |predicate| {
+        Value::among(predicate.operator, &predicate.operands, predicate.negated).ok()
+    })
 }

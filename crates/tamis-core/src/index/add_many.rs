@@ -91,14 +91,10 @@ impl Index {
                     })
                 })
             })?,
-            Engine::Classic(classic) => {
-                classic.add_all(order.iter().filter_map(
-                    |(id, row)| match self.parse_row(rows, id, *row) {
-                        Ok(subscription) => Some(Ok(subscription)),
-                        Err(error) => refuse(*row, id, error).err().map(Err),
-                    },
-                ))?
-            }
+            Engine::Classic(classic) => classic.add_all(
+                order.iter().map(|named| (named, self.parse_row(rows, &named.0, named.1))),
+                |(id, row), error| refuse(*row, id, error),
+            )?,
         };
         let mut errors = bad.into_inner().expect("nobody panicked while holding this");
         errors.sort_by_key(|error| error.row);

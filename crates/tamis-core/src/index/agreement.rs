@@ -1,5 +1,7 @@
 //! The laws of [`algorithm`](super::algorithm), as tests that every registered algorithm must pass.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::algorithm::{ALGORITHMS, Algorithm};
@@ -8,7 +10,8 @@ use crate::event::{Attributes, Record, Value};
 use crate::expr::Expr;
 use crate::expr::eval::evaluate;
 use crate::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, any_predicate, lookup};
-use crate::index::{Id, Subscription};
+use crate::index::{Id, IdRef, Subscription};
+use crate::rank::{Measure, Ranking, Score, TopK};
 
 /// Settings that change how an algorithm works; without any, and one by one.
 fn variants() -> Vec<(String, Box<dyn Algorithm>)> {
@@ -31,6 +34,9 @@ fn variants() -> Vec<(String, Box<dyn Algorithm>)> {
         ("structure", text("sopt-r")),
         ("structure", text("segment")),
         ("branching", Value::Int(2)),
+        ("construction", text("batch")),
+        ("domain", Value::Int(8)),
+        ("summaries", text("by-attribute")),
     ];
     let mut variants = vec![];
     for (name, make) in ALGORITHMS {
@@ -51,6 +57,22 @@ fn matches(algorithm: &dyn Algorithm, attributes: &Attributes, event: &TestEvent
     algorithm.matches(&record.resolve(attributes), attributes, &mut |row| found.push(row));
     found.sort_unstable();
     found
+}
+
+/// The best k by relevance of what a search reports, as texts.
+fn best_of(
+    search: impl FnOnce(&mut dyn FnMut(u32) -> f64),
+    k: usize,
+    score: &dyn Fn(u32) -> Option<f64>,
+) -> Vec<String> {
+    let mut best = TopK::new(k, f64::NEG_INFINITY);
+    search(&mut |row| {
+        if let Some(score) = score(row) {
+            best.offer(IdRef::Int(row as i64), score, ());
+        }
+        best.least_wanted()
+    });
+    best.into_sorted().into_iter().map(|kept| format!("{:?} {}", kept.id, kept.score)).collect()
 }
 
 /// Conjunctions are rare among random expressions, and some algorithms hold nothing else.
@@ -106,6 +128,71 @@ proptest! {
             for (counter, count) in algorithm.counters() {
                 let grows = ["reorganized", "adjusted", "id_collisions", "types"].contains(&counter);
                 prop_assert!(grows || count == 0, "{name} still has {count} {counter}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn the_best_are_the_best_of_all_matches_wherever_bounds_are_kept(
+        rows in prop::collection::vec((expression(), 0..4u32, prop::option::of(0..4u32)), 1..30),
+        events in prop::collection::vec(prop_oneof![4 => any_event(), 1 => any_interval_event()], 1..4),
+        factor in 0..3u32,
+        k in 1usize..4,
+    ) {
+        for (name, mut algorithm) in variants() {
+            let mut attributes = Attributes::default();
+            let mut held: BTreeMap<u32, Subscription> = BTreeMap::new();
+            algorithm.gather();
+            for (row, (expr, weight, _)) in rows.iter().enumerate() {
+                let mut subscription = Subscription::new(Id::Int(row as i64), expr.clone());
+                subscription.weights = vec![("a".into(), *weight as f64)];
+                if algorithm.insert(row as u32, &subscription, &mut attributes).is_ok() {
+                    held.insert(row as u32, subscription);
+                }
+            }
+            algorithm.settle();
+            for (row, subscription) in &mut held {
+                if let Some(weight) = rows[*row as usize].2 {
+                    subscription.weights = vec![("b".into(), weight as f64 / 2.0)];
+                    algorithm.rescore(*row, subscription, &attributes);
+                }
+            }
+            for event in &events {
+                let weights = event.contains_key("a").then_some(("a", factor as f64));
+                let values = event.iter().map(|(name, value)| (*name, value.clone()));
+                let record = Record::new(values, weights).unwrap();
+                let event = record.resolve(&attributes);
+                let ranking = Ranking::new(k, Score::Relevance);
+                let measure = Measure::new(&ranking, &event, &attributes);
+                let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
+                let score = |row: u32| {
+                    let score = measure.of(&held[&row], &event, &attributes);
+                    let known = algorithm.relevance(row, scale);
+                    assert!(known.is_none() || known == score, "{name}: {known:?} is not {score:?}");
+                    score
+                };
+                let mut keeps_bounds = false;
+                let best = best_of(
+                    |offer| {
+                        keeps_bounds = algorithm.best(&event, scale, f64::NEG_INFINITY, offer).is_some();
+                    },
+                    k,
+                    &score,
+                );
+                let all = best_of(
+                    |offer| {
+                        algorithm.matches(&event, &attributes, &mut |row| {
+                            offer(row);
+                        });
+                    },
+                    k,
+                    &score,
+                );
+                prop_assert!(!keeps_bounds || best == all, "{}: {:?} and {:?}", name, best, all);
+                prop_assert!(keeps_bounds || !["k-index", "be-star-tree"].contains(&&*name));
             }
         }
     }

@@ -32,6 +32,12 @@ pub trait Algorithm: Send + Sync {
     /// Holds `subscription` as `row`, a number that is not in use.
     fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()>;
 
+    /// Many insertions follow, until [`settle`](Self::settle). An algorithm may wait for all of them.
+    fn gather(&mut self) {}
+
+    /// All insertions are there.
+    fn settle(&mut self) {}
+
     /// Forgets a row that was inserted with this subscription.
     fn remove(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes);
 
@@ -62,6 +68,12 @@ pub trait Algorithm: Send + Sync {
             Measure::Relevance(scale) => self.best(event, scale, least_wanted, offer),
             _ => None,
         }
+    }
+
+    /// The relevance of a row that was offered as a match, if it is known without a look at its expression:
+    /// the same number, bit for bit.
+    fn relevance(&self, _row: u32, _scale: &Scale) -> Option<f64> {
+        None
     }
 
     /// Notes that the priority or the weights of a row have changed.

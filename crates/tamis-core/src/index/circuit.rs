@@ -413,7 +413,7 @@ mod tests {
             let expected = evaluate(&expr, &lookup(&event));
             let of_leaf = |leaf: &Leaf<'_>| {
                 let value = event.get(leaf.attribute).map(|value| value.as_ref());
-                let outcome = leaf.operator.rules().evaluate(value, leaf.operands);
+                let outcome = leaf.operator.outcome(value, leaf.operands);
                 if leaf.negated { !outcome } else { outcome }
             };
             let kept = Circuit::new(&expr, Negations::Kept);

@@ -72,24 +72,38 @@ impl Classic {
         Ok(())
     }
 
-    /// All or none.
-    pub fn add_all(&self, subscriptions: impl Iterator<Item = Result<Subscription>>) -> Result<usize> {
+    /// Adds many at once. `refuse` hears of each that cannot be added and by what it was called; if it fails,
+    /// none is added.
+    pub fn add_all<N>(
+        &self,
+        subscriptions: impl Iterator<Item = (N, Result<Subscription>)>,
+        refuse: impl Fn(N, Error) -> Result<()>,
+    ) -> Result<usize> {
         let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
-        for subscription in subscriptions {
+        state.algorithm.gather();
+        for (name, subscription) in subscriptions {
             let outcome = subscription.and_then(|subscription| {
-                added.push(subscription.id.clone());
-                state.change(Change::Add(subscription))
+                let id = subscription.id.clone();
+                state.change(Change::Add(subscription)).map(|()| id)
             });
-            if let Err(error) = outcome {
-                added.pop();
+            let refused = match outcome {
+                Ok(id) => {
+                    added.push(id);
+                    Ok(())
+                }
+                Err(error) => refuse(name, error),
+            };
+            if let Err(error) = refused {
+                state.algorithm.settle();
                 for id in added {
                     state.change(Change::Remove(id))?;
                 }
                 return Err(error);
             }
         }
+        state.algorithm.settle();
         state.generation += 1;
         Ok(added.len())
     }

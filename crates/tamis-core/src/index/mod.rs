@@ -28,6 +28,7 @@ pub mod short_list;
 pub mod statistics;
 pub mod store;
 pub mod subscription;
+pub mod weights;
 
 pub use reader::{IdRef, Reader, Scored};
 pub use store::Index;

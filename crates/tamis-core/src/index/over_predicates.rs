@@ -13,12 +13,14 @@ use super::algorithm::Algorithm;
 use super::circuit::{Circuit, Gate, Negations, Tree};
 use super::options;
 use super::predicates::{Predicates, Satisfied};
+use super::weights::{Weight, weights_of};
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::expr::atoms::Literal;
 use crate::fork::Mutex;
 use crate::index::segment::matcher::Work;
 use crate::index::subscription::Subscription;
+use crate::rank::Scale;
 
 /// The part that differs: how trees of literals are held, and which of them are true.
 pub trait Filter: Default + Send + Sync {
@@ -45,6 +47,25 @@ pub trait Filter: Default + Send + Sync {
         scratch: &mut Self::Scratch,
         found: &mut dyn FnMut(u32),
     ) -> Work;
+
+    /// Notes what the predicates of a row on each attribute weigh together, when it is new and whenever that
+    /// changes.
+    fn weigh(&mut self, _row: u32, _weights: &[Weight], _predicates: &Predicates) {}
+
+    /// As [`Algorithm::best`].
+    fn best(
+        &self,
+        _satisfied: &Satisfied,
+        _scale: &Scale,
+        _least_wanted: f64,
+        _scratch: &mut Self::Scratch,
+        _offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<Work> {
+        None
+    }
+
+    /// Whether it keeps bounds of scores: then it is told of weights, and asked for the best.
+    const IS_RANKED: bool = false;
 
     fn bytes(&self) -> Vec<(&'static str, usize)>;
 
@@ -97,7 +118,36 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
         let literals = circuit.acquire(&mut self.predicates, attributes);
         let tree = circuit.tree(&literals).expect("constants are held elsewhere");
         self.filter.insert(row, &tree, &self.predicates);
+        self.rescore(row, subscription, attributes);
         Ok(())
+    }
+
+    fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+        if F::IS_RANKED && !self.constant.contains_key(&row) {
+            self.filter.weigh(row, &weights_of(subscription, attributes), &self.predicates);
+        }
+    }
+
+    fn best(
+        &self,
+        event: &Event<'_>,
+        scale: &Scale,
+        least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<Work> {
+        if !F::IS_RANKED {
+            return None;
+        }
+        let mut least_wanted = least_wanted;
+        for (row, _) in self.constant.iter().filter(|(_, is_true)| **is_true) {
+            least_wanted = offer(*row);
+        }
+        let mut scratch = self.scratch.lock().pop().unwrap_or_default();
+        self.predicates.satisfied(event, &mut scratch.satisfied);
+        let Scratch { satisfied, filter } = &mut scratch;
+        let work = self.filter.best(satisfied, scale, least_wanted, filter, offer);
+        self.scratch.lock().push(scratch);
+        work
     }
 
     fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {

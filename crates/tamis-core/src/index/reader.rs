@@ -228,8 +228,12 @@ impl ClassicState {
         let mut offer = |row: u32| {
             let location = Location::Row { part: 0, row };
             let subscription = self.at(location);
+            let known = match measure {
+                Measure::Relevance(scale) => self.algorithm.relevance(row, scale),
+                _ => None,
+            };
             if filter.keeps(subscription)
-                && let Some(score) = measure.of(subscription, event, &self.attributes)
+                && let Some(score) = known.or_else(|| measure.of(subscription, event, &self.attributes))
             {
                 best.offer(subscription.id.as_ref(), score, location);
             }

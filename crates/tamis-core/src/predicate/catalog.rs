@@ -125,7 +125,11 @@ impl Catalog {
         }
         match value {
             ValueRef::Array(items) => self.fire_elements(entry, items, bits, fired),
-            ValueRef::Interval(ends) => self.fire_interval(entry, kind, ends, bits, fired),
+            ValueRef::Interval((low, high)) => {
+                self.fire_interval(entry, kind, (Some(low), Some(high)), bits, fired);
+            }
+            // More than can be true; the matches are verified afterwards.
+            ValueRef::Among(set) => self.fire_interval(entry, kind, set.hull(), bits, fired),
             _ => {
                 for table in self.points_of(entry) {
                     if table.kind == kind as u32 && table.of_elements == 0 {
@@ -179,11 +183,10 @@ impl Catalog {
         &self,
         entry: &AttributeEntry,
         kind: Kind,
-        ends: &(Value, Value),
+        (low, high): (Option<&Value>, Option<&Value>),
         bits: &mut Bits,
         fired: &mut impl Fired,
     ) {
-        let (low, high) = (ends.0.as_ref(), ends.1.as_ref());
         for table in self.points_of(entry) {
             if table.kind == kind as u32 && table.of_elements == 0 {
                 // Any of them can be true for a value inside; the matches are verified afterwards.
@@ -197,7 +200,11 @@ impl Catalog {
             }
         }
         for table in self.cuts_of(entry).iter().filter(|table| table.kind == kind as u32) {
-            let ranks = (rank(&self.cuts, table, low, &self.pool), rank(&self.cuts, table, high, &self.pool));
+            let rank_or = |end: Option<&Value>, rest: u32| match end {
+                Some(end) => rank(&self.cuts, table, end.as_ref(), &self.pool),
+                None => Some(rest),
+            };
+            let ranks = (rank_or(low, 0), rank_or(high, table.len));
             if let (Some(low), Some(high)) = ranks {
                 self.fire_cuts(table, low, high, bits, fired);
                 self.stabbing.overlap(table.tree, low, high, &mut |key| fired.key(key));

@@ -92,7 +92,9 @@ def shaped(rows: "DataFrame", sink: "AnySink", key: list[str]) -> "DataFrame":
 
 def write(rows: "DataFrame", sink: "AnySink") -> None:
     """Write a table to a sink and wait until it is there."""
-    writer: Any = rows.write.format(_format(sink)).options(**_options(sink))
+    writer: Any = rows.write.options(**_options(sink))
+    if (format := _format(rows.sparkSession, sink)) is not None:
+        writer = writer.format(format)
     if isinstance(sink, FileSink | TableSink):
         writer = writer.mode(sink.mode).partitionBy(*sink.partition_by)
     else:
@@ -105,7 +107,9 @@ def write(rows: "DataFrame", sink: "AnySink") -> None:
 
 def start(rows: "DataFrame", sink: "AnySink", *, name: str, checkpoint: str, trigger: dict[str, Any]) -> Any:
     """Start the query that writes a stream to a sink."""
-    writer: Any = rows.writeStream.format(_format(sink)).options(**_options(sink)).outputMode("append")
+    writer: Any = rows.writeStream.options(**_options(sink)).outputMode("append")
+    if (format := _format(rows.sparkSession, sink)) is not None:
+        writer = writer.format(format)
     writer = writer.option("checkpointLocation", checkpoint).queryName(name).trigger(**trigger)
     if isinstance(sink, FileSink | TableSink) and sink.partition_by:
         writer = writer.partitionBy(*sink.partition_by)
@@ -114,8 +118,15 @@ def start(rows: "DataFrame", sink: "AnySink", *, name: str, checkpoint: str, tri
     return writer.start(*_where(sink))
 
 
-def _format(sink: "AnySink") -> str:
-    return "parquet" if isinstance(sink, TableSink) else sink.format
+def _format(spark: "SparkSession", sink: "AnySink") -> str | None:
+    """How the sink is stored; None leaves it to Spark. Spark refuses to write a table as anything else."""
+    if not isinstance(sink, TableSink):
+        return sink.format
+    if sink.table_format is not None or not spark.catalog.tableExists(sink.table):
+        return sink.table_format
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {sink.table}")
+    providers = described.filter("col_name = 'Provider'").collect()
+    return str(providers[0]["data_type"]) if providers else None
 
 
 def _where(sink: "AnySink") -> list[str]:

@@ -78,8 +78,8 @@ def parse_job(text: str, name: str = "job", environment: Mapping[str, str] | Non
     ...
     tamis.spark.jobs.load.InvalidJobError: job cannot be used, 3 problems:
       line 1, events.format: there is no format `parkett`; did you mean `parquet`?
-      line 1, subscriptions: is missing; ...
-      line 1, sink: is missing
+      subscriptions: is missing; ...
+      sink: is missing
     """
     problems: list[Problem] = []
     lines: dict[tuple[Any, ...], int] = {}
@@ -205,7 +205,9 @@ def _explained(error: Any, data: Any, lines: dict[tuple[Any, ...], int]) -> list
         message = error["msg"][:1].lower() + error["msg"][1:]
         if kind.endswith(("_type", "_parsing", "_equal")):
             message += f", not `{given}`"
-    line = lines.get(path) or lines.get(path[:-1]) if path else None
+    line = lines.get(path) if path else None
+    if line is None and len(path) > 1:  # what is missing is looked for in its section
+        line = lines.get(path[:-1])
     return [Problem(_dotted(path), line, message)]
 
 

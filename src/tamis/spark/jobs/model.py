@@ -132,6 +132,8 @@ class TableSink(_Sink):
 
     format: Literal["table"]
     table: str
+    table_format: str | None = None
+    """How a new table is stored, such as `delta`; one that is there keeps its own format."""
     mode: Literal["append", "overwrite", "error"] = "error"
     partition_by: Names = Field(default_factory=list)
 

@@ -30,7 +30,7 @@ mod tests;
 use arrow_array::RecordBatch;
 
 use super::error::EventError;
-use super::{AttrId, Attributes, Event, Schema, ValueRef};
+use super::{AttrId, Attributes, Event, Schema};
 
 pub use column::ColumnView;
 
@@ -104,7 +104,7 @@ impl<'b> ArrowEvents<'b> {
         event.has_intervals = false;
         for (attribute, column) in &self.columns {
             if let Some(value) = column.value(row) {
-                event.has_intervals |= matches!(value, ValueRef::Interval(_));
+                event.has_intervals |= value.is_set();
                 event.values.push((*attribute, value));
             }
         }

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{Value, json};
+use crate::event::{Value, ValueRef, json};
 
 fn attributes(names: &[&str]) -> Attributes {
     let mut attributes = Attributes::default();

@@ -103,6 +103,7 @@ const ONLY_NAME_HINT: &str = "an object with such a name is a value and must hav
 enum Marker {
     Timestamp,
     Interval,
+    Where,
     Float,
 }
 
@@ -111,6 +112,7 @@ impl Marker {
         match name {
             "$timestamp" => Some(Marker::Timestamp),
             "$interval" => Some(Marker::Interval),
+            "$where" => Some(Marker::Where),
             "$float" => Some(Marker::Float),
             _ => None,
         }
@@ -299,7 +301,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
         if wanted.fields { self.record() } else { self.cursor.skip() }
     }
 
-    /// `{"$timestamp": …}`, `{"$interval": …}` or `{"$float": …}`.
+    /// `{"$timestamp": …}`, `{"$interval": …}`, `{"$where": …}` or `{"$float": …}`.
     fn marked(&mut self, marker: Marker) -> Result<Value, Fault> {
         self.cursor.expect(b'{', "an object")?;
         self.cursor.string()?;
@@ -324,6 +326,12 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
                         .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
                 }
             },
+            Marker::Where => {
+                let text = self.cursor.string()?;
+                Value::among_text(&text).map_err(|wrong| {
+                    Fault::new(at, wrong).with_hint("a set of values is written {\"$where\": \"> 15\"}")
+                })?
+            }
             Marker::Interval => {
                 let ends: Result<[Value; 2], _> = self.items()?.try_into();
                 let hint = "intervals are written {\"$interval\": [20, 30]}";
@@ -364,7 +372,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
                 }
                 Some(b'{') => match self.first_name()?.as_deref().and_then(Marker::named) {
                     // An interval has no place in an array, and reading it would recurse.
-                    Some(Marker::Interval) => {
+                    Some(Marker::Interval | Marker::Where) => {
                         return Err(Fault::new(self.cursor.at(), "an array cannot hold an interval"));
                     }
                     Some(marker) => self.marked(marker)?,

@@ -61,6 +61,11 @@ fn write_value(json: &mut String, value: &Value) {
             write_array(json, [&ends.0, &ends.1].into_iter());
             json.push('}');
         }
+        Value::Among(set) => {
+            json.push_str("{\"$where\":");
+            write_text(json, &set.text());
+            json.push('}');
+        }
     }
 }
 

@@ -176,6 +176,15 @@ registry! {
 }
 
 impl Operator {
+    /// The truth for one value, or what it can be for a set of values. `None` is an absent attribute.
+    #[inline]
+    pub fn outcome(self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome {
+        match value {
+            Some(ValueRef::Among(set)) => set.outcome(self, operands),
+            value => self.rules().evaluate(value, operands),
+        }
+    }
+
     /// The operator of that name, or `None`.
     pub fn named(name: &str) -> Option<Self> {
         REGISTRY.iter().position(|rules| rules.name() == name).map(|at| Self(at as u8))

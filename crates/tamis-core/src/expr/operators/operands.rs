@@ -7,7 +7,7 @@ use crate::event::{Value, ValueRef};
 use crate::expr::limits::MAX_SET_MEMBERS;
 
 pub fn is_scalar(value: &Value) -> bool {
-    !matches!(value, Value::Array(_) | Value::Record | Value::Interval(_))
+    !matches!(value, Value::Array(_) | Value::Record) && !value.is_set()
 }
 
 /// Exactly one scalar, or NULL.

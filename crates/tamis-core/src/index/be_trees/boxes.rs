@@ -32,10 +32,12 @@ pub struct Boxes {
     bounds: Option<Bounds>,
     sides: Option<Box<[Boxes; 2]>>,
     size: usize,
+    /// The most that one conjunction in the bucket weighs.
+    most: f64,
 }
 
 fn active(bounds: &Option<Bounds>) -> Option<Span> {
-    bounds.as_ref().and_then(|bounds| bounds.last().copied())
+    bounds.as_ref().map(|bounds| bounds.active)
 }
 
 fn union(a: Option<Bounds>, b: Option<Bounds>) -> Option<Bounds> {
@@ -104,7 +106,7 @@ impl Boxes {
     /// Bottom-up: puts a bucket above this one.
     fn wrap(&mut self, span: Span) {
         let inner = std::mem::take(self);
-        self.size = inner.size;
+        (self.size, self.most) = (inner.size, inner.most);
         self.bounds = inner.bounds.clone();
         let now = active(&inner.bounds).expect("an empty bucket does not outgrow anything");
         let empty = Boxes::default();
@@ -119,14 +121,14 @@ impl Boxes {
             let members = self.home.take_members();
             let spans: Vec<Span> = members.iter().map(|row| store.span(*row, at)).collect();
             let chosen = split(&spans, store.settings.min_share, store.settings.exhaustive_split);
-            let mut sides = Box::new([Boxes::default(), Boxes::default()]);
+            let mut rows = [vec![], vec![]];
             for (row, side) in members.into_iter().zip(chosen) {
                 match side {
-                    Some(side) => sides[side].insert(row, path, store),
+                    Some(side) => rows[side].push(row),
                     None => self.home.hold(row, path, store),
                 }
             }
-            self.sides = Some(sides);
+            self.sides = Some(Box::new(rows.map(|rows| Boxes::build(rows, path, store))));
             self.home_bounds = self.home.bounds(path, store);
         }
         self.home.partition(path, store);
@@ -155,8 +157,24 @@ impl Boxes {
 impl Directory for Boxes {
     const IS_RANKED: bool = true;
 
+    fn build(rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self {
+        let mut made = Self { size: rows.len(), ..Self::default() };
+        rows.into_iter().for_each(|row| made.home.hold(row, path, store));
+        made.home_bounds = made.home.bounds(path, store);
+        made.bounds = made.home_bounds.clone();
+        made.most = made.home.most();
+        if made.home.is_overflowing(store) {
+            made.divide(path, store);
+        }
+        made
+    }
+
     fn size(&self) -> usize {
         self.size
+    }
+
+    fn most(&self) -> f64 {
+        self.most
     }
 
     fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store) {
@@ -166,17 +184,19 @@ impl Directory for Boxes {
             self.wrap(span);
         }
         self.size += 1;
+        self.most = self.most.max(store.conjunction(row).total);
         let bounds = Some(store.bounds(row, path));
         self.bounds = union(self.bounds.take(), bounds.clone());
         if let Some(side) = self.side(span, attribute, store) {
             return self.sides.as_mut().expect("it has that side")[side].insert(row, path, store);
         }
         self.home_bounds = union(self.home_bounds.take(), bounds);
-        self.home.insert(row, path, store);
-        if self.home.is_overflowing(store) {
-            match self.sides {
-                None => self.divide(path, store),
-                Some(_) => self.home.partition(path, store),
+        if self.home.insert(row, path, store) {
+            let is_atomic = active(&self.bounds).is_some_and(Span::is_point);
+            if self.sides.is_some() || is_atomic || !self.home.partitions.is_empty() {
+                self.home.partition_for(row, path, store);
+            } else {
+                self.divide(path, store);
             }
         }
     }
@@ -211,19 +231,26 @@ impl Directory for Boxes {
         }
         let sides = self.sides.iter().flat_map(|sides| sides.iter());
         self.bounds = sides.map(|side| side.bounds.clone()).fold(self.home_bounds.clone(), union);
+        let sides = self.sides.iter().flat_map(|sides| sides.iter());
+        self.most = sides.map(|side| side.most).fold(self.home.most(), f64::max);
         true
     }
 
-    fn reach<'a>(&'a self, span: Span, reach: &mut dyn FnMut(&'a CNode<Boxes>)) {
+    fn reach<'a>(
+        &'a self,
+        span: Span,
+        is_worth: &dyn Fn(f64) -> bool,
+        reach: &mut dyn FnMut(&'a CNode<Boxes>),
+    ) {
         let meets = |bounds: &Option<Bounds>| active(bounds).is_some_and(|bounds| bounds.overlaps(span));
-        if !meets(&self.bounds) {
+        if !meets(&self.bounds) || !is_worth(self.most) {
             return;
         }
         if meets(&self.home_bounds) {
             reach(&self.home);
         }
         for side in self.sides.iter().flat_map(|sides| sides.iter()) {
-            side.reach(span, reach);
+            side.reach(span, is_worth, reach);
         }
     }
 
@@ -234,6 +261,14 @@ impl Directory for Boxes {
 
     fn bounds(&self, _: &[AttrId], _: &Store) -> Option<Bounds> {
         self.bounds.clone()
+    }
+
+    #[cfg(test)]
+    fn assert_one_side(&self, point: Span) {
+        let sides: Vec<&Boxes> = self.sides.iter().flat_map(|sides| sides.iter()).collect();
+        let is_entered = |side: &&&Boxes| active(&side.bounds).is_some_and(|bounds| bounds.overlaps(point));
+        assert!(sides.iter().filter(is_entered).count() <= 1, "a point enters at most one side");
+        sides.into_iter().for_each(|side| side.assert_one_side(point));
     }
 
     fn check(&self, path: &mut Path, store: &Store) {
@@ -269,9 +304,7 @@ impl Directory for Boxes {
     }
 
     fn bytes(&self) -> usize {
-        let of = |bounds: &Option<Bounds>| {
-            bounds.as_ref().map_or(0, |bounds| bounds.capacity() * size_of::<Span>())
-        };
+        let of = |bounds: &Option<Bounds>| bounds.as_ref().map_or(0, |bounds| size_of_val(&*bounds.inactive));
         let sides = self.sides.iter().flat_map(|sides| sides.iter());
         self.home.bytes()
             + of(&self.bounds)

@@ -19,7 +19,7 @@
 //! the size of the domain. Which cells exist depends only on the intervals, not on the order they came in.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
-use super::span::Span;
+use super::span::{Span, number_at};
 use crate::event::AttrId;
 
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub struct Grid {
     home: CNode<Grid>,
     bucket: Bucket,
     size: usize,
+    /// The cell that must be halved next, where no cells are skipped.
+    frame: Option<Cell>,
 }
 
 #[derive(Default)]
@@ -74,6 +76,29 @@ impl Cell {
 }
 
 impl Grid {
+    fn in_frame(frame: Option<Cell>) -> Self {
+        Self { frame, ..Self::default() }
+    }
+
+    /// Where a row lies on the line that is halved.
+    fn place(&self, row: u32, path: &[AttrId], store: &Store) -> Span {
+        self.of(store.span(row, *path.last().expect("a directory has an attribute")))
+    }
+
+    /// A finite domain is one of whole numbers from 0; what lies beyond it is at home in its first cell.
+    fn of(&self, span: Span) -> Span {
+        let whole = |position: u64| number_at(position).floor().clamp(0.0, (1u64 << 53) as f64) as u64;
+        match self.frame {
+            None => span,
+            Some(_) => Span { low: whole(span.low), high: whole(span.high) },
+        }
+    }
+
+    /// The frames of both halves of a cell.
+    fn halves(&self, cell: Cell) -> [Grid; 2] {
+        [0, 1].map(|side| Grid::in_frame(self.frame.map(|_| cell.half(side))))
+    }
+
     /// What the bucket must enclose to stay as it is; an open one takes anything.
     fn cell(&self) -> Option<Cell> {
         match &self.bucket {
@@ -95,36 +120,73 @@ impl Grid {
 
     /// An open bucket that overflows is split, or partitioned if it is atomic.
     fn divide(&mut self, path: &mut Path, store: &mut Store) {
-        let active = *path.last().expect("a directory has an attribute");
-        let spans = self.home.members.iter().map(|row| store.span(*row, active));
+        let spans = self.home.members.iter().map(|row| self.place(*row, path, store));
         let hull = spans.reduce(Span::hull).expect("an overflowing bucket is not empty");
-        if hull.is_point() {
-            self.bucket = Bucket::Atomic(hull.low);
+        let cell = self.frame.unwrap_or_else(|| Cell::around(hull));
+        if cell.bits == 0 {
+            self.bucket = Bucket::Atomic(cell.first);
         } else {
-            let cell = Cell::around(hull);
-            let mut halves = [Grid::default(), Grid::default()];
+            let mut halves = self.halves(cell);
+            let mut rows = [vec![], vec![]];
             for row in self.home.take_members() {
-                match cell.side(store.span(row, active)) {
-                    Some(side) => halves[side].insert(row, path, store),
+                match cell.side(self.place(row, path, store)) {
+                    Some(side) => rows[side].push(row),
                     None => self.home.hold(row, path, store),
                 }
             }
+            halves.iter_mut().zip(rows).for_each(|(half, rows)| half.fill(rows, path, store));
             self.bucket = Bucket::Split(Box::new(Halves { cell, halves }));
         }
         self.home.partition(path, store);
+    }
+
+    /// Calls `reach` with the c-nodes of all cells that meet a place on the line that is halved.
+    fn reach_place<'a>(&'a self, place: Span, reach: &mut dyn FnMut(&'a CNode<Grid>)) {
+        let is_beside = |cell: Cell| self.frame.is_none() && !cell.span().overlaps(place);
+        if self.size == 0 || self.cell().is_some_and(is_beside) {
+            return;
+        }
+        reach(&self.home);
+        if let Bucket::Split(split) = &self.bucket {
+            for (side, half) in split.halves.iter().enumerate() {
+                if split.cell.half(side).span().overlaps(place) {
+                    half.reach_place(place, reach);
+                }
+            }
+        }
+    }
+
+    /// Puts rows into an empty bucket.
+    fn fill(&mut self, rows: Vec<u32>, path: &mut Path, store: &mut Store) {
+        self.size = rows.len();
+        rows.into_iter().for_each(|row| self.home.hold(row, path, store));
+        if self.home.is_overflowing(store) {
+            self.divide(path, store);
+        }
     }
 }
 
 impl Directory for Grid {
     const IS_RANKED: bool = false;
 
+    fn build(rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self {
+        let mut made = Self::in_frame(store.settings.domain_bits.map(|bits| Cell { first: 0, bits }));
+        made.fill(rows, path, store);
+        made
+    }
+
     fn size(&self) -> usize {
         self.size
     }
 
+    fn most(&self) -> f64 {
+        f64::INFINITY
+    }
+
     fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store) {
-        let span = store.span(row, *path.last().expect("a directory has an attribute"));
-        if let Some(cell) = self.cell()
+        let span = self.place(row, path, store);
+        if self.frame.is_none()
+            && let Some(cell) = self.cell()
             && !cell.span().encloses(span)
         {
             self.wrap(cell, Cell::around(cell.span().hull(span)));
@@ -135,17 +197,16 @@ impl Directory for Grid {
         {
             return split.halves[side].insert(row, path, store);
         }
-        self.home.insert(row, path, store);
-        if self.home.is_overflowing(store) {
+        if self.home.insert(row, path, store) {
             match self.bucket {
                 Bucket::Open => self.divide(path, store),
-                _ => self.home.partition(path, store),
+                _ => self.home.partition_for(row, path, store),
             }
         }
     }
 
     fn remove(&mut self, row: u32, path: &mut Path, store: &mut Store) -> bool {
-        let span = store.span(row, *path.last().expect("a directory has an attribute"));
+        let span = self.place(row, path, store);
         let side = match &self.bucket {
             Bucket::Split(split) => split.cell.side(span),
             _ => None,
@@ -161,10 +222,11 @@ impl Directory for Grid {
         if self.size <= store.settings.capacity {
             if !matches!(self.bucket, Bucket::Open) {
                 let rows = rows(self);
-                *self = Self { size: rows.len(), ..Self::default() };
-                rows.into_iter().for_each(|row| self.home.hold(row, path, store));
+                *self = Self::in_frame(self.frame);
+                self.fill(rows, path, store);
             }
-        } else if self.home.size() == 0
+        } else if self.frame.is_none()
+            && self.home.size() == 0
             && let Bucket::Split(split) = &mut self.bucket
             && let Some(only) = (0..2).find(|side| split.halves[1 - side].size == 0)
         {
@@ -174,18 +236,13 @@ impl Directory for Grid {
         true
     }
 
-    fn reach<'a>(&'a self, span: Span, reach: &mut dyn FnMut(&'a CNode<Grid>)) {
-        if self.size == 0 || self.cell().is_some_and(|cell| !cell.span().overlaps(span)) {
-            return;
-        }
-        reach(&self.home);
-        if let Bucket::Split(split) = &self.bucket {
-            for (side, half) in split.halves.iter().enumerate() {
-                if split.cell.half(side).span().overlaps(span) {
-                    half.reach(span, reach);
-                }
-            }
-        }
+    fn reach<'a>(
+        &'a self,
+        span: Span,
+        _is_worth: &dyn Fn(f64) -> bool,
+        reach: &mut dyn FnMut(&'a CNode<Grid>),
+    ) {
+        self.reach_place(self.of(span), reach);
     }
 
     fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a CNode<Grid>)) {
@@ -201,7 +258,8 @@ impl Directory for Grid {
 
     fn check(&self, path: &mut Path, store: &Store) {
         let capacity = store.settings.capacity;
-        let active = *path.last().expect("a directory has an attribute");
+        let here = path.clone();
+        let place = |row: u32| self.place(row, &here, store);
         assert_eq!(self.size, rows(self).len(), "sizes are counted");
         match &self.bucket {
             Bucket::Open => {
@@ -210,21 +268,23 @@ impl Directory for Grid {
             }
             Bucket::Atomic(value) => {
                 assert!(self.size > capacity, "a small atomic bucket is open again");
-                let is_atom = |row: u32| store.span(row, active) == Span { low: *value, high: *value };
+                let is_atom =
+                    |row: u32| self.frame.is_some() || place(row) == Span { low: *value, high: *value };
                 assert!(rows(self).into_iter().all(is_atom), "an atomic bucket has one value");
             }
             Bucket::Split(split) => {
                 assert!(self.size > capacity, "small buckets are merged");
-                let hull = rows(self).into_iter().map(|row| store.span(row, active)).reduce(Span::hull);
-                assert_eq!(split.cell, Cell::around(hull.expect("not empty")), "the cell is the smallest");
+                let hull = rows(self).into_iter().map(place).reduce(Span::hull).expect("not empty");
+                let expected = self.frame.unwrap_or_else(|| Cell::around(hull));
+                assert_eq!(split.cell, expected, "the cell is the smallest, or the next one");
                 let mut at_home = vec![];
                 self.home.collect(&mut at_home);
                 for row in at_home {
-                    let side = split.cell.side(store.span(row, active));
+                    let side = split.cell.side(place(row));
                     assert_eq!(side, None, "row {row} is in the smallest bucket that encloses it");
                 }
                 for (side, half) in split.halves.iter().enumerate() {
-                    let encloses = |row: u32| split.cell.half(side).span().encloses(store.span(row, active));
+                    let encloses = |row: u32| split.cell.half(side).span().encloses(place(row));
                     assert!(rows(half).into_iter().all(encloses), "a half encloses what it holds");
                     half.check(path, store);
                 }

@@ -1,5 +1,6 @@
 //! The conjunctions that a tree holds, apart from where it holds them.
 
+use super::places::Places;
 use super::span::Span;
 use crate::error::{Error, Result};
 use crate::event::{AttrId, Attributes, Event, ValueRef};
@@ -8,15 +9,25 @@ use crate::expr::atoms::{Atom, Literal};
 use crate::expr::operators::Test;
 use crate::index::circuit::{self, Circuit, Gate, Negations};
 use crate::index::subscription::Subscription;
+use crate::index::weights::{Weight, weights_of};
+use crate::rank::Scale;
+use crate::rank::bounds::up;
 use crate::rank::score::weight_of;
 
 /// One conjunction: what must be true, where it lies on each attribute, and what it weighs.
 pub struct Conjunction {
-    leaves: Box<[Leaf]>,
     /// The attributes that an event must have, with the interval in which each must lie; sorted.
     dimensions: Box<[(AttrId, Span)]>,
+    /// Whether an event of exact numbers that lies in all intervals satisfies all predicates.
+    is_decided_by_spans: bool,
+    leaves: Box<[Leaf]>,
     /// What its predicates on each attribute weigh together; sorted.
     pub weights: Box<[Weight]>,
+    /// What all its predicates weigh together.
+    pub total: f64,
+    /// What each predicate counts, in the order they are added up; `None` if the expression was written as more
+    /// than a list of predicates.
+    in_order: Option<Box<[(AttrId, f64)]>>,
 }
 
 struct Leaf {
@@ -24,15 +35,6 @@ struct Leaf {
     atom: Atom,
     /// For predicates that are slow to prepare.
     test: Option<Test>,
-}
-
-/// The most that predicates on one attribute can add to a relevance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weight {
-    pub attribute: AttrId,
-    pub most: f64,
-    /// Whether some of it counts when the attribute is absent.
-    pub when_absent: bool,
 }
 
 impl Conjunction {
@@ -64,17 +66,49 @@ impl Conjunction {
         };
         let mut leaves: Vec<Leaf> = circuit.leaves.iter().map(leaf).collect();
         leaves.sort_by_key(|leaf| leaf.atom.attribute);
-        let dimensions = dimensions(&leaves);
-        let weights = weights(subscription, attributes);
-        Ok(Some(Self { leaves: leaves.into(), dimensions, weights }))
+        let (dimensions, is_decided_by_spans) = dimensions(&leaves);
+        let mut made = Self {
+            leaves: leaves.into(),
+            dimensions,
+            is_decided_by_spans,
+            weights: Box::default(),
+            total: 0.0,
+            in_order: None,
+        };
+        made.set_weights(subscription, attributes);
+        Ok(Some(made))
     }
 
     /// Whether all predicates are true; adds how many were evaluated.
-    pub fn is_true(&self, event: &Event<'_>, evaluations: &mut u64) -> bool {
-        self.leaves.iter().all(|leaf| {
+    ///
+    /// Where the event lies is asked first: that needs no look at operators and operands.
+    pub fn is_true(&self, event: &Event<'_>, places: &Places, evaluations: &mut u64) -> bool {
+        let mut are_exact = true;
+        for (attribute, span) in &self.dimensions {
             *evaluations += 1;
-            leaf.is_true(event.get(leaf.atom.attribute))
-        })
+            let place = places.get(*attribute);
+            if !place.is_within(*span) {
+                return false;
+            }
+            are_exact &= place.is_exact;
+        }
+        self.is_decided_by_spans && are_exact
+            || self.leaves.iter().all(|leaf| leaf.is_true(event.get(leaf.atom.attribute)))
+    }
+
+    /// Whether the event lies where each of its predicates does: the approximate meaning of a match.
+    pub fn is_met(&self, event: &Event<'_>, places: &Places, evaluations: &mut u64) -> bool {
+        let is_met = |(attribute, span): &(AttrId, Span)| {
+            *evaluations += 1;
+            places.get(*attribute).is_within(*span)
+        };
+        let asks_absence = |leaf: &&Leaf| leaf.is_true(None);
+        self.dimensions.iter().all(is_met)
+            && self
+                .leaves
+                .iter()
+                .filter(asks_absence)
+                .all(|leaf| leaf.is_true(event.get(leaf.atom.attribute)))
     }
 
     /// Where it lies on an attribute that it needs.
@@ -88,7 +122,29 @@ impl Conjunction {
     }
 
     pub fn set_weights(&mut self, subscription: &Subscription, attributes: &Attributes) {
-        self.weights = weights(subscription, attributes);
+        self.weights = weights_of(subscription, attributes);
+        self.total = up(self.weights.iter().map(|weight| weight.most).sum());
+        let amount = |child: &Expr| match child {
+            Expr::Predicate(predicate) => {
+                Some((attributes.get(&predicate.attribute)?, weight_of(predicate, &subscription.weights)))
+            }
+            _ => None,
+        };
+        self.in_order = match &subscription.expression {
+            Expr::And(children) => children.iter().map(amount).collect(),
+            single => [single].into_iter().map(amount).collect(),
+        };
+    }
+
+    /// The relevance when all predicates are true, added up as its definition does.
+    pub fn relevance(&self, scale: &Scale) -> Option<f64> {
+        let in_order = self.in_order.as_ref()?;
+        Some(
+            in_order
+                .iter()
+                .map(|(attribute, weight)| weight * scale.factor(*attribute))
+                .fold(0.0, |a, b| a + b),
+        )
     }
 
     pub fn bytes(&self) -> usize {
@@ -96,13 +152,14 @@ impl Conjunction {
             + self.leaves.iter().map(|leaf| size_of_val(&*leaf.atom.operands)).sum::<usize>()
             + size_of_val(&*self.dimensions)
             + size_of_val(&*self.weights)
+            + self.in_order.as_ref().map_or(0, |amounts| size_of_val(&**amounts))
     }
 }
 
 impl Leaf {
     fn is_true(&self, value: Option<ValueRef<'_>>) -> bool {
         let outcome = match (&self.test, value) {
-            (Some(test), Some(value)) if !matches!(value, ValueRef::Interval(_)) => test(value),
+            (Some(test), Some(value)) if !value.is_set() => test(value),
             _ => self.atom.outcome(value),
         };
         self.literal.holds(outcome)
@@ -114,47 +171,21 @@ impl Leaf {
 /// What several predicates on one attribute have in common is where it must lie. For a point that is plain;
 /// an interval that meets each of several intervals, any two of which meet, also meets what all have in
 /// common. Where they have nothing in common no point can match, but an interval that spans them can.
-fn dimensions(leaves: &[Leaf]) -> Box<[(AttrId, Span)]> {
+///
+/// Also says whether the intervals decide for exact numbers.
+fn dimensions(leaves: &[Leaf]) -> (Box<[(AttrId, Span)]>, bool) {
+    let mut are_decided = true;
     let same_attribute = leaves.chunk_by(|a, b| a.atom.attribute == b.atom.attribute);
     let dimension = |leaves: &[Leaf]| {
         let needed = leaves.iter().filter(|leaf| !leaf.is_true(None));
         let spans: Vec<Span> = needed.map(|leaf| Span::of_literal(leaf.literal, &leaf.atom)).collect();
-        let hull = spans.iter().copied().reduce(Span::hull)?;
+        let hull = spans.iter().copied().reduce(Span::hull);
         let common = spans.into_iter().try_fold(Span::WHOLE, Span::common);
-        Some((leaves[0].atom.attribute, common.unwrap_or(hull)))
+        are_decided &= hull.is_some()
+            && common.is_some()
+            && leaves.iter().all(|leaf| Span::decides(leaf.literal, &leaf.atom));
+        Some((leaves[0].atom.attribute, common.or(hull).filter(|_| hull.is_some())?))
     };
-    same_attribute.filter_map(dimension).collect()
-}
-
-/// Every predicate as written counts, also one that is written twice.
-fn weights(subscription: &Subscription, attributes: &Attributes) -> Box<[Weight]> {
-    let mut weights: Vec<Weight> = vec![];
-    subscription.expression.for_each_predicate(&mut |predicate| {
-        let Some(attribute) = attributes.get(&predicate.attribute) else { return };
-        let atom = Atom { attribute, operator: predicate.operator, operands: predicate.operands.clone() };
-        let outcome = atom.outcome(None);
-        let when_absent = outcome.can_be_true || outcome.can_be_false;
-        let most = weight_of(predicate, &subscription.weights);
-        match weights.binary_search_by_key(&attribute, |weight| weight.attribute) {
-            Ok(at) => {
-                weights[at].most += most;
-                weights[at].when_absent |= when_absent;
-            }
-            Err(at) => weights.insert(at, Weight { attribute, most, when_absent }),
-        }
-    });
-    // The cases of an XOR with a constant are added up, so its predicates can count more than once.
-    if has_xor(&subscription.expression) {
-        weights.iter_mut().for_each(|weight| weight.most = f64::INFINITY);
-    }
-    weights.into()
-}
-
-fn has_xor(expr: &Expr) -> bool {
-    match expr {
-        Expr::Xor(_) | Expr::Xnor(_) => true,
-        Expr::And(children) | Expr::Or(children) => children.iter().any(has_xor),
-        Expr::Not(child) => has_xor(child),
-        Expr::Constant(_) | Expr::Predicate(_) => false,
-    }
+    let dimensions = same_attribute.filter_map(dimension).collect();
+    (dimensions, are_decided)
 }

@@ -9,9 +9,12 @@
 //! An event visits a c-node's l-node, and the p-nodes of the attributes it has; a c-directory (the part in which
 //! the trees differ) leads it to the c-nodes whose conjunctions can be true for its value.
 
+use rustc_hash::FxHashMap;
+
 use super::held::Conjunction;
-use super::rank::{Feedback, Loss, Summary};
+use super::rank::{Feedback, Loss};
 use super::span::Span;
+use super::summary::{Bounding, Summary};
 use crate::event::AttrId;
 
 /// Partitions are nested at most this deep; below, l-nodes grow.
@@ -22,8 +25,14 @@ pub trait Directory: Default + Send + Sync {
     /// Whether nodes keep weight summaries for top-k.
     const IS_RANKED: bool;
 
+    /// A directory of rows that are known in advance, which may be none.
+    fn build(rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self;
+
     /// Conjunctions below.
     fn size(&self) -> usize;
+
+    /// The most that one conjunction below weighs, if summaries are kept.
+    fn most(&self) -> f64;
 
     /// The last attribute of the path is the one that is clustered by.
     fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store);
@@ -31,8 +40,14 @@ pub trait Directory: Default + Send + Sync {
     /// Returns whether the row was here.
     fn remove(&mut self, row: u32, path: &mut Path, store: &mut Store) -> bool;
 
-    /// Calls `reach` with every c-node that can hold a conjunction which meets the span.
-    fn reach<'a>(&'a self, span: Span, reach: &mut dyn FnMut(&'a CNode<Self>));
+    /// Calls `reach` with every c-node that can hold a conjunction which meets the span. `is_worth` is asked with
+    /// the most that anything in a part of the directory weighs, and rules it out by answering no.
+    fn reach<'a>(
+        &'a self,
+        span: Span,
+        is_worth: &dyn Fn(f64) -> bool,
+        reach: &mut dyn FnMut(&'a CNode<Self>),
+    );
 
     /// All c-nodes, wherever they lie.
     fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a CNode<Self>));
@@ -40,6 +55,10 @@ pub trait Directory: Default + Send + Sync {
     /// The smallest intervals around everything below, for the attributes of the path; `None` if nothing is.
     /// A directory that does not keep them computes them.
     fn bounds(&self, path: &[AttrId], store: &Store) -> Option<Bounds>;
+
+    /// Panics if a point would enter both sides of a bucket.
+    #[cfg(test)]
+    fn assert_one_side(&self, _point: Span) {}
 
     /// Panics unless everything that the paper promises of this directory holds.
     fn check(&self, path: &mut Path, store: &Store);
@@ -51,8 +70,14 @@ pub trait Directory: Default + Send + Sync {
 /// The attributes of the partitions that lead to a node.
 pub type Path = Vec<AttrId>;
 
-/// One interval for each attribute of a path; the last is the active dimension.
-pub type Bounds = Vec<Span>;
+/// One interval for each attribute of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds {
+    /// Of the last attribute: it directs events.
+    pub active: Span,
+    /// Of those before.
+    pub inactive: Box<[Span]>,
+}
 
 /// What the tree holds, and where, apart from its nodes.
 pub struct Store {
@@ -72,6 +97,9 @@ pub struct Settings {
     /// How much longer a bucket may become before a new one is put above it (β).
     pub max_growth: f64,
     pub exhaustive_split: bool,
+    pub bounding: Bounding,
+    /// The number of bits of a finite domain that is halved as it is, without skipping empty cells.
+    pub domain_bits: Option<u32>,
 }
 
 impl Store {
@@ -85,7 +113,15 @@ impl Store {
     }
 
     pub fn bounds(&self, row: u32, path: &[AttrId]) -> Bounds {
-        path.iter().map(|attribute| self.span(row, *attribute)).collect()
+        let (last, before) = path.split_last().expect("a directory has an attribute");
+        let inactive = before.iter().map(|attribute| self.span(row, *attribute)).collect();
+        Bounds { active: self.span(row, *last), inactive }
+    }
+
+    /// Whether a row could still be partitioned below a path.
+    pub fn is_movable(&self, row: u32, path: &Path) -> bool {
+        let dimensions = self.conjunction(row).dimensions();
+        path.len() < MAX_DEPTH && dimensions.iter().any(|(attribute, _)| !path.contains(attribute))
     }
 }
 
@@ -106,6 +142,8 @@ pub struct PNode<D> {
     pub feedback: Feedback,
     /// Of everything below.
     pub summary: Summary,
+    /// Removals since the summary was made: they leave it higher than it need be.
+    removals: usize,
 }
 
 impl<D> Default for CNode<D> {
@@ -115,9 +153,15 @@ impl<D> Default for CNode<D> {
 }
 
 impl<D: Directory> PNode<D> {
-    fn new(attribute: AttrId) -> Self {
-        let (directory, feedback) = (D::default(), Feedback::default());
-        Self { attribute, directory, feedback, summary: Summary::default() }
+    fn build(attribute: AttrId, rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self {
+        let mut summary = Summary::default();
+        if D::IS_RANKED {
+            rows.iter().for_each(|row| summary.widen(store.conjunction(*row)));
+        }
+        path.push(attribute);
+        let directory = D::build(rows, path, store);
+        path.pop();
+        Self { attribute, directory, feedback: Feedback::default(), summary, removals: 0 }
     }
 
     /// Gain less loss: how many conjunctions have its predicate in common, less what it made events evaluate
@@ -134,6 +178,20 @@ impl<D: Directory> PNode<D> {
         self.directory.insert(row, path, store);
         path.pop();
     }
+
+    fn remove(&mut self, row: u32, path: &mut Path, store: &mut Store) -> bool {
+        path.push(self.attribute);
+        let was_here = self.directory.remove(row, path, store);
+        path.pop();
+        self.removals += was_here as usize;
+        // So seldom that a removal costs the same on average.
+        if D::IS_RANKED && self.removals > self.directory.size() {
+            self.summary.clear();
+            rows(&self.directory).into_iter().for_each(|row| self.summary.widen(store.conjunction(row)));
+            self.removals = 0;
+        }
+        was_here
+    }
 }
 
 impl<D: Directory> CNode<D> {
@@ -141,17 +199,38 @@ impl<D: Directory> CNode<D> {
         self.members.len() + self.partitions.iter().map(|pnode| pnode.directory.size()).sum::<usize>()
     }
 
+    /// The most that one conjunction at this node or below weighs, if summaries are kept.
+    pub fn most(&self) -> f64 {
+        let partitions = self.partitions.iter().map(|pnode| pnode.directory.most());
+        partitions.fold(self.summary.altogether(), f64::max)
+    }
+
     pub fn is_overflowing(&self, store: &Store) -> bool {
         self.members.len() > store.settings.capacity
     }
 
-    /// Puts a row into the partition with the highest rank, or into the l-node where no partition fits.
-    /// An l-node that overflows is for the caller to divide.
-    pub fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store) {
+    /// Puts a row into the partition with the highest rank, or into the l-node where no partition fits. Returns
+    /// whether the l-node overflows by it, which is for the caller to divide.
+    pub fn insert(&mut self, row: u32, path: &mut Path, store: &mut Store) -> bool {
         self.recycle_useless(path, store);
         match self.best_partition(row, path, store) {
-            Some(at) => self.partitions[at].insert(row, path, store),
-            None => self.hold(row, path, store),
+            Some(at) => {
+                self.partitions[at].insert(row, path, store);
+                false
+            }
+            None => {
+                self.hold(row, path, store);
+                self.is_overflowing(store)
+            }
+        }
+    }
+
+    /// Partitions an l-node that overflows by a row. If it did before, everything else in it cannot be
+    /// partitioned, and by another such row it only grows.
+    pub fn partition_for(&mut self, row: u32, path: &mut Path, store: &mut Store) {
+        let did_before = self.members.len() > store.settings.capacity + 1;
+        if !did_before || store.is_movable(row, path) {
+            self.partition(path, store);
         }
     }
 
@@ -189,35 +268,50 @@ impl<D: Directory> CNode<D> {
     /// Moves conjunctions of an overflowing l-node into new partitions, the best attribute first, until it
     /// fits or no attribute is left.
     pub fn partition(&mut self, path: &mut Path, store: &mut Store) {
-        while self.is_overflowing(store) && path.len() < MAX_DEPTH {
-            let Some(attribute) = self.best_attribute(path, store) else { break };
-            let has = |row: &u32| store.conjunction(*row).span(attribute).is_some();
-            let (moving, staying): (Vec<u32>, Vec<u32>) = self.take_members().into_iter().partition(has);
-            staying.into_iter().for_each(|row| self.hold(row, path, store));
-            let at = self.place(attribute).unwrap_or_else(|at| {
-                self.partitions.insert(at, PNode::new(attribute));
-                at
-            });
-            moving.into_iter().for_each(|row| self.partitions[at].insert(row, path, store));
+        if !self.is_overflowing(store) || path.len() >= MAX_DEPTH {
+            return;
         }
+        let mut staying = self.take_members();
+        let mut popularity = popularity(&staying, path, store);
+        while staying.len() > store.settings.capacity {
+            let Some(attribute) = self.best_attribute(&staying, &popularity, store) else { break };
+            let has = |row: &u32| store.conjunction(*row).span(attribute).is_some();
+            let moving: Vec<u32> = staying.extract_if(.., |row| has(row)).collect();
+            for row in &moving {
+                for (attribute, _) in store.conjunction(*row).dimensions() {
+                    if let Some(count) = popularity.get_mut(attribute) {
+                        *count -= 1;
+                    }
+                }
+            }
+            match self.place(attribute) {
+                Ok(at) => moving.into_iter().for_each(|row| self.partitions[at].insert(row, path, store)),
+                Err(at) => self.partitions.insert(at, PNode::build(attribute, moving, path, store)),
+            }
+        }
+        staying.into_iter().for_each(|row| self.hold(row, path, store));
     }
 
-    fn best_attribute(&self, path: &Path, store: &Store) -> Option<AttrId> {
-        let mut spans: Vec<(AttrId, Span)> = vec![];
-        for &row in &self.members {
-            let dimensions = store.conjunction(row).dimensions().iter();
-            spans.extend(dimensions.filter(|(attribute, _)| !path.contains(attribute)));
-        }
-        spans.sort_unstable();
-        let groups = spans.chunk_by(|a, b| a.0 == b.0);
-        let ranked = groups.map(|group| {
-            let of_attribute: Vec<Span> = group.iter().map(|(_, span)| *span).collect();
-            (group[0].0, store.settings.loss.rank(&of_attribute))
+    fn best_attribute(
+        &self,
+        rows: &[u32],
+        popularity: &FxHashMap<AttrId, usize>,
+        store: &Store,
+    ) -> Option<AttrId> {
+        let loss = |attribute: AttrId| match store.settings.loss {
+            Loss::Popularity => 0.0,
+            Loss::Selectivity => {
+                let spans = rows.iter().filter_map(|row| store.conjunction(*row).span(attribute));
+                store.settings.loss.estimate(&spans.collect::<Vec<_>>())
+            }
+        };
+        // What was avoided comes last, but before nothing at all; of equal ranks the first attribute wins.
+        let ranked = popularity.iter().filter(|(_, count)| **count > 0).map(|(attribute, count)| {
+            let is_liked = self.avoided != Some(*attribute);
+            (is_liked, *count as f64 - loss(*attribute), std::cmp::Reverse(*attribute))
         });
-        // What was avoided comes last, but before nothing at all.
-        let ranked = ranked.map(|(attribute, rank)| (self.avoided != Some(attribute), rank, attribute));
-        let best = ranked.reduce(|best, next| if (next.0, next.1) > (best.0, best.1) { next } else { best });
-        best.map(|(_, _, attribute)| attribute)
+        let best = ranked.reduce(|best, next| if next > best { next } else { best });
+        best.map(|(_, _, attribute)| attribute.0)
     }
 
     /// Reinserts the conjunctions of a partition whose rank fell below zero: events evaluate more predicates
@@ -252,9 +346,7 @@ impl<D: Directory> CNode<D> {
             return true;
         };
         let Ok(at) = self.place(attribute) else { return false };
-        path.push(attribute);
-        let was_here = self.partitions[at].directory.remove(row, path, store);
-        path.pop();
+        let was_here = self.partitions[at].remove(row, path, store);
         if was_here {
             let size = self.partitions[at].directory.size();
             if size == 0 {
@@ -299,9 +391,9 @@ impl<D: Directory> CNode<D> {
         let members = self.members.iter().map(|row| store.bounds(*row, path));
         let partitions = self.partitions.iter().filter_map(|pnode| {
             let path = [path, &[pnode.attribute]].concat();
-            let mut bounds = pnode.directory.bounds(&path, store)?;
-            bounds.pop();
-            Some(bounds)
+            let below = pnode.directory.bounds(&path, store)?;
+            let (active, inactive) = below.inactive.split_last().expect("the path is longer below");
+            Some(Bounds { active: *active, inactive: inactive.into() })
         });
         members.chain(partitions).reduce(hull)
     }
@@ -309,13 +401,16 @@ impl<D: Directory> CNode<D> {
     /// Panics unless what both trees promise holds.
     pub fn check(&self, path: &mut Path, store: &Store) {
         let capacity = store.settings.capacity;
+        let mut summary = Summary::default();
+        if D::IS_RANKED {
+            self.members.iter().for_each(|row| summary.widen(store.conjunction(*row)));
+        }
+        assert_eq!(self.summary, summary, "the summary of an l-node is that of its members");
         for &row in &self.members {
             assert_eq!(*store.paths[row as usize], **path, "row {row} knows where it is");
             assert!(!D::IS_RANKED || self.summary.covers(store.conjunction(row)), "the l-node's bound holds");
-            let dimensions = store.conjunction(row).dimensions();
-            let unused = dimensions.iter().filter(|(attribute, _)| !path.contains(attribute)).count();
             assert!(
-                !self.is_overflowing(store) || unused == 0 || path.len() == MAX_DEPTH,
+                !self.is_overflowing(store) || !store.is_movable(row, path),
                 "an l-node overflows only where no attribute is left"
             );
         }
@@ -328,6 +423,9 @@ impl<D: Directory> CNode<D> {
                 let covered = !D::IS_RANKED || pnode.summary.covers(store.conjunction(row));
                 assert!(covered, "the p-node's bound holds");
             }
+            let totals = rows(&pnode.directory).into_iter().map(|row| store.conjunction(row).total);
+            let most = totals.fold(0.0, f64::max);
+            assert!(!D::IS_RANKED || pnode.directory.most() == most, "the bound of a directory is exact");
             path.push(pnode.attribute);
             pnode.directory.check(path, store);
             path.pop();
@@ -344,9 +442,23 @@ impl<D: Directory> CNode<D> {
     }
 }
 
+/// How many of the rows could be partitioned by each attribute.
+fn popularity(rows: &[u32], path: &Path, store: &Store) -> FxHashMap<AttrId, usize> {
+    let mut popularity: FxHashMap<AttrId, usize> = FxHashMap::default();
+    for &row in rows {
+        for (attribute, _) in store.conjunction(row).dimensions() {
+            *popularity.entry(*attribute).or_default() += 1;
+        }
+    }
+    popularity.retain(|attribute, _| !path.contains(attribute));
+    popularity
+}
+
 /// The smallest intervals around both.
-pub fn hull(a: Bounds, b: Bounds) -> Bounds {
-    a.into_iter().zip(b).map(|(a, b)| a.hull(b)).collect()
+pub fn hull(mut a: Bounds, b: Bounds) -> Bounds {
+    a.active = a.active.hull(b.active);
+    a.inactive.iter_mut().zip(&b.inactive).for_each(|(a, b)| *a = a.hull(*b));
+    a
 }
 
 /// All rows of a directory.

@@ -1,13 +1,9 @@
 //! What the trees know about the worth of their nodes: which attribute to partition by, whether a partition
-//! was a good idea, and what the conjunctions below a node can score at most.
+//! was a good idea, and how large l-nodes should be.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::held::{Conjunction, Weight};
 use super::span::{Span, number_at};
-use crate::event::Event;
-use crate::rank::Scale;
-use crate::rank::bounds::up;
 
 /// How many events a loss is averaged over before old ones count half.
 const WINDOW: u64 = 1024;
@@ -26,12 +22,11 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The rank of partitioning these intervals: gain (how many have the attribute) less loss.
-    pub fn rank(self, spans: &[Span]) -> f64 {
-        let gain = spans.len() as f64;
+    /// What a partition of these intervals would make events look at in vain.
+    pub fn estimate(self, spans: &[Span]) -> f64 {
         match self {
-            Loss::Popularity => gain,
-            Loss::Selectivity => gain - mean_cell(spans),
+            Loss::Popularity => 0.0,
+            Loss::Selectivity => mean_cell(spans),
         }
     }
 }
@@ -85,56 +80,45 @@ impl Feedback {
     }
 }
 
-/// The most that any conjunction below a node weighs on each attribute.
-#[derive(Debug, Default)]
-pub struct Summary {
-    weights: Vec<Weight>,
+/// The leaf capacity for a share of matches (Table II of Sadoghi and Jacobsen 2012).
+pub fn capacity_for(match_probability: f64) -> usize {
+    match match_probability {
+        p if p < 0.01 => 5,
+        p if p < 0.1 => 20,
+        _ => 160,
+    }
 }
 
-impl Summary {
-    pub fn widen(&mut self, conjunction: &Conjunction) {
-        for weight in &conjunction.weights {
-            match self.weights.binary_search_by_key(&weight.attribute, |weight| weight.attribute) {
-                Ok(at) => {
-                    let held = &mut self.weights[at];
-                    held.most = held.most.max(weight.most);
-                    held.when_absent |= weight.when_absent;
-                }
-                Err(at) => self.weights.insert(at, *weight),
-            }
-        }
+/// How many of the conjunctions match an event, over the last events.
+#[derive(Default)]
+pub struct MatchShare {
+    events: AtomicU64,
+    /// Matches per million conjunctions.
+    millionths: AtomicU64,
+}
+
+impl MatchShare {
+    /// One event had so many matches. A count that is lost matters little.
+    pub fn note(&self, matches: usize, conjunctions: usize) {
+        let share = matches as u64 * 1_000_000 / conjunctions.max(1) as u64;
+        self.millionths.fetch_add(share, Ordering::Relaxed);
+        self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn clear(&mut self) {
-        self.weights.clear();
+    /// Another capacity that would be clearly better than the present one. A share that is near the limit
+    /// between two capacities changes nothing, or the tree would be built anew again and again.
+    pub fn better_capacity(&self, present: usize) -> Option<usize> {
+        let events = self.events.load(Ordering::Relaxed);
+        let share = self.millionths.load(Ordering::Relaxed) as f64 / 1e6 / events.max(1) as f64;
+        let better = capacity_for(share);
+        let is_clear = capacity_for(share * 2.0) != present && capacity_for(share / 2.0) != present;
+        (events >= WINDOW / 4 && better != present && is_clear).then_some(better)
     }
 
-    /// No relevance below the node is higher.
-    pub fn bound(&self, event: &Event<'_>, scale: &Scale) -> f64 {
-        let counts = |weight: &&Weight| weight.when_absent || event.get(weight.attribute).is_some();
-        let product = |weight: &Weight| {
-            if weight.most == f64::INFINITY {
-                f64::INFINITY
-            } else {
-                weight.most * scale.factor(weight.attribute)
-            }
-        };
-        up(self.weights.iter().filter(counts).map(product).sum())
-    }
-
-    /// Whether it covers the weights of a conjunction.
-    pub fn covers(&self, conjunction: &Conjunction) -> bool {
-        conjunction.weights.iter().all(|weight| {
-            self.weights.iter().any(|held| {
-                held.attribute == weight.attribute
-                    && held.most >= weight.most
-                    && held.when_absent >= weight.when_absent
-            })
-        })
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.weights.capacity() * size_of::<Weight>()
+    /// Begins anew.
+    pub fn forget(&self) {
+        self.events.store(0, Ordering::Relaxed);
+        self.millionths.store(0, Ordering::Relaxed);
     }
 }
 
@@ -143,13 +127,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn capacities_follow_a_clear_share_of_matches() {
+        let share = MatchShare::default();
+        (0..WINDOW / 4 - 1).for_each(|_| share.note(40, 100));
+        assert_eq!(share.better_capacity(5), None, "too few events");
+        share.note(40, 100);
+        assert_eq!(share.better_capacity(5), Some(160));
+        assert_eq!(share.better_capacity(160), None);
+        share.forget();
+        (0..WINDOW).for_each(|_| share.note(15, 1000));
+        assert_eq!(share.better_capacity(5), None, "1.5 % is near the limit of 1 %");
+        assert_eq!(share.better_capacity(160), Some(20));
+    }
+
+    #[test]
     fn selectivity_prefers_what_lies_apart() {
         let at = |x: f64| Span::of_value(crate::event::ValueRef::Float(x));
         let apart: Vec<Span> = (0..16).map(|x| at(x as f64)).collect();
         let wide: Vec<Span> = (0..16).map(|x| at(0.0).hull(at(15.0 - x as f64 / 100.0))).collect();
-        assert_eq!(Loss::Popularity.rank(&apart), Loss::Popularity.rank(&wide));
-        assert_eq!(Loss::Selectivity.rank(&apart), 15.0);
-        assert!(Loss::Selectivity.rank(&wide) < 1.0);
+        assert_eq!(Loss::Popularity.estimate(&apart), Loss::Popularity.estimate(&wide));
+        assert_eq!(Loss::Selectivity.estimate(&apart), 1.0);
+        assert!(Loss::Selectivity.estimate(&wide) > 15.0);
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Span {
                 (Some(low), Some(high)) => Span { low, high },
                 _ => Span::WHOLE,
             },
+            ValueRef::Among(set) => {
+                let end = |value: Option<&Value>| value.and_then(|value| position(value.as_ref()));
+                let (low, high) = set.hull();
+                Span { low: end(low).unwrap_or(u64::MIN), high: end(high).unwrap_or(u64::MAX) }
+            }
             value => position(value).map_or(Span::WHOLE, |at| Span { low: at, high: at }),
         }
     }
@@ -79,6 +84,29 @@ impl Span {
             }
             _ => Span::WHOLE,
         }
+    }
+    /// Whether a number that is its own position satisfies the literal exactly if it lies in its span.
+    pub fn decides(literal: Literal, atom: &Atom) -> bool {
+        if literal.is_negated() {
+            return false;
+        }
+        match atom.operator.rules().shape(&atom.operands) {
+            Shape::Points([only]) => is_exact_number(only.as_ref()),
+            Shape::Range { low, high } => {
+                let is_exact = |bound: Bound<'_>| bound.inclusive && is_exact_number(bound.value);
+                low.is_none_or(is_exact) && high.is_none_or(is_exact)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether the position of a value stands for this number alone.
+pub fn is_exact_number(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Int(number) => number.unsigned_abs() <= 1 << 53,
+        ValueRef::Float(number) => number.is_finite() && number.abs() <= (1u64 << 53) as f64,
+        _ => false,
     }
 }
 
@@ -120,6 +148,7 @@ mod tests {
 
     use super::*;
     use crate::event::AttrId;
+    use crate::expr::operators::Operator;
     use crate::expr::testing::{any_event, any_interval_event, any_predicate};
 
     proptest! {
@@ -137,6 +166,26 @@ mod tests {
                         let (span, at) = (Span::of_literal(literal, &atom), Span::of_value(value.as_ref()));
                         prop_assert!(span.overlaps(at), "{:?} {:?}: {:?} and {:?}", atom, value, span, at);
                     }
+                }
+            }
+        }
+
+        #[test]
+        fn spans_decide_where_they_say_so(
+            predicate in any_predicate(), event in any_event(), numbers in prop::array::uniform3(-3i64..9)
+        ) {
+            let operands = match predicate.operator {
+                Operator::BETWEEN => vec![Value::Int(numbers[0]), Value::Float(numbers[1] as f64)],
+                _ => predicate.operands.to_vec(),
+            };
+            let atom = Atom { attribute: AttrId(0), operator: predicate.operator, operands: operands.into() };
+            let literal = Literal::new(0, false);
+            let number = [Value::Int(numbers[2]), Value::Float(-0.0)];
+            for value in event.values().chain(&number) {
+                if is_exact_number(value.as_ref()) && Span::decides(literal, &atom) {
+                    let is_within = Span::of_literal(literal, &atom).encloses(Span::of_value(value.as_ref()));
+                    let is_true = literal.holds(atom.outcome(Some(value.as_ref())));
+                    prop_assert_eq!(is_within, is_true, "{:?} {:?}", atom, value);
                 }
             }
         }

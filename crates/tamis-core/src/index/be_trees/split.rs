@@ -25,7 +25,7 @@ pub fn split(spans: &[Span], min_share: f64, exhaustive: bool) -> Sides {
     };
     let ruler = Ruler::new(spans);
     let by_data = match exhaustive {
-        true => exhaustively(spans, &ruler, has_shares),
+        true => exhaustively(spans, &ruler, least),
         false => Some(approximately(spans)).filter(has_shares),
     };
     let sides = by_data.unwrap_or_else(|| by_space(spans, &ruler));
@@ -34,22 +34,111 @@ pub fn split(spans: &[Span], min_share: f64, exhaustive: bool) -> Sides {
     if takes_all { vec![None; spans.len()] } else { sides }
 }
 
-fn exhaustively(spans: &[Span], ruler: &Ruler, has_shares: impl Fn(&Sides) -> bool) -> Option<Sides> {
-    // Everything that ends by `end` is left, and what starts after it right. Then the same from the right.
-    let from_left = spans.iter().map(|end| {
-        let left = |span: &Span| span.high <= end.high;
-        let right = |span: &Span| span.low > end.high;
-        assign(spans, left, right)
+/// The best of all ways to take some of the leftmost intervals as the left side, or of the rightmost as the
+/// right side. Sorted once, each way is judged by a few lookups.
+fn exhaustively(spans: &[Span], ruler: &Ruler, least: usize) -> Option<Sides> {
+    let sorted = Sorted::new(spans);
+    // Everything that ends by a cut is left, and what starts after it right. Then the same from the right, where
+    // what starts at a cut is right already.
+    let from_left = spans.iter().map(|span| Cut { at: span.high, starts_right: false });
+    let from_right = spans.iter().map(|span| Cut { at: span.low, starts_right: true });
+    let mut best: Option<((f64, f64), Cut)> = None;
+    for cut in from_left.chain(from_right) {
+        let Some(parts) = sorted.parts(cut, least) else { continue };
+        let cost = (ruler.overlap(&parts), ruler.coverage(&parts));
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, cut));
+        }
+    }
+    best.map(|(_, cut)| assign(spans, |span| cut.is_left(span), |span| cut.is_right(span)))
+}
+
+/// A place between two positions: just after `at`, or just before it.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    at: u64,
+    starts_right: bool,
+}
+
+impl Cut {
+    fn is_left(self, span: &Span) -> bool {
+        if self.starts_right { span.high < self.at } else { span.high <= self.at }
+    }
+
+    fn is_right(self, span: &Span) -> bool {
+        if self.starts_right { span.low >= self.at } else { span.low > self.at }
+    }
+}
+
+/// What a cut makes of the intervals: the hulls of both sides, and of what lies over the cut.
+struct Parts {
+    left: Option<Span>,
+    over: Option<Span>,
+    right: Option<Span>,
+}
+
+/// The intervals in both orders, each with what one needs to know of those before or after a place.
+struct Sorted {
+    by_high: Vec<Span>,
+    by_low: Vec<Span>,
+    /// The least start of the first n by end, and of all but the first n.
+    least_low_before: Vec<u64>,
+    least_low_after: Vec<u64>,
+    /// The greatest end of the first n by start, and of all but the first n.
+    most_high_before: Vec<u64>,
+    most_high_after: Vec<u64>,
+}
+
+impl Sorted {
+    fn new(spans: &[Span]) -> Self {
+        let (mut by_high, mut by_low) = (spans.to_vec(), spans.to_vec());
+        by_high.sort_unstable_by_key(|span| span.high);
+        by_low.sort_unstable_by_key(|span| span.low);
+        let lows = || by_high.iter().map(|span| span.low);
+        let highs = || by_low.iter().map(|span| span.high);
+        Self {
+            least_low_before: running(lows(), u64::MAX, u64::min),
+            least_low_after: reversed(running(lows().rev(), u64::MAX, u64::min)),
+            most_high_before: running(highs(), 0, u64::max),
+            most_high_after: reversed(running(highs().rev(), 0, u64::max)),
+            by_high,
+            by_low,
+        }
+    }
+
+    /// `None` if a side gets less than it must.
+    fn parts(&self, cut: Cut, least: usize) -> Option<Parts> {
+        let left = self.by_high.partition_point(|span| cut.is_left(span));
+        let not_right = self.by_low.partition_point(|span| !cut.is_right(span));
+        if left < least || self.by_low.len() - not_right < least {
+            return None;
+        }
+        let high_of_left = self.by_high[left - 1].high;
+        let low_of_right = self.by_low[not_right].low;
+        // What is not left ends after the cut, what is not right starts before it; both together lie over it.
+        let is_any_over = left < not_right;
+        Some(Parts {
+            left: Some(Span { low: self.least_low_before[left], high: high_of_left }),
+            over: is_any_over
+                .then(|| Span { low: self.least_low_after[left], high: self.most_high_before[not_right] }),
+            right: Some(Span { low: low_of_right, high: self.most_high_after[not_right] }),
+        })
+    }
+}
+
+/// What a fold has come to after none, one, two, ... of the numbers.
+fn running(numbers: impl Iterator<Item = u64>, start: u64, fold: fn(u64, u64) -> u64) -> Vec<u64> {
+    let mut so_far = start;
+    let further = numbers.map(|number| {
+        so_far = fold(so_far, number);
+        so_far
     });
-    let from_right = spans.iter().map(|start| {
-        let left = |span: &Span| span.high < start.low;
-        let right = |span: &Span| span.low >= start.low;
-        assign(spans, left, right)
-    });
-    let good = from_left.chain(from_right).filter(has_shares);
-    let cost = |sides: &Sides| (ruler.overlap(spans, sides), ruler.coverage(spans, sides));
-    let least = good.map(|sides| (cost(&sides), sides)).reduce(|a, b| if b.0 < a.0 { b } else { a });
-    least.map(|(_, sides)| sides)
+    std::iter::once(start).chain(further).collect()
+}
+
+fn reversed(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.reverse();
+    numbers
 }
 
 fn assign(spans: &[Span], left: impl Fn(&Span) -> bool, right: impl Fn(&Span) -> bool) -> Sides {
@@ -103,17 +192,16 @@ impl Ruler {
     }
 
     /// The length of what lies over both sides.
-    fn overlap(&self, spans: &[Span], sides: &Sides) -> f64 {
-        hull_of(spans, sides, None).map_or(0.0, |hull| self.length(hull))
+    fn overlap(&self, parts: &Parts) -> f64 {
+        parts.over.map_or(0.0, |over| self.length(over))
     }
 
-    /// The length of the union of all three: the parts are in order, so only neighbours meet.
-    fn coverage(&self, spans: &[Span], sides: &Sides) -> f64 {
-        let parts = [Some(0), None, Some(1)].into_iter().filter_map(|side| hull_of(spans, sides, side));
-        let mut parts: Vec<Span> = parts.collect();
-        parts.sort_unstable();
+    /// The length of the union of all three: what meets is one.
+    fn coverage(&self, parts: &Parts) -> f64 {
         let mut union: Vec<Span> = vec![];
-        for part in parts {
+        let mut in_order: Vec<Span> = [parts.left, parts.over, parts.right].into_iter().flatten().collect();
+        in_order.sort_unstable();
+        for part in in_order {
             match union.last_mut() {
                 Some(last) if last.overlaps(part) => *last = last.hull(part),
                 _ => union.push(part),
@@ -123,6 +211,8 @@ impl Ruler {
     }
 }
 
+/// The hull of the intervals on a side.
+#[cfg(test)]
 fn hull_of(spans: &[Span], sides: &Sides, side: Option<usize>) -> Option<Span> {
     let chosen = spans.iter().zip(sides).filter(|(_, chosen)| **chosen == side);
     chosen.map(|(span, _)| *span).reduce(Span::hull)
@@ -158,18 +248,36 @@ mod tests {
         }
 
         #[test]
-        fn the_exhaustive_split_overlaps_no_more_than_the_approximate_one_from_one_end(
-            ends in prop::collection::vec((-20i64..20, 0i64..15), 2..20)
+        fn the_exhaustive_split_is_the_best_of_all_cuts(
+            ends in prop::collection::vec((-20i64..20, 0i64..15), 2..20), least in 1usize..4
         ) {
             let spans: Vec<Span> = ends.iter().map(|(low, length)| span(*low, *length)).collect();
             let ruler = Ruler::new(&spans);
-            let any = |_: &Sides| true;
-            let best = exhaustively(&spans, &ruler, any).unwrap();
-            for end in &spans {
-                let one = assign(&spans, |span| span.high <= end.high, |span| span.low > end.high);
-                prop_assert!(ruler.overlap(&spans, &best) <= ruler.overlap(&spans, &one));
+            // The same by definition, one cut after the other.
+            let mut best = None;
+            for place in &spans {
+                for cut in [
+                    Cut { at: place.high, starts_right: false },
+                    Cut { at: place.low, starts_right: true },
+                ] {
+                    let sides = assign(&spans, |span| cut.is_left(span), |span| cut.is_right(span));
+                    let count = |side| sides.iter().filter(|chosen| **chosen == Some(side)).count();
+                    if count(0) >= least && count(1) >= least {
+                        let cost = cost_of(&spans, &sides, &ruler);
+                        best = Some(best.map_or(cost, |best: (f64, f64)| if cost < best { cost } else { best }));
+                    }
+                }
             }
+            let chosen = exhaustively(&spans, &ruler, least);
+            prop_assert_eq!(chosen.map(|sides| cost_of(&spans, &sides, &ruler)), best);
         }
+    }
+
+    /// Overlap and coverage of a split, from the hulls of its three parts.
+    fn cost_of(spans: &[Span], sides: &Sides, ruler: &Ruler) -> (f64, f64) {
+        let [left, over, right] = [Some(0), None, Some(1)].map(|side| hull_of(spans, sides, side));
+        let parts = Parts { left, over, right };
+        (ruler.overlap(&parts), ruler.coverage(&parts))
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn keeps_its_promises<D: Directory>(
     }
     for event in events {
         let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
+        assert_visits_one_side(&tree, &record.resolve(&attributes));
         let mut found = vec![];
         tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
         found.sort_unstable();
@@ -82,6 +83,21 @@ fn keeps_its_promises<D: Directory>(
         tree.check();
     }
     assert!(tree.counters().iter().all(|(_, count)| *count == 0));
+}
+
+/// A point enters at most one side of any bucket: with thirds of equal size it looks at two of them at most.
+fn assert_visits_one_side<D: Directory>(tree: &Tree<D>, event: &Event<'_>) {
+    fn visit<D: Directory>(cnode: &CNode<D>, event: &Event<'_>) {
+        for pnode in &cnode.partitions {
+            if let Some(value) = event.get(pnode.attribute)
+                && Span::of_value(value).is_point()
+            {
+                pnode.directory.assert_one_side(Span::of_value(value));
+            }
+            pnode.directory.for_each(&mut |cnode| visit(cnode, event));
+        }
+    }
+    visit(&tree.root, event);
 }
 
 fn with_capacity<D>(capacity: usize) -> Tree<D> {
@@ -99,6 +115,81 @@ proptest! {
         capacity in 1usize..6,
     ) {
         keeps_its_promises(with_capacity::<Grid>(capacity), &changes, &events);
+    }
+
+    #[test]
+    fn a_be_tree_over_a_finite_domain_keeps_its_promises(
+        changes in changes(),
+        events in events(),
+        capacity in 1usize..6,
+        domain in prop::sample::select(vec![1, 2, 32, 60]),
+    ) {
+        let mut tree = with_capacity::<Grid>(capacity);
+        tree.set_option("domain", &Value::Int(domain)).unwrap();
+        keeps_its_promises(tree, &changes, &events);
+    }
+
+    #[test]
+    fn trees_that_are_built_at_once_keep_their_promises(
+        expressions in prop::collection::vec(any_conjunction(), 1..60),
+        changes in changes(),
+        events in events(),
+        capacity in 1usize..6,
+        exhaustive_split in any::<bool>(),
+    ) {
+        fn check<D: Directory>(
+            mut tree: Tree<D>, expressions: &[Expr], changes: &[(Expr, Option<usize>)], events: &[TestEvent]
+        ) {
+            let batch = Value::Str("batch".into());
+            tree.set_option("construction", &batch).unwrap();
+            let mut attributes = Attributes::default();
+            let rows = 1000..1000 + expressions.len() as u32;
+            let held: Vec<_> = rows.zip(expressions).map(|(row, expr)| (row, subscription(row, expr.clone()))).collect();
+            tree.gather();
+            let is_held = |(row, subscription): &&(u32, Subscription)| {
+                tree.insert(*row, subscription, &mut attributes).is_ok()
+            };
+            let held: Vec<_> = held.iter().filter(is_held).cloned().collect();
+            tree.settle();
+            tree.check();
+            for event in events {
+                let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
+                let mut found = vec![];
+                tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+                found.sort_unstable();
+                let is_true = |held: &&(u32, Subscription)| evaluate(&held.1.expression, &lookup(event)).can_be_true;
+                assert_eq!(found, held.iter().filter(is_true).map(|held| held.0).collect::<Vec<_>>());
+            }
+            for (row, subscription) in held {
+                tree.remove(row, &subscription, &attributes);
+                tree.check();
+            }
+            keeps_its_promises(tree, changes, events);
+        }
+        check(with_capacity::<Grid>(capacity), &expressions, &changes, &events);
+        let mut tree = with_capacity::<Boxes>(capacity);
+        tree.store.settings.exhaustive_split = exhaustive_split;
+        check(tree, &expressions, &changes, &events);
+    }
+
+    #[test]
+    fn the_approximate_meaning_is_that_intervals_overlap(
+        expressions in prop::collection::vec(intervals(), 1..40), event in event_among_intervals()
+    ) {
+        let mut tree = with_capacity::<Boxes>(3);
+        tree.set_option("overlap", &Value::Str("approximate".into())).unwrap();
+        let mut attributes = Attributes::default();
+        for (row, expr) in expressions.iter().enumerate() {
+            tree.insert(row as u32, &subscription(row as u32, expr.clone()), &mut attributes).unwrap();
+        }
+        let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
+        let mut found = vec![];
+        tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+        found.sort_unstable();
+        // For conjunctions of closed intervals with something in common, and points, both meanings are one.
+        let is_true = |row: &u32| evaluate(&expressions[*row as usize], &lookup(&event)).can_be_true;
+        let expected: Vec<u32> = (0..expressions.len() as u32).filter(is_true).collect();
+        prop_assert!(expected.iter().all(|row| found.contains(row)), "nothing is missed");
     }
 
     #[test]
@@ -262,6 +353,71 @@ fn top_k_leaves_out_what_cannot_be_among_the_best() {
     assert_eq!(best, 10.0);
     let looked_at = one.unwrap().candidates;
     assert!(looked_at < 120, "{looked_at} of 1000: only the partition of x9 can win");
+}
+
+#[test]
+fn at_most_two_thirds_are_looked_at_where_intervals_are_uniform() {
+    let mut tree = with_capacity::<Boxes>(30);
+    let mut attributes = Attributes::default();
+    let count = 3000;
+    for row in 0..count {
+        // Starts all over the domain, and lengths up to a third of it.
+        let (low, length) = (row as i64 * 7919 % 10_007, row as i64 * 104_729 % 3_301);
+        let text = format!("a BETWEEN {low} AND {}", low + length);
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+    }
+    for value in (0..13_000).step_by(101) {
+        let record = Record::new([("a", Value::Int(value))], []).unwrap();
+        let looked_at = tree.matches(&record.resolve(&attributes), &attributes, &mut |_| {}).candidates;
+        assert!(looked_at <= count as u64 * 2 / 3, "{looked_at} of {count} for {value}");
+    }
+}
+
+#[test]
+fn l_nodes_grow_when_many_conjunctions_match() {
+    let mut tree = BeStarTree::default();
+    let mut attributes = Attributes::default();
+    let mut insert = |tree: &mut BeStarTree, row: u32| {
+        let text = format!("a > {} AND b = {}", row % 3, row % 50);
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.check();
+    };
+    (0..200).for_each(|row| insert(&mut tree, row));
+    assert_eq!(tree.store.settings.capacity, 5);
+    let mut names = Attributes::default();
+    let record = Record::new([("a", Value::Int(9)), ("b", Value::Int(7))], []).unwrap();
+    for name in ["a", "b"] {
+        names.intern(name);
+    }
+    for _ in 0..300 {
+        tree.matches(&record.resolve(&names), &names, &mut |_| {});
+    }
+    // Two of a hundred match; twice or half as many would still be between 1 % and 10 %.
+    insert(&mut tree, 200);
+    assert_eq!(tree.store.settings.capacity, 20);
+    let mut found = vec![];
+    tree.matches(&record.resolve(&names), &names, &mut |row| found.push(row));
+    found.sort_unstable();
+    assert_eq!(found, [7, 57, 107, 157]);
+}
+
+#[test]
+fn the_approximate_meaning_takes_sets_for_intervals() {
+    let text = |text: &str| Value::Str(text.into());
+    let mut attributes = Attributes::default();
+    let record = Record::new([("a", Value::Int(5))], []).unwrap();
+    for (meaning, expected) in [("exact", vec![1]), ("approximate", vec![0, 1, 2])] {
+        let mut tree = BeStarTree::default();
+        tree.set_option("overlap", &text(meaning)).unwrap();
+        for (row, expression) in ["a IN (1, 9)", "a IN (1, 5)", "a != 5", "a = 6"].iter().enumerate() {
+            let subscription = subscription(row as u32, parse(expression).unwrap());
+            tree.insert(row as u32, &subscription, &mut attributes).unwrap();
+        }
+        let mut found = vec![];
+        tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+        found.sort_unstable();
+        assert_eq!(found, expected, "{meaning}");
+    }
 }
 
 #[test]

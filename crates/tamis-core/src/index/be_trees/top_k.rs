@@ -1,9 +1,9 @@
 //! The best matches by relevance (Sadoghi and Jacobsen 2012, section VI).
 //!
-//! Every l-node and p-node knows the most that anything below it weighs on each attribute. P-nodes wait in a heap,
-//! the one with the highest bound first. An l-node whose bound is below the least score that is wanted is not
-//! looked at, nor is a p-node queued (pruning one by one); and when the first p-node of the heap is below it,
-//! so are all others, and the search ends.
+//! Every l-node, p-node and bucket has an upper bound (`summary.rs`). P-nodes wait in a heap, the one with the highest
+//! bound first. An l-node or a bucket whose bound is below the least score that is wanted is not looked at, nor
+//! is a p-node queued (pruning one by one); and when the first p-node of the heap is below it, so are all others,
+//! and the search ends.
 //!
 //! Only a bound that is strictly lower rules out: among equal scores the smaller id wins, and nobody knows yet
 //! which ids are below a node.
@@ -13,7 +13,9 @@ use std::collections::BinaryHeap;
 
 use super::Tree;
 use super::node::{CNode, Directory, PNode};
+use super::places::Places;
 use super::span::Span;
+use super::summary::{Bounding, least_weight, scaled};
 use crate::event::Event;
 use crate::index::segment::matcher::Work;
 use crate::rank::Scale;
@@ -48,6 +50,7 @@ impl<D> Eq for Waiting<'_, D> {}
 /// One event on its way through the tree.
 struct Search<'a, 'e, D> {
     tree: &'a Tree<D>,
+    places: &'e Places,
     event: &'e Event<'e>,
     scale: &'e Scale,
     least_wanted: f64,
@@ -57,13 +60,23 @@ struct Search<'a, 'e, D> {
 
 impl<'a, D: Directory> Search<'a, '_, D> {
     fn look(&mut self, cnode: &'a CNode<D>, offer: &mut dyn FnMut(u32) -> f64) {
-        let Self { tree, event, scale, least_wanted, waiting, work } = self;
-        if !cnode.members.is_empty() && cnode.summary.bound(event, scale) >= *least_wanted {
-            tree.scan(cnode, event, work, &mut |row| *least_wanted = offer(row));
+        let Self { tree, places, event, scale, least_wanted, waiting, work } = self;
+        let by = tree.store.settings.bounding;
+        if !cnode.members.is_empty() && cnode.summary.bound(event, scale, by, *least_wanted) >= *least_wanted
+        {
+            let least_weight = |wanted: f64| match by {
+                Bounding::ByAttribute => f64::NEG_INFINITY,
+                _ => least_weight(wanted, scale),
+            };
+            let enough = least_weight(*least_wanted);
+            tree.scan(cnode, event, places, work, enough, &mut |row| {
+                *least_wanted = offer(row);
+                least_weight(*least_wanted)
+            });
         }
-        tree.for_each_partition(cnode, event, &mut |at, span| {
+        tree.for_each_partition(cnode, event, places, &mut |at, span| {
             let pnode = &cnode.partitions[at];
-            let bound = pnode.summary.bound(event, scale);
+            let bound = pnode.summary.bound(event, scale, by, *least_wanted);
             if bound >= *least_wanted {
                 waiting.push(Waiting { bound, span, pnode });
             }
@@ -75,18 +88,24 @@ impl<D: Directory> Tree<D> {
     pub(super) fn find_best(
         &self,
         event: &Event<'_>,
+        places: &Places,
         scale: &Scale,
         least_wanted: f64,
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> Work {
         let (waiting, work) = (BinaryHeap::new(), Work::default());
-        let mut search = Search { tree: self, event, scale, least_wanted, waiting, work };
+        let mut search = Search { tree: self, places, event, scale, least_wanted, waiting, work };
         search.look(&self.root, offer);
+        let looks_at_buckets = self.store.settings.bounding != Bounding::ByAttribute;
+        let mut reached = vec![];
         while let Some(Waiting { bound, span, pnode }) = search.waiting.pop() {
             if bound < search.least_wanted {
                 break;
             }
-            pnode.directory.reach(span, &mut |cnode| search.look(cnode, offer));
+            let least_wanted = search.least_wanted;
+            let is_worth = |most: f64| !looks_at_buckets || scaled(most, scale) >= least_wanted;
+            pnode.directory.reach(span, &is_worth, &mut |cnode| reached.push(cnode));
+            reached.drain(..).for_each(|cnode| search.look(cnode, offer));
         }
         search.work
     }

@@ -96,7 +96,7 @@ impl Algorithm for BooleanFiltering {
                 }
             }
             // An interval may hold several types.
-            Some(ValueRef::Interval(_)) => {
+            Some(value) if value.is_set() => {
                 for vectors in self.typed.values() {
                     work += vectors.matches(event, attributes, found);
                 }

@@ -10,6 +10,10 @@
 //!            c = 5   ─► 9  12          then 7 and 9: skip to 9; then 9 and 9: conjunction 9 is true
 //! ```
 //!
+//! *Top-k*: a list knows the most that a conjunction gains by its predicate. Sizes whose best lists together stay
+//! below what is wanted are not walked, and of the matches only those are scored whose lists can reach it. The
+//! bounds are made once, before the walk: there is nothing below a list that could refine them.
+//!
 //! The original writes ranges out as one list per value. Here the key of a list is the predicate, and the
 //! shared predicate index says which of them a value satisfies: the same lists, without the blow-up. Sorted
 //! lists are made for what is known in advance; a change in their middle moves what comes after it.
@@ -19,18 +23,28 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::{Conjunctions, Held};
+use super::{Conjunctions, Gain, Held};
 use crate::expr::atoms::Literal;
 use crate::index::predicates::{Predicates, Satisfied};
 use crate::index::segment::matcher::Work;
+use crate::rank::Scale;
+use crate::rank::bounds::up;
 
 #[derive(Default)]
 pub struct KIndex {
     by_size: BTreeMap<usize, Postings>,
 }
 
-/// The conjunctions of one size: numbers in ascending order under each of their predicates.
-type Postings = FxHashMap<Literal, Vec<u32>>;
+/// The conjunctions of one size under each of their predicates.
+type Postings = FxHashMap<Literal, Posting>;
+
+#[derive(Default)]
+struct Posting {
+    /// In ascending order.
+    numbers: Vec<u32>,
+    /// The most that any of them gains by the predicate.
+    most: Option<Gain>,
+}
 
 /// The lists of one size that an event walks, and the number each of them stands at, the smallest first.
 #[derive(Default)]
@@ -39,6 +53,8 @@ pub struct Walk {
     /// Where in its postings each list stands.
     places: Vec<usize>,
     taken: Vec<u32>,
+    /// The most that a conjunction gains by being in each list.
+    gains: Vec<f64>,
 }
 
 impl Conjunctions for KIndex {
@@ -46,10 +62,12 @@ impl Conjunctions for KIndex {
 
     const TRANSLATES: bool = false;
 
+    const IS_RANKED: bool = true;
+
     fn insert(&mut self, number: u32, literals: &[Literal], _: &Predicates) {
         let postings = self.by_size.entry(literals.len()).or_default();
         for literal in literals {
-            let list = postings.entry(*literal).or_default();
+            let list = &mut postings.entry(*literal).or_default().numbers;
             let at = list.partition_point(|other| *other < number);
             list.insert(at, number);
         }
@@ -58,7 +76,7 @@ impl Conjunctions for KIndex {
     fn remove(&mut self, number: u32, literals: &[Literal]) {
         let postings = self.by_size.get_mut(&literals.len()).expect("only what was inserted is removed");
         for literal in literals {
-            let list = postings.get_mut(literal).expect("only what was inserted is removed");
+            let list = &mut postings.get_mut(literal).expect("only what was inserted is removed").numbers;
             list.remove(list.binary_search(&number).expect("only what was inserted is removed"));
             if list.is_empty() {
                 postings.remove(literal);
@@ -76,33 +94,92 @@ impl Conjunctions for KIndex {
         walk: &mut Walk,
         found: &mut dyn FnMut(u32),
     ) -> Work {
-        let mut work = Work::default();
-        // A conjunction needs as many satisfied predicates as it has.
-        for (&size, postings) in self.by_size.range(..=satisfied.literals.len()) {
-            let lists: Vec<&[u32]> = satisfied
-                .literals
-                .iter()
-                .filter_map(|literal| postings.get(literal))
-                .map(Vec::as_slice)
-                .collect();
-            work.candidates += walk.run(size, &lists, found);
+        walk.gains.clear();
+        self.walk(satisfied, walk, None, f64::NEG_INFINITY, &mut |number| {
+            found(number);
+            f64::NEG_INFINITY
+        })
+    }
+
+    fn weigh(&mut self, literals: &[Literal], most: &[Gain]) {
+        let postings = self.by_size.get_mut(&literals.len()).expect("only what is held is weighed");
+        for (literal, gain) in literals.iter().zip(most) {
+            let held = &mut postings.get_mut(literal).expect("only what is held is weighed").most;
+            *held = Some(held.map_or(*gain, |held| Gain { most: held.most.max(gain.most), ..*gain }));
         }
-        work
+    }
+
+    fn best(
+        &self,
+        satisfied: &Satisfied,
+        scale: &Scale,
+        least_wanted: f64,
+        walk: &mut Walk,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Work {
+        self.walk(satisfied, walk, Some(scale), least_wanted, offer)
     }
 
     fn bytes(&self) -> Vec<(&'static str, usize)> {
         let of_size = |postings: &Postings| {
-            postings.capacity() * (size_of::<(Literal, Vec<u32>)>() + 1)
-                + postings.values().map(|list| list.capacity() * size_of::<u32>()).sum::<usize>()
+            postings.capacity() * (size_of::<(Literal, Posting)>() + 1)
+                + postings.values().map(|list| list.numbers.capacity() * size_of::<u32>()).sum::<usize>()
         };
         vec![("postings", self.by_size.values().map(of_size).sum())]
     }
 }
 
+impl KIndex {
+    /// Walks the lists of each size; with a scale only for what can score enough.
+    fn walk(
+        &self,
+        satisfied: &Satisfied,
+        walk: &mut Walk,
+        scale: Option<&Scale>,
+        mut least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Work {
+        let mut work = Work::default();
+        // A conjunction needs as many satisfied predicates as it has.
+        for (&size, postings) in self.by_size.range(..=satisfied.literals.len()) {
+            let held = satisfied.literals.iter().filter_map(|literal| postings.get(literal));
+            let held: Vec<&Posting> = held.collect();
+            let lists: Vec<&[u32]> = held.iter().map(|posting| posting.numbers.as_slice()).collect();
+            walk.gains.clear();
+            if let Some(scale) = scale {
+                walk.gains.extend(held.iter().map(|posting| posting.gain(scale)));
+            }
+            let (looked_at, least) = walk.run(size, &lists, least_wanted, offer);
+            work.candidates += looked_at;
+            least_wanted = least;
+        }
+        work
+    }
+}
+
+impl Posting {
+    fn gain(&self, scale: &Scale) -> f64 {
+        match self.most {
+            Some(Gain { attribute, most }) if most.is_finite() => most * scale.factor(attribute),
+            _ => f64::INFINITY,
+        }
+    }
+}
+
 impl Walk {
-    /// Finds the numbers that are in `size` of the lists; returns how many heads were looked at.
-    fn run(&mut self, size: usize, lists: &[&[u32]], found: &mut dyn FnMut(u32)) -> u64 {
-        let Self { heads, places, taken } = self;
+    /// Offers the numbers that are in `size` of the lists and, where gains are known, can score what is wanted;
+    /// returns how many heads were looked at, and what is wanted then.
+    fn run(
+        &mut self,
+        size: usize,
+        lists: &[&[u32]],
+        mut least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> (u64, f64) {
+        let Self { heads, places, taken, gains } = self;
+        if !can_win(gains, size, least_wanted) {
+            return (0, least_wanted);
+        }
         heads.clear();
         places.clear();
         places.resize(lists.len(), 0);
@@ -121,8 +198,10 @@ impl Walk {
             // All lists taken stand at the same number: it is in `size` lists. Otherwise nothing before the
             // last number can be.
             let is_match = first == Some(last);
-            if is_match {
-                found(last);
+            if is_match
+                && (gains.is_empty() || bound(taken.iter().map(|list| gains[*list as usize])) >= least_wanted)
+            {
+                least_wanted = offer(last);
             }
             for &list in taken.iter() {
                 let (numbers, place) = (lists[list as usize], &mut places[list as usize]);
@@ -133,8 +212,20 @@ impl Walk {
                 }
             }
         }
-        looked_at
+        (looked_at, least_wanted)
     }
+}
+
+/// No score that is made of these gains is higher.
+fn bound(gains: impl Iterator<Item = f64>) -> f64 {
+    up(gains.sum())
+}
+
+/// Whether any `size` of the lists can make a score that is wanted.
+fn can_win(gains: &[f64], size: usize, least_wanted: f64) -> bool {
+    let mut greatest = gains.to_vec();
+    greatest.sort_unstable_by(|a, b| b.total_cmp(a));
+    gains.is_empty() || bound(greatest.into_iter().take(size)) >= least_wanted
 }
 
 /// How many numbers at the beginning of a sorted list are behind: by doubling steps, so that a short skip is
@@ -172,7 +263,10 @@ mod tests {
             let expected: Vec<u32> = (0..40).filter(|number| is_in(*number) == size).collect();
             let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
             let mut found = vec![];
-            Walk::default().run(size, &slices, &mut |number| found.push(number));
+            Walk::default().run(size, &slices, f64::NEG_INFINITY, &mut |number| {
+                found.push(number);
+                f64::NEG_INFINITY
+            });
             prop_assert_eq!(found, expected);
         }
 

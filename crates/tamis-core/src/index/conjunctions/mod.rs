@@ -29,12 +29,14 @@ use super::options;
 use super::over_predicates::Filter;
 use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
+use super::weights::Weight;
 use crate::error::{Error, Result};
-use crate::event::{Event, Value};
+use crate::event::{AttrId, Event, Value};
 use crate::expr::atoms::Literal;
 use crate::expr::operators::Shape;
 use crate::index::segment::matcher::Work;
 use crate::predicate::bits::Bits;
+use crate::rank::Scale;
 
 /// Predicates are counted in 16 bits.
 const MAX_PREDICATES: usize = u16::MAX as usize;
@@ -63,7 +65,33 @@ pub trait Conjunctions: Default + Send + Sync {
         found: &mut dyn FnMut(u32),
     ) -> Work;
 
+    /// Whether it keeps bounds of scores.
+    const IS_RANKED: bool = false;
+
+    /// Notes the most that a conjunction, which it holds, can gain by each of its literals.
+    fn weigh(&mut self, _literals: &[Literal], _most: &[Gain]) {}
+
+    /// Calls `offer` with every conjunction that is true and can score what `offer` last returned, at first
+    /// `least_wanted`.
+    fn best(
+        &self,
+        _satisfied: &Satisfied,
+        _scale: &Scale,
+        _least_wanted: f64,
+        _scratch: &mut Self::Scratch,
+        _offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Work {
+        unreachable!("only asked of what keeps bounds")
+    }
+
     fn bytes(&self) -> Vec<(&'static str, usize)>;
+}
+
+/// The most that a literal adds to a relevance, for an event whose weight of the attribute is 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    pub attribute: AttrId,
+    pub most: f64,
 }
 
 /// Expressions as disjunctions of conjunctions.
@@ -99,6 +127,8 @@ pub struct Scratch<S> {
 
 impl<C: Conjunctions> Filter for Translated<C> {
     type Scratch = Scratch<C::Scratch>;
+
+    const IS_RANKED: bool = C::IS_RANKED;
 
     const OPTIONS: &'static [&'static str] = if C::TRANSLATES { &["max_conjunctions"] } else { &[] };
 
@@ -170,6 +200,38 @@ impl<C: Conjunctions> Filter for Translated<C> {
                 found(row);
             }
         })
+    }
+
+    fn weigh(&mut self, row: u32, weights: &[Weight], predicates: &Predicates) {
+        let numbers = std::mem::take(&mut self.numbers_of[row as usize]);
+        for &number in numbers.as_slice() {
+            let literals = &self.held[number as usize];
+            let attributes = || literals.iter().map(|literal| predicates.atom(*literal).attribute);
+            // What was folded away can still count; no literal would answer for it.
+            let is_whole =
+                weights.iter().all(|weight| attributes().any(|attribute| attribute == weight.attribute));
+            let gain = |attribute: AttrId| {
+                let weight = weights.iter().find(|weight| weight.attribute == attribute);
+                let most = weight.map_or(0.0, |weight| weight.most);
+                Gain { attribute, most: if is_whole { most } else { f64::INFINITY } }
+            };
+            self.conjunctions.weigh(literals, &attributes().map(gain).collect::<Vec<_>>());
+        }
+        self.numbers_of[row as usize] = numbers;
+    }
+
+    fn best(
+        &self,
+        satisfied: &Satisfied,
+        scale: &Scale,
+        least_wanted: f64,
+        scratch: &mut Self::Scratch,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<Work> {
+        // One conjunction per row: nothing is offered twice.
+        debug_assert!(!C::TRANSLATES);
+        let mut offer = |number: u32| offer(self.row_of[number as usize]);
+        Some(self.conjunctions.best(satisfied, scale, least_wanted, &mut scratch.conjunctions, &mut offer))
     }
 
     fn bytes(&self) -> Vec<(&'static str, usize)> {

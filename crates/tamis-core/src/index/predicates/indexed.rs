@@ -114,7 +114,7 @@ impl PredicateMatcher for Indexed {
             let Some(index) = self.attributes.get(attribute.0 as usize) else { continue };
             match value {
                 ValueRef::Null => {}
-                ValueRef::Interval(_) => index.ask_all(*value, table, &mut |literal| {
+                value if value.is_set() => index.ask_all(*value, table, &mut |literal| {
                     if literal.is_negated() || self.is_positive(literal.atom()) {
                         satisfied.report(literal);
                     }

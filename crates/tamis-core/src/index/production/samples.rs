@@ -26,7 +26,7 @@ impl OwnedEvent {
         Event {
             values: self.values.iter().map(|(attribute, value)| (*attribute, value.as_ref())).collect(),
             weights: vec![],
-            has_intervals: self.values.iter().any(|(_, value)| matches!(value, Value::Interval(_))),
+            has_intervals: self.values.iter().any(|(_, value)| value.is_set()),
         }
     }
 }

@@ -300,8 +300,8 @@ impl Layout {
 
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
-            if let (crate::event::ValueRef::Interval(_), Some(entry)) =
-                (value, self.catalog.entry(*attribute))
+            if value.is_set()
+                && let Some(entry) = self.catalog.entry(*attribute)
             {
                 open.push((entry.first_bit, entry.end_bit));
             }

@@ -20,7 +20,7 @@ fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<
     let mut values: Vec<_> =
         event.iter().filter_map(|(name, value)| Some((attributes.get(name)?, value.as_ref()))).collect();
     values.sort_by_key(|(attribute, _)| *attribute);
-    let has_intervals = event.values().any(|value| matches!(value, crate::event::Value::Interval(_)));
+    let has_intervals = event.values().any(crate::event::Value::is_set);
     Event { values, weights: vec![], has_intervals }
 }
 

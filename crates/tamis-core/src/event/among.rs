@@ -1,0 +1,387 @@
+//! A set of values: an attribute of an event that is itself given by a predicate, such as `hours > 15`.
+//!
+//! In Sadoghi and Jacobsen 2012 an event is an expression, too, and a predicate of a subscription is satisfied if
+//! some value satisfies both. Each predicate is judged by itself, as for closed intervals, which are such sets
+//! with a shorter name.
+//!
+//! A set is a list of pieces of the line of values, in order, each between two ends that may be open or missing:
+//!
+//! ```text
+//! x != 5             ──────────○ ○──────────        two pieces
+//! x IN (2, 5)              ●   ●                    two points
+//! x BETWEEN 2 AND 5        ●───●                    one piece, written as an interval
+//! ```
+
+use super::value::{Kind, Value, ValueRef};
+use crate::expr::operators::{Bound, Operator, Shape};
+use crate::expr::{Expr, Outcome, Predicate, parse};
+
+/// The values that satisfy a predicate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Among {
+    /// At least one, all of one kind, in order and apart.
+    pieces: Box<[Piece]>,
+    operator: Operator,
+    operands: Box<[Value]>,
+    negated: bool,
+}
+
+/// The name that stands for the value in the text of a set.
+const NAME: &str = "value";
+
+/// What lies between two ends; `None` where there is no end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Piece {
+    pub low: Option<End>,
+    pub high: Option<End>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct End {
+    pub value: Value,
+    pub inclusive: bool,
+}
+
+impl Value {
+    /// The set that a text such as `> 15` or `NOT IN (1, 5)` gives: a predicate without its attribute.
+    pub fn among_text(text: &str) -> Result<Value, String> {
+        match parse(&format!("{NAME} {text}")) {
+            // A name on its own is a predicate, too.
+            Ok(Expr::Predicate(predicate)) if &*predicate.attribute == NAME && !text.trim().is_empty() => {
+                Value::among(predicate.operator, &predicate.operands, predicate.negated)
+            }
+            Ok(_) => Err(format!("{text:?} is not one predicate without its attribute, such as \"> 15\"")),
+            Err(error) => {
+                Err(format!("{text:?} is not a predicate without its attribute, such as \"> 15\": {error}"))
+            }
+        }
+    }
+
+    /// The values that satisfy an operator or, negated, make it false: a plain value or an interval where that
+    /// is what they are. An error says in one sentence why there is no such set.
+    pub fn among(operator: Operator, operands: &[Value], negated: bool) -> Result<Value, String> {
+        let rules = operator.rules();
+        let (operator, negated) = match rules.complement() {
+            Some(complement) if negated => (complement, false),
+            _ => (operator, negated),
+        };
+        let rules = operator.rules();
+        if negated && !rules.is_two_valued(operands) {
+            return Err("no value satisfies it: with NULL in the set, NOT IN is never true".into());
+        }
+        let point = |value: &Value| Piece {
+            low: Some(End { value: value.clone(), inclusive: true }),
+            high: Some(End { value: value.clone(), inclusive: true }),
+        };
+        let pieces: Vec<Piece> = match rules.shape(operands) {
+            Shape::Points(points) => points.iter().map(point).collect(),
+            Shape::Range { low, high } => {
+                let end =
+                    |bound: Bound<'_>| End { value: bound.value.to_owned(), inclusive: bound.inclusive };
+                vec![Piece { low: low.map(end), high: high.map(end) }]
+            }
+            Shape::Never if !negated => return Err("no value satisfies it".into()),
+            _ => {
+                let name = rules.name();
+                return Err(format!(
+                    "{name} does not give a value: use =, !=, <, <=, >, >=, IN, NOT IN, BETWEEN or NOT BETWEEN"
+                ));
+            }
+        };
+        let pieces = if negated { gaps(pieces) } else { pieces };
+        let pieces: Box<[Piece]> = pieces.into_iter().filter_map(Piece::normal).collect();
+        match pieces.is_empty() {
+            true => Err("no value satisfies it".into()),
+            false => Ok(Among { pieces, operator, operands: operands.into(), negated }.into_value()),
+        }
+    }
+}
+
+/// What lies between pieces, before the first and after the last.
+fn gaps(pieces: Vec<Piece>) -> Vec<Piece> {
+    let turned = |end: End| End { inclusive: !end.inclusive, ..end };
+    let mut gaps = vec![];
+    let mut low = None;
+    for piece in pieces {
+        if let Some(end) = piece.low {
+            gaps.push(Piece { low: low.take(), high: Some(turned(end)) });
+        }
+        match piece.high {
+            Some(end) => low = Some(turned(end)),
+            None => return gaps,
+        }
+    }
+    gaps.push(Piece { low, high: None });
+    gaps
+}
+
+impl Among {
+    fn into_value(self) -> Value {
+        match &*self.pieces {
+            [piece] => match piece.closed() {
+                Some((low, high)) if low == high => low.clone(),
+                Some((low, high)) => Value::Interval(Box::new((low.clone(), high.clone()))),
+                None => Value::Among(Box::new(self)),
+            },
+            _ => Value::Among(Box::new(self)),
+        }
+    }
+
+    /// The predicate without its attribute, as [`Value::among_text`] reads it.
+    pub fn text(&self) -> String {
+        let written = Expr::Predicate(Predicate {
+            attribute: NAME.into(),
+            operator: self.operator,
+            negated: self.negated,
+            operands: self.operands.clone(),
+            weight: None,
+        })
+        .to_string();
+        written.strip_prefix(NAME).unwrap_or(&written).trim_start().to_owned()
+    }
+
+    pub fn kind(&self) -> Option<Kind> {
+        let ends = self.pieces.iter().flat_map(|piece| [&piece.low, &piece.high]);
+        ends.flatten().next().and_then(|end| end.value.kind())
+    }
+
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// The ends of the whole, as far as it has ends; open ones count as closed.
+    pub fn hull(&self) -> (Option<&Value>, Option<&Value>) {
+        let low = self.pieces.first().and_then(|piece| piece.low.as_ref());
+        let high = self.pieces.last().and_then(|piece| piece.high.as_ref());
+        (low.map(|end| &end.value), high.map(|end| &end.value))
+    }
+
+    /// What an operator can be for the values in the set.
+    pub fn outcome(&self, operator: Operator, operands: &[Value]) -> Outcome {
+        let outcomes = self.pieces.iter().map(|piece| piece.outcome(operator, operands));
+        outcomes.fold(Outcome::UNDEFINED, |a, b| Outcome {
+            can_be_true: a.can_be_true || b.can_be_true,
+            can_be_false: a.can_be_false || b.can_be_false,
+        })
+    }
+}
+
+impl Piece {
+    /// The same values with ends that can be compared: closed wherever values have neighbours. `None` if it
+    /// holds nothing.
+    fn normal(self) -> Option<Self> {
+        let kind = [&self.low, &self.high].into_iter().flatten().next()?.value.kind()?;
+        let truth = |value| Some(End { value: Value::Bool(value), inclusive: true });
+        let (mut low, mut high) = (self.low, self.high);
+        if kind == Kind::Bool {
+            (low, high) = (low.or(truth(false)), high.or(truth(true)));
+        }
+        let low = low.map(|end| End::normal(end, 1));
+        let high = high.map(|end| End::normal(end, -1));
+        let (low, high) = (low.unwrap_or(Some(None))?, high.unwrap_or(Some(None))?);
+        let made = Piece { low, high };
+        made.is_filled().then_some(made)
+    }
+
+    fn is_filled(&self) -> bool {
+        let (Some(low), Some(high)) = (&self.low, &self.high) else { return true };
+        match low.value.as_ref().compare(high.value.as_ref()) {
+            Some(order) => order.is_lt() || order.is_eq() && low.inclusive && high.inclusive,
+            None => false,
+        }
+    }
+
+    /// Its ends, if both are there and belong to it.
+    fn closed(&self) -> Option<(&Value, &Value)> {
+        match (&self.low, &self.high) {
+            (Some(low), Some(high)) if low.inclusive && high.inclusive => Some((&low.value, &high.value)),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, value: ValueRef<'_>) -> bool {
+        let is_after = |end: &End| {
+            value
+                .compare(end.value.as_ref())
+                .is_some_and(|order| order.is_gt() || order.is_eq() && end.inclusive)
+        };
+        let is_before = |end: &End| {
+            value
+                .compare(end.value.as_ref())
+                .is_some_and(|order| order.is_lt() || order.is_eq() && end.inclusive)
+        };
+        self.low.as_ref().is_none_or(is_after) && self.high.as_ref().is_none_or(is_before)
+    }
+
+    fn outcome(&self, operator: Operator, operands: &[Value]) -> Outcome {
+        let rules = operator.rules();
+        if let Some((low, high)) = self.closed() {
+            return rules.evaluate(Some(ValueRef::Interval(&(low.clone(), high.clone()))), operands);
+        }
+        let end = self.low.as_ref().or(self.high.as_ref()).expect("a piece has an end");
+        let kind = end.value.kind();
+        match rules.shape(operands) {
+            Shape::Absent => Outcome::FALSE,
+            // Whatever the value is, the answer is the same.
+            Shape::Never => rules.evaluate(Some(end.value.as_ref()), operands),
+            Shape::Points(_) | Shape::Range { .. } if rules.expects(operands) != kind => Outcome::UNDEFINED,
+            Shape::Points(points) => Outcome {
+                can_be_true: points.iter().any(|point| self.holds(point.as_ref())),
+                // A piece with an open end holds more values than anyone can list.
+                can_be_false: rules.is_two_valued(operands),
+            },
+            Shape::Range { low, high } => {
+                let end =
+                    |bound: Bound<'_>| End { value: bound.value.to_owned(), inclusive: bound.inclusive };
+                let range = Piece { low: low.map(end), high: high.map(end) };
+                Outcome {
+                    can_be_true: self.common(&range).and_then(Piece::normal).is_some(),
+                    can_be_false: gaps(vec![range])
+                        .iter()
+                        .any(|gap| self.common(gap).and_then(Piece::normal).is_some()),
+                }
+            }
+            _ => Outcome::UNDEFINED,
+        }
+    }
+
+    /// What lies in both, if they can be compared.
+    fn common(&self, other: &Piece) -> Option<Piece> {
+        let pick = |a: &Option<End>, b: &Option<End>, outer: std::cmp::Ordering| match (a, b) {
+            (Some(a), Some(b)) => {
+                let order = a.value.as_ref().compare(b.value.as_ref())?;
+                let inner = match order {
+                    std::cmp::Ordering::Equal => {
+                        if a.inclusive {
+                            b
+                        } else {
+                            a
+                        }
+                    }
+                    order if order == outer => b,
+                    _ => a,
+                };
+                Some(Some(inner.clone()))
+            }
+            (a, b) => Some(a.as_ref().or(b.as_ref()).cloned()),
+        };
+        Some(Piece {
+            low: pick(&self.low, &other.low, std::cmp::Ordering::Less)?,
+            high: pick(&self.high, &other.high, std::cmp::Ordering::Greater)?,
+        })
+    }
+}
+
+impl End {
+    /// The nearest value that belongs to a piece, for kinds whose values have neighbours; `step` leads into the
+    /// piece. `None` if there is no such value, `Some(None)` for no end at all.
+    fn normal(end: End, step: i64) -> Option<Option<End>> {
+        let closed = |value: Value| Some(Some(End { value, inclusive: true }));
+        match &end.value {
+            _ if end.inclusive => Some(Some(end)),
+            Value::Bool(truth) if *truth == (step < 0) => closed(Value::Bool(!truth)),
+            Value::Bool(_) => None,
+            Value::Timestamp(micros) => closed(Value::Timestamp(micros.checked_add(step)?)),
+            // After a text comes the same text and a NUL; before it one only if it ends so.
+            Value::Str(text) if step > 0 => closed(Value::Str(format!("{text}\0").into())),
+            Value::Str(text) => match text.strip_suffix('\0') {
+                Some(before) => closed(Value::Str(before.into())),
+                None if text.is_empty() => None,
+                None => Some(Some(end)),
+            },
+            // NaN is above every number.
+            Value::Float(number) if step > 0 && number.is_nan() => None,
+            _ => Some(Some(end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::expr::testing::{any_event, any_predicate};
+
+    fn among(text: &str) -> Result<Value, String> {
+        let Expr::Predicate(predicate) = parse(text).unwrap() else { panic!("{text} is no predicate") };
+        Value::among(predicate.operator, &predicate.operands, predicate.negated)
+    }
+
+    fn outcome(event: &str, subscription: &str) -> Outcome {
+        let Expr::Predicate(predicate) = parse(subscription).unwrap() else { panic!("{subscription}") };
+        predicate.outcome(Some(among(event).unwrap().as_ref()))
+    }
+
+    #[test]
+    fn a_predicate_is_satisfied_if_some_value_satisfies_both() {
+        for (event, subscription, expected) in [
+            ("x > 15", "x <= 15", Outcome::FALSE),
+            ("x > 15", "x < 15.5", Outcome::EITHER),
+            ("x > 15", "x > 15", Outcome::TRUE),
+            ("x >= 15", "x > 15", Outcome::EITHER),
+            ("x > 15", "x != 15", Outcome::TRUE),
+            ("x != 3", "x = 3", Outcome::FALSE),
+            ("x != 3", "x BETWEEN 3 AND 3", Outcome::FALSE),
+            ("x != 3", "x IN (3, 4)", Outcome::EITHER),
+            ("x IN (1, 5)", "x BETWEEN 2 AND 4", Outcome::FALSE),
+            ("x IN (1, 5)", "x < 7", Outcome::TRUE),
+            ("x NOT IN (1, 5)", "x NOT IN (1, 5)", Outcome::TRUE),
+            ("x NOT BETWEEN 1 AND 5", "x IN (1, 3, 5)", Outcome::FALSE),
+            ("x NOT BETWEEN 1 AND 5", "x > 5", Outcome::EITHER),
+            ("x < 3", "x = 'a'", Outcome::UNDEFINED),
+            ("x < 3", "x LIKE 'a%'", Outcome::UNDEFINED),
+            ("x < 3", "x IS NULL", Outcome::FALSE),
+            ("x < 3", "x IN (1, NULL)", Outcome::TRUE),
+            ("x > 'a'", "x < 'a\u{0}'", Outcome::FALSE),
+            ("x < 'b'", "x > 'a'", Outcome::EITHER),
+            ("x > TIMESTAMP '2026-01-01 00:00:00'", "x = TIMESTAMP '2026-01-01 00:00:00'", Outcome::FALSE),
+        ] {
+            assert_eq!(outcome(event, subscription), expected, "{event}: {subscription}");
+        }
+    }
+
+    #[test]
+    fn texts_lead_back() {
+        for text in ["> 15", "!= 'a'", "NOT IN (1, 5)", "IN ('a', 'b')", "NOT BETWEEN 2 AND 3.5"] {
+            let Ok(Value::Among(set)) = Value::among_text(text) else { panic!("{text}") };
+            assert_eq!(set.text(), text);
+        }
+        for wrong in ["> 15 AND value < 3", "AND x = 1", "", "> "] {
+            let error = Value::among_text(wrong).unwrap_err();
+            assert!(error.contains("predicate without its attribute"), "{error}");
+        }
+    }
+
+    #[test]
+    fn plain_sets_are_plain_values() {
+        assert_eq!(among("x = 3"), Ok(Value::Int(3)));
+        assert_eq!(among("x != TRUE"), Ok(Value::Bool(false)));
+        assert_eq!(among("x BETWEEN 1 AND 2"), Value::interval(Value::Int(1), Value::Int(2)));
+        assert!(among("x BETWEEN 2 AND 1").unwrap_err().contains("no value"));
+        assert!(among("x IS NOT NULL").unwrap_err().contains("does not give a value"));
+        assert!(among("x NOT IN (1, NULL)").unwrap_err().contains("never true"));
+        assert!(among("x < ''").is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn values_of_the_set_are_answered_for(
+            given in any_predicate(), asked in any_predicate(), events in prop::collection::vec(any_event(), 1..6)
+        ) {
+            if let Ok(set) = Value::among(given.operator, &given.operands, given.negated) {
+                let bits = asked.outcome(Some(set.as_ref()));
+                for value in events.iter().flat_map(|event| event.values()) {
+                    let is_in_set = given.outcome(Some(value.as_ref())) == Outcome::TRUE;
+                    let is_pattern = asked.outcome(Some(set.as_ref())) == Outcome::UNDEFINED;
+                    if is_in_set && !is_pattern {
+                        let one = asked.outcome(Some(value.as_ref()));
+                        prop_assert!(bits.can_be_true || !one.can_be_true, "{given:?} {asked:?} {value:?}");
+                        prop_assert!(bits.can_be_false || !one.can_be_false, "{given:?} {asked:?} {value:?}");
+                    }
+                }
+            }
+        }
+    }
+}

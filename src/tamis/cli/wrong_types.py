@@ -1,0 +1,74 @@
+"""Values that no rule can compare: counted in the first events, and mentioned once at the end."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tamis.cli.events import Lines, Portion
+
+EVENTS_LOOKED_AT = 10_000
+"""A mistake in a column shows in the first events; looking at all of them would cost more than matching."""
+
+_KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+
+
+class WrongTypes:
+    """What the rules expect of each attribute, and how many values were of another kind.
+
+    >>> seen = WrongTypes({"age": ("number",)})
+    >>> seen.look(Lines([0, 1], [b'{"age": "27"}', b'{"age": 30}'], [1, 2]))
+    >>> seen.summary()
+    'in the first 2 events, 1 values of `age` are of type string: rules compare it with number'
+    """
+
+    def __init__(self, expected: Mapping[str, Sequence[str]]) -> None:
+        """Take the attributes of an index with the kinds of values that its predicates expect."""
+        self._expected = expected
+        self._looked_at = 0
+        self._wrong: Counter[tuple[str, str]] = Counter()
+
+    def look(self, portion: Portion) -> None:
+        """Look at some events, unless enough were seen."""
+        room = EVENTS_LOOKED_AT - self._looked_at
+        if room <= 0:
+            return
+        if isinstance(portion, Lines):
+            records = [_record(text) for text in portion.events[:room]]
+        else:
+            records = portion.events.slice(0, room).to_pylist()
+        self._looked_at += len(records)
+        for record in records:
+            for path, value in _values(record, ""):
+                kind = _KINDS.get(type(value))
+                kinds = self._expected.get(path)
+                if kinds and kind is not None and kind not in kinds:
+                    self._wrong[path, kind] += 1
+
+    def summary(self) -> str | None:
+        """One line about all of them, or None."""
+        if not self._wrong:
+            return None
+        found = [
+            f"{count:,} values of `{path}` are of type {kind}: rules compare it with "
+            f"{' or '.join(self._expected[path])}"
+            for (path, kind), count in self._wrong.most_common(3)
+        ]
+        more = f"; and {len(self._wrong) - 3} more attributes" if len(self._wrong) > 3 else ""
+        return f"in the first {self._looked_at:,} events, {'; '.join(found)}{more}"
+
+
+def _record(text: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return {}  # reported where events are matched
+    return record if isinstance(record, dict) else {}
+
+
+def _values(record: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _values(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

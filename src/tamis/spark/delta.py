@@ -1,0 +1,65 @@
+"""The files of a Delta table, for tasks that read them without Delta.
+
+A Delta table is Parquet files and a log that says which of them count, and how. Only Delta reads the log, so
+the session needs its connector. Files alone are enough while the log says no more about them than that they
+count: no rows deleted inside them, no columns kept in folders' names, no columns under other names.
+"""
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from tamis.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_INSTEAD = 'read it with spark.read.format("delta") and use tamis.spark.match'
+
+
+def current_rows(spark: "SparkSession", path: str) -> "DataFrame":
+    """The rows of a Delta table, of one version whatever is written meanwhile; an error if it is more."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    quoted = "delta.`" + path.replace("`", "``") + "`"
+    try:
+        [detail] = spark.sql(f"DESCRIBE DETAIL {quoted}").collect()
+        [latest] = spark.sql(f"DESCRIBE HISTORY {quoted} LIMIT 1").collect()
+    except PySparkException as error:
+        raise ArgumentError(
+            f"{path} is a Delta table: its folder also holds files of older versions, and this session "
+            f"cannot read its log ({str(error).splitlines()[0]}). Start the session with Delta's connector."
+        ) from error
+    if detail["partitionColumns"]:
+        raise ArgumentError(
+            f"{path} is partitioned by {', '.join(detail['partitionColumns'])}, and those columns are not in "
+            f"its files; {_INSTEAD}"
+        )
+    if detail["properties"].get("delta.columnMapping.mode", "none") != "none":
+        raise ArgumentError(f"{path} has column mapping: its files name columns otherwise; {_INSTEAD}")
+    return spark.read.format("delta").option("versionAsOf", latest["version"]).load(path)
+
+
+def file_paths(rows: "DataFrame") -> list[str]:
+    """The files of a table, as Arrow finds them."""
+    return sorted(arrow_path(uri) for uri in rows.inputFiles())
+
+
+def refuse_deleted(rows: "DataFrame", path: str, in_files: int) -> None:
+    """Raise if the files of a table hold rows that the table does not."""
+    deleted = in_files - rows.count()
+    if deleted:
+        raise ArgumentError(
+            f"{deleted:,} rows of {path} are deleted but still in its files; run REORG TABLE ... APPLY "
+            f"(PURGE), or {_INSTEAD}"
+        )
+
+
+def arrow_path(uri: str) -> str:
+    """The address of a file as Arrow reads it: Hadoop writes `s3a:` and encodes odd characters.
+
+    >>> arrow_path("file:///data/my%20table/part-0.parquet"), arrow_path("s3a://bucket/part-0.parquet")
+    ('/data/my table/part-0.parquet', 's3://bucket/part-0.parquet')
+    """
+    if uri.startswith("file:"):
+        return "/" + unquote(uri.removeprefix("file:")).lstrip("/")
+    return "s3" + uri[3:] if uri.startswith("s3a:") else uri
