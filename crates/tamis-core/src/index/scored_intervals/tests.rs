@@ -55,13 +55,13 @@ proptest! {
                 held.push((row as u32, new));
                 if let Some(which) = changed {
                     let which = which % held.len();
-                    if which % 2 == 0 {
-                        let (row, gone) = held.swap_remove(which);
-                        index.remove(row, &gone, &attributes);
-                    } else {
+                    if which % 2 == 1 {
                         let (row, rescored) = &mut held[which];
                         rescored.priority += 1.5;
                         index.rescore(*row, rescored, &attributes);
+                    } else {
+                        let (row, gone) = held.swap_remove(which);
+                        index.remove(row, &gone, &attributes);
                     }
                 }
                 if row % 5 != 0 && row + 1 != given.len() {
