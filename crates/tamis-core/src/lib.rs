@@ -13,6 +13,7 @@ pub mod index;
 pub mod predicate;
 mod prefetch;
 pub mod rank;
+pub mod ranked;
 pub mod relate;
 pub mod snapshot;
 

@@ -28,7 +28,7 @@ mod held;
 mod node;
 mod places;
 mod rank;
-mod span;
+pub(super) mod span;
 mod split;
 mod summary;
 mod top_k;
