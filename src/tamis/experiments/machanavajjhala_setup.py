@@ -33,8 +33,8 @@ class Measured:
     megabytes: float
 
 
-def build(workload: ZipfRegions, structure: str) -> IntervalIndex:
-    """An index of all boxes of a workload, built, warm and ready for relaxed questions.
+def build(workload: ZipfRegions, structure: str, *, relaxed: bool = True) -> IntervalIndex:
+    """An index of all boxes of a workload, built, warm and ready for relaxed or exact questions.
 
     >>> len(build(ZipfRegions(count=100, dimensions=2), "sopt-r"))
     100
@@ -44,10 +44,11 @@ def build(workload: ZipfRegions, structure: str) -> IntervalIndex:
     index = IntervalIndex.from_columns(
         range(workload.count),
         {name: (low[:, at], high[:, at]) for at, name in enumerate(names)},
+        priorities=weights.sum(axis=1),
         weights={name: weights[:, at] for at, name in enumerate(names)},
         structure=structure,
     )
-    index.time(points(workload, 100), K, relaxed=True, rounds=1)
+    index.time(points(workload, 100), K, relaxed=relaxed, rounds=1)
     return index
 
 
