@@ -136,6 +136,28 @@ def test_rows_of_one_call_appear_together(algorithm: str) -> None:
     in_threads(write, read, read)
 
 
+def test_what_is_added_during_optimize_is_merged_afterwards() -> None:
+    index = Index()
+    index.add_many(list(range(20_000)), [f"x > {n} AND y = {n % 50}" for n in range(20_000)])
+    adding = threading.Event()
+
+    def optimize() -> None:
+        adding.wait()
+        index.optimize()
+
+    def add() -> None:
+        for n in range(1_600):
+            index.add(20_000 + n, f"x = {n}")
+            adding.set()
+
+    in_threads(optimize, add)
+    patience = time.monotonic() + 60
+    while len(index.stats()["segments"]) > 20 and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert len(index.stats()["segments"]) <= 20
+    assert index.count({"x": 5}) == 1
+
+
 def test_other_threads_run_while_one_matches() -> None:
     """The interpreter lock is not held: a thread that counts in Python goes on during a long batch."""
     index = Index()

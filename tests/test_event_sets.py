@@ -82,6 +82,9 @@ def test_json_reads_back() -> None:
         ("IS NOT NULL", "does not give a value"),
         ("LIKE 'a%'", "does not give a value"),
         ("", "predicate without its attribute"),
+        ("^2", "predicate without its attribute"),
+        ("-- a comment", "predicate without its attribute"),
+        ("> 5 ^2", "predicate without its attribute"),
     ],
 )
 def test_what_gives_no_set_is_refused(text: str, message: str) -> None:

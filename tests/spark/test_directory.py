@@ -289,11 +289,29 @@ def test_what_killed_writers_left_is_collected(tmp_path: Path) -> None:
     directory = open_directory(tmp_path)
     publish(directory, Version(number=1, plan="replicated", ids="int", shards=[[]]))
     (tmp_path / "snapshots").mkdir()
-    for name in (".old.draft", ".new.draft"):
-        (tmp_path / "snapshots" / name).write_bytes(b"half")
-    aged(tmp_path / "snapshots" / ".old.draft", garbage.DRAFT_SECONDS + 60)
-    assert collect(directory) == ["snapshots/.old.draft"]
-    assert directory.drafts("snapshots") == [".new.draft"]
+    old, new = (f".{name}.{'0f' * 16}" for name in ("old", "new"))
+    for name in (f"snapshots/{old}", f"snapshots/{new}", ".gitignore"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    for name in (f"snapshots/{old}", ".gitignore", ".ipynb_checkpoints"):
+        aged(tmp_path / name, garbage.DRAFT_SECONDS + 60)
+    assert collect(directory) == [f"snapshots/{old}"], "what is not ours stays"
+    assert directory.drafts("snapshots") == [new]
+
+
+def test_a_directory_that_takes_no_files_does_not_stop_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tamis.spark.task import lease
+
+    directory = open_directory(tmp_path)
+    [version] = [publish(directory, Version(number=1, plan="replicated", ids="int", shards=[[]]))]
+
+    def refuse(*_: object) -> bool:
+        raise tamis.ArgumentError("cannot create a file only if there is none")
+
+    monkeypatch.setattr(directory, "create", refuse)
+    lease(directory, "a-query", version)
 
 
 def test_pins_of_a_query_that_never_came_back_expire(tmp_path: Path) -> None:

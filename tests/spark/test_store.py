@@ -258,6 +258,34 @@ def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> Non
     assert apply._known_sequences(directory, version, asked) == {5: 3}
 
 
+def test_an_emptied_store_keeps_the_type_of_its_ids(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from tamis.spark.changes import change_schema
+
+    directory = open_directory(tmp_path)
+    for op, sequence, id in (("add", 1, 7), ("remove", 2, 7), ("add", 1, "a")):
+        schema = change_schema("string" if isinstance(id, str) else "int")
+        rows = [{"op": op, "sequence": sequence, "id": id, "expression": "x > 1"}]
+        table = pa.Table.from_pylist(rows, schema)
+        if op == "add" and id == "a":
+            with pytest.raises(tamis.SnapshotError, match="ids of type int, not string"):
+                apply.apply_to_store(directory, table, schema)
+        else:
+            assert apply.apply_to_store(directory, table, schema).applied == 1
+
+
+def test_only_subscriptions_that_are_held_bind_a_store_to_sources(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    columns = f"{CHANGES}, source string"
+    refused = [("add", 1, "a", "x > 1", None), ("add", 1, "b", "x >", "shop")]
+    assert store.apply_changes(spark.createDataFrame(refused, columns)).quarantined == 1
+    assert not read_version(open_directory(store.url)).bound
+    store.apply_changes(spark.createDataFrame([("add", 2, "b", "x > 2", "shop")], columns))
+    assert read_version(open_directory(store.url)).bound
+
+
 def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamis.spark import task
     from tamis.spark.build import put_index

@@ -21,7 +21,7 @@ from tamis.spark.changes import REMOVE, UPSERT, latest, read_changes, to_bytes
 from tamis.spark.directory import Directory
 from tamis.spark.garbage import collect
 from tamis.spark.opened import open_shard
-from tamis.spark.subscriptions import PROBLEM
+from tamis.spark.subscriptions import PROBLEM, is_bound
 from tamis.spark.versions import IdKind, Version, latest_number, read_version, version_file
 
 CHANGES_BEFORE_REWRITE = 20_000
@@ -41,13 +41,8 @@ class Applied(NamedTuple):
     quarantined: int
 
 
-def apply_to_store(
-    directory: Directory, given: pa.Table, schema: pa.Schema, *, bound: bool = False
-) -> Applied:
-    """Apply changes to the latest version of a store and publish the next, unless nothing changed.
-
-    `bound` says that some of them are bound to a source.
-    """
+def apply_to_store(directory: Directory, given: pa.Table, schema: pa.Schema) -> Applied:
+    """Apply changes to the latest version of a store and publish the next, unless nothing changed."""
     while True:
         before = _latest(directory, schema)
         changes, refused = _checked(given, schema, before.notes.get("schema"))
@@ -57,6 +52,7 @@ def apply_to_store(
         ]
         if fresh:
             after = _next_version(directory, before, pa.Table.from_pylist(fresh, schema))
+            bound = any(is_bound(change["expression"]) for change in fresh if change["op"] != REMOVE)
             after = replace(after, bound=before.bound or bound)
             if not directory.create(version_file(after.number), after.to_json()):
                 continue
@@ -79,8 +75,12 @@ def _latest(directory: Directory, schema: pa.Schema) -> Version:
             number=0, plan="replicated", ids=ids, shards=[[]], notes={"reason": "a store of changes"}
         )
     version = read_version(directory)
-    if version.ids != ids and version.subscriptions:
-        raise SnapshotError(f"the subscriptions of {directory.url} have ids of type {version.ids}, not {ids}")
+    ever_held = version.subscriptions or version.changes or version.notes.get("sequences")
+    if version.ids != ids and ever_held:
+        raise SnapshotError(
+            f"the subscriptions of {directory.url} have ids of type {version.ids}, not {ids}; a store keeps "
+            "the type of its ids, also when it is empty"
+        )
     return replace(version, ids=ids)
 
 

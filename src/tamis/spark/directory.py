@@ -100,6 +100,18 @@ def open_directory(url: str | os.PathLike[str]) -> Directory:
     return LocalDirectory(text)
 
 
+_DRAFT = re.compile(r"\.(.+\.|probe-)[0-9a-f]{32}")
+
+
+def _is_draft(name: str) -> bool:
+    """Whether a file is one that a writer had begun; other hidden files are not ours.
+
+    >>> _is_draft(f".7.json.{'0f' * 16}"), _is_draft(".gitignore")
+    (True, False)
+    """
+    return _DRAFT.fullmatch(name) is not None
+
+
 class LocalDirectory(Directory):
     """A folder of this host, or one that all hosts mount at the same path."""
 
@@ -150,7 +162,7 @@ class LocalDirectory(Directory):
     def drafts(self, folder: str) -> list[str]:
         """See `Directory.drafts`."""
         try:
-            return sorted(name for name in os.listdir(self._root / folder) if name.startswith("."))
+            return sorted(filter(_is_draft, os.listdir(self._root / folder)))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -257,6 +269,8 @@ class RemoteDirectory(Directory):
         if not self._files.exists(draft):
             return True
         self._files.rm_file(draft)
+        if not self._files.exists(path):
+            raise OSError(f"{path} could not be written: the file system renamed nothing, and says nothing")
         return False
 
     def _check_exclusive_creation(self) -> None:
@@ -294,7 +308,7 @@ class RemoteDirectory(Directory):
 
     def drafts(self, folder: str) -> list[str]:
         """See `Directory.drafts`."""
-        return sorted(name for name in self._names(folder) if name.startswith("."))
+        return sorted(filter(_is_draft, self._names(folder)))
 
     def _names(self, folder: str) -> list[str]:
         self._files.invalidate_cache()

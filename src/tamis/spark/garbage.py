@@ -1,6 +1,7 @@
 """Which files of a store nobody needs any more."""
 
 import json
+from contextlib import suppress
 from itertools import pairwise
 
 from tamis.spark.directory import Directory
@@ -76,7 +77,8 @@ def _pinned(directory: Directory, removed: list[str]) -> set[int]:
         for name in pins[-PINS_KEPT:]:
             if _remove(directory, f"pins/{query}/{name}", PIN_SECONDS, removed):
                 continue
-            used.add(json.loads(directory.read(f"pins/{query}/{name}"))["version"])
+            with suppress(FileNotFoundError):  # another collector was faster
+                used.add(json.loads(directory.read(f"pins/{query}/{name}"))["version"])
     return used
 
 

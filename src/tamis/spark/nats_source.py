@@ -142,6 +142,11 @@ class _Ranges:
             return max(0, first - 1)
         if given == "latest":
             return last
+        if given.isdigit() and int(given) - 1 > last:
+            raise ArgumentError(
+                f"the option startingSequence is {given}, but the last message of {self.stream} is {last}; "
+                'use "latest" to begin with the next one'
+            )
         if given.isdigit():
             return max(0, int(given) - 1)
         raise ArgumentError(f'the option startingSequence is "earliest", "latest" or a number, not {given!r}')
@@ -196,6 +201,8 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
         before = start["sequence"]
         first, newest = self.bounds()
         self._refuse_loss(before, first, newest)
+        if before > newest:  # the stream was made anew, and that is no error
+            before = max(0, first - 1)
         last = newest if self.target is None else min(newest, self.target)
         if isinstance(limit, ReadMaxRows):
             # What was removed from the front needs no micro-batches.
@@ -212,7 +219,8 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Ranges of sequence numbers; the same again when a micro-batch is replayed."""
-        return self.split(start["sequence"], end["sequence"])
+        made_anew = start["sequence"] > end["sequence"]
+        return self.split(0 if made_anew else start["sequence"], end["sequence"])
 
     def _refuse_loss(self, before: int, first: int, newest: int) -> None:
         if self.options.get("failondataloss", "true").lower() == "false":

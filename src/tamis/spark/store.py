@@ -21,7 +21,7 @@ from tamis.spark.changes import change_schema, from_bytes
 from tamis.spark.directory import open_directory
 from tamis.spark.garbage import collect
 from tamis.spark.session import on_executor
-from tamis.spark.subscriptions import INTEGERS, any_bound, bound_to_source, normalised
+from tamis.spark.subscriptions import INTEGERS, bound_to_source, normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,14 +136,13 @@ class SubscriptionStore:
 
 def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
-    given_rows = normalised(changes, carried=("op", "sequence"))
-    rows, bound = bound_to_source(given_rows), any_bound(given_rows)
+    rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = change_schema(ids)
         held = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
         given = pa.concat_tables(held) if held else schema.empty_table()
-        applied = apply_to_store(open_directory(url), given, schema, bound=bound)
+        applied = apply_to_store(open_directory(url), given, schema)
         yield pa.record_batch({"applied": [json.dumps(applied._asdict())]})
 
     [row] = rows.coalesce(1).mapInArrow(task, "applied string").collect()

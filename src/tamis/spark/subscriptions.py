@@ -155,6 +155,15 @@ def from_source(text: str | None, source: str | None) -> str | None:
         return text
 
 
+def is_bound(text: str | None) -> bool:
+    """Whether an expression was made by `from_source`.
+
+    >>> is_bound(from_source("x > 1", "shop")), is_bound("x > 1")
+    (True, False)
+    """
+    return text is not None and text.endswith(")^0") and "AND (source = " in text
+
+
 def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None) -> "DataFrame":
     """What is wrong with a DataFrame of subscriptions, one row for each that cannot be accepted.
 

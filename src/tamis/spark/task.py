@@ -63,7 +63,7 @@ class Source:
 def lease(directory: Directory, run: str | None, version: Version) -> None:
     """Keep a version from being collected while a query may still start tasks."""
     if run is not None:
-        with suppress(OSError):  # a full disk must not stop those who only read
+        with suppress(OSError, ArgumentError):  # a disk that takes no files must not stop those who only read
             hour = int(time.time() // 3600)
             directory.create(f"leases/{run}-{hour}", str(version.number).encode())
 
@@ -136,7 +136,7 @@ class Seen:
             "seconds": time.monotonic() - self.started,
         }
         name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
-        with suppress(OSError):
+        with suppress(OSError, ArgumentError):
             directory.create(name, json.dumps(content).encode())
 
 

@@ -45,9 +45,14 @@ pub struct End {
 impl Value {
     /// The set that a text such as `> 15` or `NOT IN (1, 5)` gives: a predicate without its attribute.
     pub fn among_text(text: &str) -> Result<Value, String> {
+        // A name on its own is a predicate, too.
+        let alone = parse(NAME);
         match parse(&format!("{NAME} {text}")) {
-            // A name on its own is a predicate, too.
-            Ok(Expr::Predicate(predicate)) if &*predicate.attribute == NAME && !text.trim().is_empty() => {
+            Ok(Expr::Predicate(predicate))
+                if &*predicate.attribute == NAME
+                    && predicate.weight.is_none()
+                    && alone.as_ref() != Ok(&Expr::Predicate(predicate.clone())) =>
+            {
                 Value::among(predicate.operator, &predicate.operands, predicate.negated)
             }
             Ok(_) => Err(format!("{text:?} is not one predicate without its attribute, such as \"> 15\"")),

@@ -36,10 +36,28 @@ pub(super) fn merge_in_background(inner: &Arc<Inner>) {
 pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Inner) -> Result<bool>) {
     let Some(turn) = Turn::take(inner) else { return };
     // If no thread can be had, the turn ends here and now.
-    let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || {
+    let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || work(turn, step));
+}
+
+/// Takes steps, and then merges what was sealed while nobody else could have the turn.
+fn work(turn: Turn, step: fn(&Inner) -> Result<bool>) {
+    let (mut turn, mut step) = (turn, step);
+    loop {
+        let outcome = loop {
+            match step(&turn.0) {
+                Ok(true) => continue,
+                outcome => break outcome,
+            }
+        };
+        let inner = turn.0.clone();
+        drop(turn);
         // An error leaves the segments as they are: slower, never wrong.
-        while step(&turn.0).unwrap_or(false) {}
-    });
+        if outcome.is_err() || choose(&inner.current.load()).is_none() {
+            return;
+        }
+        let Some(next) = Turn::take(&inner) else { return };
+        (turn, step) = (next, merge_once);
+    }
 }
 
 /// The right to merge. There is one at a time: two merges of the same segment would leave its rows twice.
@@ -84,7 +102,11 @@ fn merge_once(inner: &Inner) -> Result<bool> {
 /// Merges all segments, once whoever is merging now has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     let turn = Turn::wait_for(inner);
-    merge_everything(&turn.0, all_cores())
+    let outcome = merge_everything(&turn.0, all_cores());
+    drop(turn);
+    // What was sealed meanwhile found the turn taken.
+    merge_in_background(inner);
+    outcome
 }
 
 /// Makes one segment of all, by whoever has the turn.
