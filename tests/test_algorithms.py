@@ -34,6 +34,8 @@ OPTIONS: list[tuple[str, dict[str, bool | int | str]]] = [
     ("bdd", {"max_nodes": 50}),
     ("be-tree", {"leaf_capacity": 1, "loss": "selectivity"}),
     ("be-star-tree", {"leaf_capacity": 2, "split": "approximate", "max_growth": 2}),
+    ("interval", {"structure": "sopt-r", "branching": 2}),
+    ("interval", {"structure": "segment"}),
 ]
 
 

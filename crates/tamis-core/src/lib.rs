@@ -11,7 +11,9 @@ pub mod expr;
 pub mod fork;
 pub mod index;
 pub mod predicate;
+mod prefetch;
 pub mod rank;
+pub mod ranked;
 pub mod relate;
 pub mod snapshot;
 

@@ -11,6 +11,7 @@ mod fork;
 mod ids;
 mod index;
 mod matching;
+mod ranked;
 mod ranking;
 mod reasons;
 mod relate;
@@ -34,6 +35,8 @@ mod _kernel {
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]
     use crate::index::{PyIds, PyIndex, algorithms};
+    #[pymodule_export]
+    use crate::ranked::{PyBoxIndex, interval_structures};
     #[pymodule_export]
     use crate::reasons::{diagram, explain_json, why_not_json};
     #[pymodule_export]

@@ -140,7 +140,7 @@ def run(
             f"{row.share:.2f}",
             f"{row.overhead:.2f}",
         )
-    Console().print(table)
+    Console(width=None if Console().is_terminal else 130).print(table)
     beside = [
         row
         for size in map(parse_size, scales.split(","))

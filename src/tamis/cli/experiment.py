@@ -17,7 +17,8 @@ def list_experiments() -> None:
     from tamis.experiments import discover
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("name", "reproduces", "of", "question"):
+    table.add_column("name", no_wrap=True)  # to be copied
+    for column in ("reproduces", "of", "question"):
         table.add_column(column)
     for experiment in discover().values():
         table.add_row(experiment.name, experiment.figure, experiment.paper, experiment.question)

@@ -9,6 +9,7 @@ from tamis.benchmark import charts
 from tamis.benchmark.environment import one_line
 
 PAGE = "report.html"
+MOST_LINES = 8
 
 
 def write_report(folder: Path) -> Path:
@@ -19,6 +20,24 @@ def write_report(folder: Path) -> Path:
         charts.page("Tamis experiments", [section(record) for record in records]), encoding="utf-8"
     )
     return page
+
+
+def grouped(lines: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """More lines than a chart can show, one chart for each word behind the last comma of their names.
+
+    >>> many = {f"{name}, {data}": [] for name in "abcde" for data in ("uniform", "Zipf")}
+    >>> {group: list(lines) for group, lines in grouped(many).items()}[", Zipf"]
+    ['a', 'b', 'c', 'd', 'e']
+    >>> grouped({"a, Zipf": []})
+    {'': {'a, Zipf': []}}
+    """
+    if len(lines) <= MOST_LINES:
+        return {"": lines}
+    groups: dict[str, dict[str, Any]] = {}
+    for line, points in lines.items():
+        name, _, group = line.rpartition(", ")
+        groups.setdefault(f", {group}" if name else "", {})[name or group] = points
+    return groups
 
 
 def section(record: dict[str, Any]) -> str:
@@ -43,7 +62,8 @@ def section(record: dict[str, Any]) -> str:
             parts.append(charts.bars(row["what"], {"paper": row["paper"], "ours": row["ours"]}))
     if record["lines"]:
         x_title, y_title = record["axes"]
-        parts.append(charts.lines(record["figure"], record["lines"], x_title, y_title))
+        for group, lines in grouped(record["lines"]).items():
+            parts.append(charts.lines(record["figure"] + group, lines, x_title, y_title))
     if record["note"]:
         parts.append(f"<p>{escape(record['note'])}</p>")
     circumstances = f"scale {record['scale']['name']}; {one_line(record['environment'])}"

@@ -133,9 +133,9 @@ class Timed:
         True
         """
         if k is None:
-            times = self.index.time_events(self.events, "count", repeats=3)
+            times = self.index.time_events(self.events, "count", repeats=5)
         else:
-            times = self.index.time_events(self.events, "top_k", k=k, score="relevance", repeats=3)
+            times = self.index.time_events(self.events, "top_k", k=k, score="relevance", repeats=5)
         return float(np.mean(times)) / 1_000
 
     def matches(self) -> int:

@@ -103,10 +103,26 @@ class ZipfRegions(Workload):
         lengths: Floats = ((ranks + rng.random(ranks.shape)) / self.points).round(_DIGITS)
         return lengths
 
-    def _expressions(self, block: int) -> pa.Array:
+    def _ends(self, block: int) -> tuple[Floats, Floats]:
+        """The low and the high ends of a block, a row for each subscription."""
         middle = self._draw_points(stream(self.seed, self.name, "subscriptions", block), BLOCK)
         lengths = self._lengths(block)
-        low, high = (_decimal((middle + side * lengths).ravel()) for side in (-1, 1))
+        return (middle - lengths).round(_DIGITS), (middle + lengths).round(_DIGITS)
+
+    def boxes(self) -> tuple[Floats, Floats, Floats]:
+        """All subscriptions as numbers: low ends, high ends and weights, a column for each attribute.
+
+        >>> low, high, weights = ZipfRegions(count=3, dimensions=2).boxes()
+        >>> low.shape, bool((low <= high).all()), bool((weights <= 1).all())
+        ((3, 2), True, True)
+        """
+        numbers = range(-(-self.count // BLOCK))
+        ends = [(*self._ends(block), 1 - self._lengths(block)) for block in numbers]
+        low, high, weights = (np.concatenate(columns)[: self.count] for columns in zip(*ends, strict=True))
+        return low, high, weights
+
+    def _expressions(self, block: int) -> pa.Array:
+        low, high = (_decimal(ends.ravel()) for ends in self._ends(block))
         names = self._names.take(pa.array(np.tile(np.arange(self.dimensions), BLOCK)))
         text = concat(names, " BETWEEN ", low, " AND ", high)
         return join_groups(text, np.full(BLOCK, self.dimensions), " AND ")
@@ -131,4 +147,4 @@ class ZipfRegions(Workload):
 
 def _decimal(values: Floats) -> pa.Array:
     """Numbers as text, with a fixed number of digits behind the point."""
-    return pc.cast(pc.cast(pa.array(values.round(_DIGITS)), pa.decimal128(12, _DIGITS)), pa.large_string())
+    return pc.cast(pc.cast(pa.array(values), pa.decimal128(12, _DIGITS)), pa.large_string())

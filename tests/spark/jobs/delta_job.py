@@ -5,10 +5,10 @@ Takes a folder and the settings of the session, as JSON. Prints one line of JSON
 
 import io
 import json
-import os
 import sys
 from typing import Any
 
+import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
 
@@ -103,16 +103,11 @@ def table(spark: SparkSession, folder: str) -> list[Any]:
 
 
 def files(spark: SparkSession, folder: str) -> Pairs:
-    """Tasks read the table's files: keys are paths and rows, which Spark can name as well."""
-    events = f"{folder}/events"
-    found = tamis.spark.match_files(spark, events, spark.read.format("delta").load(f"{folder}/rules"))
-    named = (
-        spark.read.format("delta")
-        .load(events)
-        .selectExpr("event_id", "_metadata.file_name AS name", "_metadata.row_index AS row")
-    )
-    of = {(row.name, row.row): row.event_id for row in named.collect()}
-    return sorted([of[os.path.basename(row.path), row.row], row.subscription] for row in found.collect())
+    """Tasks read the table's files; the keys that they give lead back to the events."""
+    rules = spark.read.format("delta").load(f"{folder}/rules")
+    found = tamis.spark.match_files(spark, f"{folder}/events", rules).collect()
+    numbers = {path: pq.read_table(path)["event_id"].to_pylist() for path in {row.path for row in found}}
+    return sorted([numbers[row.path][row.row], row.subscription] for row in found)
 
 
 def refused(spark: SparkSession, folder: str) -> list[str]:

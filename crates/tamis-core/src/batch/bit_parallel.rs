@@ -15,10 +15,10 @@ use bytemuck::{Pod, Zeroable};
 use super::masks::Masks;
 use crate::event::Event;
 use crate::index::segment::layout::{ACCEPTS, Layout, code_place};
-use crate::index::segment::prefetch::prefetch;
 use crate::index::segment::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
+use crate::prefetch::prefetch;
 
 /// Events in a block.
 pub const WIDTH: usize = 512;

@@ -26,7 +26,7 @@ use crate::event::{Attributes, Event, Value};
 use crate::index::options;
 use crate::index::segment::matcher::Work;
 use crate::index::subscription::Subscription;
-use crate::rank::Scale;
+use crate::rank::{Measure, Scale};
 
 pub trait Algorithm: Send + Sync {
     /// Holds `subscription` as `row`, a number that is not in use.
@@ -54,6 +54,20 @@ pub trait Algorithm: Send + Sync {
         _offer: &mut dyn FnMut(u32) -> f64,
     ) -> Option<Work> {
         None
+    }
+
+    /// The same for any score. For relaxed ones, `offer` takes rows of which at least one predicate may be true.
+    fn best_by(
+        &self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<Work> {
+        match measure {
+            Measure::Relevance(scale) => self.best(event, scale, least_wanted, offer),
+            _ => None,
+        }
     }
 
     /// The relevance of a row that was offered as a match, if it is known without a look at its expression:
@@ -96,6 +110,7 @@ pub static ALGORITHMS: &[(&str, Make)] = &[
     ("interval-id", || over_predicates::<Annotated<IntervalIds>>()),
     ("be-tree", || Box::new(super::be_trees::BeTree::default())),
     ("be-star-tree", || Box::new(super::be_trees::BeStarTree::default())),
+    ("interval", || Box::new(super::scored_intervals::ScoredIntervals::default())),
     ("bdd", || Box::new(super::bdd::Bdd::default())),
 ];
 

@@ -22,6 +22,7 @@ pub mod predicates;
 pub mod production;
 pub mod reader;
 pub mod scan;
+pub mod scored_intervals;
 pub mod segment;
 pub mod short_list;
 pub mod statistics;

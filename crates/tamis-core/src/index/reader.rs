@@ -216,7 +216,7 @@ impl Reader {
 
 impl ClassicState {
     /// Every algorithm finds matches; scores are taken of them by definition. Relaxed matches are not
-    /// matches, so for those everything is looked at.
+    /// matches, so without an algorithm for those everything is looked at.
     fn offer_best<'a>(
         &'a self,
         event: &Event<'_>,
@@ -239,16 +239,14 @@ impl ClassicState {
             }
             best.least_wanted()
         };
+        if let Some(work) = self.algorithm.best_by(event, measure, least_wanted, &mut offer) {
+            return work;
+        }
         if let Measure::Relaxed(_) = measure {
             for row in self.by_id.values() {
                 offer(*row);
             }
             return Work { candidates: self.by_id.len() as u64, ..Work::default() };
-        }
-        if let Measure::Relevance(scale) = measure
-            && let Some(work) = self.algorithm.best(event, scale, least_wanted, &mut offer)
-        {
-            return work;
         }
         self.algorithm.matches(event, &self.attributes, &mut |row| {
             offer(row);

@@ -14,6 +14,7 @@ use crate::expr::ast::Outcome;
 use crate::expr::atoms::Literal;
 use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::operators::Shape;
+use crate::prefetch::prefetch;
 
 /// What it takes for a literal to be true, in bits.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,8 +89,7 @@ pub struct CatalogBuilder<'a> {
 impl<'a> CatalogBuilder<'a> {
     /// Lays out the bits of all atoms of the table.
     pub fn new(atoms: &'a AtomTable) -> Self {
-        let mut by_attribute: Vec<u32> = (0..atoms.len() as u32).collect();
-        by_attribute.sort_by_key(|atom| atoms.atom(*atom).attribute);
+        let by_attribute = by_attribute(atoms);
         let mut layout = Layout {
             atoms,
             next_bit: TRUE_BIT + 1,
@@ -143,6 +143,11 @@ impl<'a> CatalogBuilder<'a> {
     /// The catalog as it is before access intervals are known: enough to fire events for counting.
     pub fn draft(&self) -> Catalog {
         Catalog { cut_tables: self.cut_tables.clone().into(), ..self.catalog.clone() }
+    }
+
+    /// Fetches what [`test`](Self::test) will need.
+    pub fn fetch(&self, literal: Literal) {
+        prefetch(&self.places[literal.atom() as usize]);
     }
 
     pub fn test(&self, literal: Literal) -> LiteralTest {
@@ -250,7 +255,8 @@ impl Layout<'_> {
         let mut asked_atoms = vec![];
         let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
         let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
-        for &id in group {
+        for (at, &id) in group.iter().enumerate() {
+            fetch_ahead(atoms, group, at);
             let atom = atoms.atom(id);
             let rules = atom.operator.rules();
             let kind = rules.expects(&atom.operands);
@@ -396,6 +402,35 @@ impl Layout<'_> {
             below: above + len,
             tree: NONE,
         });
+    }
+}
+
+/// The atoms by attribute, those of one attribute in the order of their numbers.
+fn by_attribute(atoms: &AtomTable) -> Vec<u32> {
+    let attributes = atoms.iter().map(|atom| atom.attribute.0 as usize + 1).max().unwrap_or(0);
+    let mut next = vec![0u32; attributes + 1];
+    for atom in atoms.iter() {
+        next[atom.attribute.0 as usize + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut sorted = vec![0; atoms.len()];
+    for (id, atom) in atoms.iter().enumerate() {
+        let place = &mut next[atom.attribute.0 as usize];
+        sorted[*place as usize] = id as u32;
+        *place += 1;
+    }
+    sorted
+}
+
+/// Atoms of one attribute lie scattered: fetches those that come next, and then their operands.
+fn fetch_ahead(atoms: &AtomTable, group: &[u32], at: usize) {
+    if let Some(later) = group.get(at + 16) {
+        prefetch(atoms.atom(*later));
+    }
+    if let Some(operand) = group.get(at + 8).and_then(|soon| atoms.atom(*soon).operands.first()) {
+        prefetch(operand);
     }
 }
 

@@ -28,7 +28,7 @@ mod held;
 mod node;
 mod places;
 mod rank;
-mod span;
+pub(super) mod span;
 mod split;
 mod summary;
 mod top_k;
@@ -176,13 +176,18 @@ impl<D: Directory> Algorithm for Tree<D> {
         self.store.conjunction(row).relevance(scale)
     }
 
-    /// The row is inserted anew, so that the summaries above it know its weights.
+    /// In a tree that ranks, the row is inserted anew, so that the summaries above it know its weights.
     fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
-        if D::IS_RANKED && self.store.conjunctions[row as usize].is_some() {
+        if self.store.conjunctions[row as usize].is_none() {
+            return;
+        }
+        if D::IS_RANKED {
             let was_here = self.root.remove(row, &mut vec![], &mut self.store);
             assert!(was_here, "only what was inserted is rescored");
-            let held = self.store.conjunctions[row as usize].as_mut().expect("it was there");
-            held.set_weights(subscription, attributes);
+        }
+        let held = self.store.conjunctions[row as usize].as_mut().expect("it was there");
+        held.set_weights(subscription, attributes);
+        if D::IS_RANKED {
             self.put(row);
         }
     }

@@ -108,7 +108,7 @@ impl Production {
         let mut draft = Draft::new(&self.inner);
         draft.change(change)?;
         draft.seal_if_full()?;
-        let concerns_merges = draft.sealed || draft.changed_parts().any(|part| merge::is_worn(part));
+        let concerns_merges = draft.sealed || draft.changed_parts().any(merge::is_worn);
         draft.publish();
         drop(lock);
         if concerns_merges {

@@ -37,55 +37,65 @@ const ALWAYS: PlannedLeaf = PlannedLeaf { leaf: Leaf(TRUE_BIT << 1), selectivity
 /// The accesses of a tree and how often one of them fires, given how often the attribute of a cut
 /// table is present.
 pub fn plan(tree: &Tree, presence: &impl Fn(u32) -> f64) -> (f64, Vec<Access>) {
+    let mut accesses = vec![];
+    let cost = add_accesses(tree, presence, &mut accesses);
+    (cost, accesses)
+}
+
+/// How often an access of a tree fires, if they are chosen well.
+fn least_cost(tree: &Tree, presence: &impl Fn(u32) -> f64) -> f64 {
     match tree {
-        Tree::Leaf(planned) => plan_leaf(planned),
-        Tree::Or(children) => {
-            let (mut cost, mut all) = (0.0, vec![]);
-            for child in children {
-                let (child_cost, accesses) = plan(child, presence);
-                cost += child_cost;
-                all.extend(accesses);
-            }
-            (cost, all)
+        Tree::Leaf(planned) if planned.leaf.is_bit_clear() => 1.0,
+        Tree::Leaf(planned) => planned.selectivity,
+        Tree::Or(children) => children.iter().map(|child| least_cost(child, presence)).sum(),
+        Tree::And(children) => {
+            let of_child = children.iter().map(|child| least_cost(child, presence)).reduce(f64::min);
+            let interval = best_interval(children, presence).map_or(f64::INFINITY, |(cost, _)| cost);
+            of_child.map_or(1.0, |cost| cost.min(interval))
         }
-        Tree::And(children) => plan_and(children, presence),
     }
 }
 
-fn plan_leaf(planned: &PlannedLeaf) -> (f64, Vec<Access>) {
-    let key = match planned.leaf.as_unit() {
-        Some(unit) => Key::Unit(unit),
+/// Adds the accesses of a tree and returns how often one of them fires.
+fn add_accesses(tree: &Tree, presence: &impl Fn(u32) -> f64, out: &mut Vec<Access>) -> f64 {
+    match tree {
+        Tree::Leaf(planned) => {
+            let (cost, access) = leaf_access(planned);
+            out.push(access);
+            cost
+        }
+        Tree::Or(children) => children.iter().map(|child| add_accesses(child, presence, out)).sum(),
+        Tree::And(children) => add_and(children, presence, out),
+    }
+}
+
+fn leaf_access(planned: &PlannedLeaf) -> (f64, Access) {
+    if planned.leaf.is_bit_clear() {
         // A clear bit cannot fire: the expression has to be looked at every time.
-        None if planned.leaf.is_clear() => {
-            let key = Key::Bit(TRUE_BIT);
-            return (1.0, vec![Access { key, implied: [None, None], test: *planned, suffices: true }]);
-        }
-        None => Key::Bit(planned.leaf.bit()),
-    };
-    (
-        planned.selectivity,
-        vec![Access { key, implied: [Some(planned.leaf), None], test: ALWAYS, suffices: true }],
-    )
+        let key = Key::Bit(TRUE_BIT);
+        return (1.0, Access { key, implied: [None, None], test: *planned, suffices: true });
+    }
+    let key = planned.leaf.as_unit().map_or(Key::Bit(planned.leaf.bit()), Key::Unit);
+    let implied = [Some(planned.leaf), None];
+    (planned.selectivity, Access { key, implied, test: ALWAYS, suffices: true })
 }
 
-fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Access>) {
-    let mut best: Option<(f64, Vec<Access>, Option<usize>)> = None;
-    for (at, child) in children.iter().enumerate() {
-        let (cost, accesses) = plan(child, presence);
-        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            best = Some((cost, accesses, Some(at)));
-        }
-    }
-    for (cost, access) in intervals(children, presence) {
-        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            best = Some((cost, vec![access], None));
-        }
-    }
-    let Some((cost, mut accesses, from)) = best else {
+fn add_and(children: &[Tree], presence: &impl Fn(u32) -> f64, out: &mut Vec<Access>) -> f64 {
+    let costs = children.iter().enumerate().map(|(at, child)| (least_cost(child, presence), at));
+    let Some((least, rarest)) = costs.reduce(|best, next| if next.0 < best.0 { next } else { best }) else {
         let key = Key::Bit(TRUE_BIT);
-        return (1.0, vec![Access { key, implied: [None, None], test: ALWAYS, suffices: true }]);
+        out.push(Access { key, implied: [None, None], test: ALWAYS, suffices: true });
+        return 1.0;
     };
-    for access in &mut accesses {
+    let first = out.len();
+    let (cost, from) = match best_interval(children, presence) {
+        Some((cost, access)) if cost < least => {
+            out.push(access);
+            (cost, None)
+        }
+        _ => (add_accesses(&children[rarest], presence, out), Some(rarest)),
+    };
+    for access in &mut out[first..] {
         let established = access.test.leaf;
         for (at, child) in children.iter().enumerate() {
             if let Tree::Leaf(leaf) = child
@@ -104,36 +114,38 @@ fn plan_and(children: &[Tree], presence: &impl Fn(u32) -> f64) -> (f64, Vec<Acce
         access.suffices &=
             rest.into_iter().all(|(_, child)| matches!(child, Tree::Leaf(leaf) if known(leaf.leaf)));
     }
-    (cost, accesses)
+    cost
 }
 
-/// Pairs of "above" and "below" on one attribute, and how often both hold.
-fn intervals(children: &[Tree], presence: &impl Fn(u32) -> f64) -> Vec<(f64, Access)> {
-    let comparisons: Vec<&PlannedLeaf> = children
-        .iter()
-        .filter_map(|child| match child {
-            Tree::Leaf(leaf) if leaf.cut.is_some() => Some(leaf),
+/// The pair of "above" and "below" on one attribute that holds most rarely, and how often it does.
+fn best_interval(children: &[Tree], presence: &impl Fn(u32) -> f64) -> Option<(f64, Access)> {
+    let cuts = || {
+        children.iter().filter_map(|child| match child {
+            Tree::Leaf(leaf) => leaf.cut.map(|cut| (leaf, cut)),
             _ => None,
         })
-        .collect();
-    let mut found = vec![];
-    for low in &comparisons {
-        for high in &comparisons {
-            if let (Some((table, above, true)), Some((other, below, false))) = (low.cut, high.cut)
-                && table == other
-                && above < below
-            {
-                // A value that is present is above the lower cut or below the higher one, or both.
-                let both = low.selectivity + high.selectivity - presence(table);
+    };
+    let mut best: Option<(f64, Access)> = None;
+    for (low, (table, above, is_above)) in cuts() {
+        if !is_above {
+            continue;
+        }
+        for (high, (other, below, is_above)) in cuts() {
+            if is_above || table != other || above >= below {
+                continue;
+            }
+            // A value that is present is above the lower cut or below the higher one, or both.
+            let both = (low.selectivity + high.selectivity - presence(table)).max(1e-9);
+            if best.as_ref().is_none_or(|(least, _)| both < *least) {
                 let access = Access {
                     key: Key::Interval { table, above, below },
                     implied: [Some(low.leaf), Some(high.leaf)],
                     test: ALWAYS,
                     suffices: true,
                 };
-                found.push((both.max(1e-9), access));
+                best = Some((both, access));
             }
         }
     }
-    found
+    best
 }

@@ -20,6 +20,9 @@ const NOT_A_UNIT: u32 = u32::MAX;
 /// Units that are worth a thread.
 const LEAST_PER_THREAD: usize = 4096;
 
+/// How far ahead of compiling memory is fetched, in units.
+const FETCH_AHEAD: usize = 4;
+
 /// What sharing achieved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
@@ -221,10 +224,22 @@ impl Planner<'_> {
 
     fn compile_run(&self, units: &[u32]) -> Compiled {
         let mut compiled = Compiled::default();
-        for unit in units {
+        for (at, unit) in units.iter().enumerate() {
+            if let Some(later) = units.get(at + FETCH_AHEAD) {
+                self.fetch_tests(self.units[*later as usize].node);
+            }
             self.compile_unit(*unit, &mut compiled);
         }
         compiled
+    }
+
+    /// Fetches what the literals of a node stand for.
+    fn fetch_tests(&self, node: u32) {
+        for child in self.dag.children(node) {
+            if let Target::Literal(literal) = child.target() {
+                self.catalog.fetch(literal);
+            }
+        }
     }
 
     /// Adds what was compiled of the next units, parents first: when a unit's turn comes, it is known

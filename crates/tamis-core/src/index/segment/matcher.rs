@@ -13,11 +13,11 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::layout::{ACCEPTS, BLOCK, Layout, code_place};
-use super::prefetch::prefetch;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
+use crate::prefetch::prefetch;
 
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;

@@ -11,7 +11,6 @@ pub mod forms;
 pub mod layout;
 pub mod ledger;
 pub mod matcher;
-pub mod prefetch;
 pub mod program;
 pub mod record;
 pub mod relaxed;

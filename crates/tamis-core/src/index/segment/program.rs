@@ -42,6 +42,11 @@ impl Leaf {
     pub fn is_clear(self) -> bool {
         self.0 & 1 == 1
     }
+
+    /// Whether it asks for a bit that is clear.
+    pub fn is_bit_clear(self) -> bool {
+        self.as_unit().is_none() && self.is_clear()
+    }
 }
 
 /// Jump targets beyond every program.
@@ -210,8 +215,12 @@ impl Tree {
     }
 }
 
-/// Sorts trees by a merit that is computed once for each, the greatest first.
-fn by_falling(trees: Vec<Tree>, merit: impl Fn(&Tree) -> f64) -> Vec<Tree> {
+/// Sorts trees by a merit, the greatest first. That of a leaf is known at once; others are computed once each.
+fn by_falling(mut trees: Vec<Tree>, merit: impl Fn(&Tree) -> f64) -> Vec<Tree> {
+    if trees.iter().all(|tree| matches!(tree, Tree::Leaf(_))) {
+        trees.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
+        return trees;
+    }
     let mut judged: Vec<(f64, Tree)> = trees.into_iter().map(|tree| (merit(&tree), tree)).collect();
     judged.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     judged.into_iter().map(|(_, tree)| tree).collect()

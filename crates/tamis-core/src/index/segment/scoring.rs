@@ -2,7 +2,8 @@
 //!
 //! The layout has forgotten what was written (repetition, order, weights), so a row that is to be scored has
 //! a small program of its own. It is there only in segments where some subscription has a weight; without
-//! any, and for expressions with XOR, the record is decoded and scored by the definition (`rank::score`).
+//! any, and for XORs nested deeply in one another, the record is decoded and scored by the definition
+//! (`rank::score`).
 //!
 //! ```text
 //! bounds        row → the highest relevance it can have for an event without weights; no array at all
@@ -12,6 +13,7 @@
 //!                 ALL n     n leaves without tests: a conjunction that holds has only true leaves
 //!                 AND n     n nodes
 //!                 OR n      n nodes
+//!                 XOR n     n pairs of nodes: what counts when a child is true, and when it is false
 //!                 LEAF      form and attribute; a weight in two words unless it is 1; the tests of the form
 //! block_bounds  block of access entries → the highest bound of a row that it leads to
 //! ```
@@ -21,7 +23,7 @@ use crate::event::{AttrId, Attributes};
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::limits::MAX_DEPTH;
 use crate::expr::normal_form::literal;
-use crate::expr::{Expr, Outcome, Predicate};
+use crate::expr::{Expr, Predicate};
 use crate::index::subscription::Subscription;
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
@@ -44,6 +46,15 @@ const AND: u32 = 1 << OP_SHIFT;
 const OR: u32 = 2 << OP_SHIFT;
 const LEAF: u32 = 3 << OP_SHIFT;
 const OPERAND: u32 = (1 << OP_SHIFT) - 1;
+
+/// In an OR: it is a chain of XORs.
+const XOR: u32 = OR | 1 << 29;
+/// In an XOR: each step is negated (XNOR); the chain is asked to be false.
+const NEGATES: u32 = 1 << 28;
+const WANTS_FALSE: u32 = 1 << 27;
+const XOR_OPERAND: u32 = WANTS_FALSE - 1;
+/// XORs inside XORs that are written out: each level doubles the code below it.
+const MAX_XOR_DEPTH: usize = 3;
 
 /// In a leaf: its weight is 1 and not written.
 const PLAIN: u32 = 1 << 29;
@@ -159,7 +170,14 @@ fn check_node(code: &[u32], bits: u32, tested: bool, depth: usize) -> Option<usi
     }
     let depth = depth.checked_sub(1)?;
     let mut at = 1;
-    for _ in 0..header & OPERAND {
+    let (nodes, children) = match header & XOR == XOR {
+        true => (2 * (header & XOR_OPERAND), header & XOR_OPERAND),
+        false => (header & OPERAND, 1),
+    };
+    if children == 0 {
+        return None;
+    }
+    for _ in 0..nodes {
         let is_leaf = code.get(at)? & !OPERAND == LEAF;
         if header & !OPERAND == ALL && !is_leaf {
             return None;
@@ -191,6 +209,9 @@ impl Program<'_> {
         if header & !OPERAND == LEAF {
             return self.leaf(header);
         }
+        if header & XOR == XOR {
+            return self.xor(header);
+        }
         let (mut all, mut any, mut sum) = (true, false, 0.0);
         for _ in 0..header & OPERAND {
             let (holds, amount) = self.node();
@@ -200,6 +221,20 @@ impl Program<'_> {
         }
         let holds = if header & !OPERAND == OR { any } else { all };
         (holds, if holds { sum } else { 0.0 })
+    }
+
+    /// A chain of XORs: what counts in its true case and in its false case, step by step.
+    fn xor(&mut self, header: u32) -> (bool, f64) {
+        let both = |a: (bool, f64), b: (bool, f64)| if a.0 && b.0 { (true, a.1 + b.1) } else { (false, 0.0) };
+        let either = |a: (bool, f64), b: (bool, f64)| (a.0 || b.0, a.1 + b.1);
+        let (mut if_true, mut if_false) = (self.node(), self.node());
+        for _ in 1..header & XOR_OPERAND {
+            let (t, f) = (self.node(), self.node());
+            let differ = either(both(if_true, f), both(if_false, t));
+            let agree = either(both(if_true, t), both(if_false, f));
+            (if_true, if_false) = if header & NEGATES == 0 { (differ, agree) } else { (agree, differ) };
+        }
+        if header & WANTS_FALSE == 0 { if_true } else { if_false }
     }
 
     #[inline]
@@ -251,7 +286,8 @@ impl ScoringBuilder {
         self.code_off.push(self.code.len() as u32);
         if self.weighted {
             let start = self.code.len();
-            let mut writer = Writer { code: &mut self.code, weight: &weight, attributes, atoms };
+            let mut writer =
+                Writer { code: &mut self.code, weight: &weight, attributes, atoms, xor_depth: 0 };
             if writer.row(&subscription.expression).is_none() {
                 self.code.truncate(start);
             }
@@ -408,6 +444,8 @@ struct Writer<'a, W> {
     weight: &'a W,
     attributes: &'a mut Attributes,
     atoms: &'a mut AtomTable,
+    /// How many XORs there are around what is being written.
+    xor_depth: usize,
 }
 
 impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
@@ -431,7 +469,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
         match expr {
             Expr::Constant(outcome) => {
                 // An empty AND is true, an empty OR is not.
-                let holds = *outcome == Outcome::from(polarity);
+                let holds = if polarity { outcome.can_be_true } else { outcome.can_be_false };
                 self.code.push(if holds { AND } else { OR });
                 Some(())
             }
@@ -447,7 +485,21 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
                 self.code.push(if is_and { AND } else { OR } | children.len() as u32);
                 children.iter().try_for_each(|child| self.node(child, polarity))
             }
-            Expr::Xor(_) | Expr::Xnor(_) => None,
+            Expr::Xor(children) | Expr::Xnor(children) => {
+                if self.xor_depth == MAX_XOR_DEPTH {
+                    return None;
+                }
+                let negates = if matches!(expr, Expr::Xnor(_)) { NEGATES } else { 0 };
+                let wants = if polarity { 0 } else { WANTS_FALSE };
+                self.code.push(XOR | negates | wants | children.len() as u32);
+                self.xor_depth += 1;
+                for child in children {
+                    self.node(child, true)?;
+                    self.node(child, false)?;
+                }
+                self.xor_depth -= 1;
+                Some(())
+            }
         }
     }
 
