@@ -147,8 +147,8 @@ def test_operations_are_those_that_the_algorithms_report(workload: Workload) -> 
     assert _observed(workload, "counting")["candidates_per_event"] == pytest.approx(counted.translated_hits)
     # Ties between access predicates go by the number of a predicate, which the kernel gives in another order.
     assert _observed(workload, "cluster")["candidates_per_event"] == pytest.approx(counted.lines, rel=0.15)
-    # The production index also shares subexpressions, treats ranges as pairs of bounds, and smooths what it saw
-    # of rare predicates: half as many again, or one subscription in a hundred.
+    # The production index also shares subexpressions, treats ranges as pairs of bounds, and smooths
+    # what it saw of rare predicates: half as many again, or one subscription in a hundred.
     entries = _observed(workload, "auto")["candidates_per_event"]
     assert entries == pytest.approx(counted.entries, rel=0.5, abs=workload.count / 100)
 
