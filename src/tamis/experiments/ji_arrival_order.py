@@ -15,11 +15,11 @@ from tamis.workloads import AdsLike, Equality, Workload
 SHUFFLES = 3
 NOTE = (
     "{count} expressions in {orders} orders. In the paper memory varies with the order for the first three "
-    "designs and is stable with self-adjustment. Here the first two cannot depend on it: the distinct "
-    "subexpressions are the same in any order. With reorganisation links depend on what was there before, and "
-    "self-adjustment does not even that out: at most `search_limit` parents of a node are looked at, covers are "
-    "chosen greedily, and lists of parents grow in steps. It is a few percent. In the Ads-like workload "
-    "subexpressions recur as a whole: there is little to reorganise, and hardly anything depends on the order."
+    "designs and is stable with self-adjustment. Here the first two hardly can: the distinct subexpressions "
+    "are the same in any order. With reorganisation links depend on what was there before, and adjusting "
+    "does not even that out: at most `search_limit` parents of a node are looked at, covers are chosen "
+    "greedily, and lists of parents grow in steps. It is a few percent. In the Ads-like workload "
+    "subexpressions recur as a whole: there is little to reorganise, and the order hardly matters."
 )
 
 
