@@ -445,3 +445,38 @@ class TestStatistics:
             assert len(times) == 2
         with pytest.raises(tamis.ArgumentError, match="count"):
             index.time_events([], mode="guess")  # type: ignore[arg-type]
+
+
+class TestWrongKinds:
+    """Values of a kind that no predicate on their attribute expects are counted, wherever those are."""
+
+    @staticmethod
+    def wrong(index: Index) -> int:
+        return int(index.stats()["observed"]["type_mismatches"])
+
+    @pytest.mark.parametrize("copies", [1, 200])
+    def test_they_are_counted_once_per_value(self, copies: int) -> None:
+        index = Index()
+        for number in range(copies):
+            index.add(f"n{number}", f"age > {number} AND name IS NOT NULL")
+        index.count({"age": "old", "name": 3})
+        index.exists({"age": 30, "name": "a"})
+        index.match({"age": [1]})
+        index.top_k({"age": "old"}, 1)
+        assert self.wrong(index) == 3
+
+    def test_another_segment_may_expect_the_value(self) -> None:
+        index = Index()
+        index.add_many(["number"], ["age > 3"])
+        assert index.count({"age": "old"}) == 0
+        assert self.wrong(index) == 1
+        index.add("text", "age = 'old'")
+        assert index.count({"age": "old"}) == 1
+        assert self.wrong(index) == 1
+
+    def test_in_batches_of_any_size(self) -> None:
+        index = Index()
+        index.add_many([f"s{n}" for n in range(300)], [f"age > {n % 3} OR x = {n}" for n in range(300)])
+        events = pa.table({"age": ["old"] * 1000, "x": list(range(1000))})
+        index.count_batch(events)
+        assert self.wrong(index) == 1000

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis.errors import ArgumentError
 from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX, column_alias
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _KINDS = {
     "boolean": "boolean",
@@ -88,10 +87,10 @@ def project(
             f"the key column {name!r} has the name of a column of the result; rename it with "
             f'events.withColumnRenamed("{name}", "event_{name}")'
         )
-    selected = [sf.col(quoted(name)).alias(f"{KEY_PREFIX}{at}") for at, name in enumerate(keys)]
+    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
     warnings: list[str] = []
     wanted = None if attributes is None else _Wanted.of(attributes)
-    columns: dict[str, Column] = {}
+    columns: dict[str, str] = {}
     for column in _spread(events, spread):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
@@ -99,12 +98,12 @@ def project(
         needed = _needed(column.value, column.type, column.name, wanted, warnings)
         if needed is not None:
             columns[column.name] = needed
-    selected += [column.alias(column_alias(name)) for name, column in columns.items()]
+    selected += [f"{column} AS {quoted(column_alias(name))}" for name, column in columns.items()]
     types = {field.name: ddl(field.dataType) for field in events.schema.fields}
     key_types = [f"{quoted(name)} {types[name]}" for name in keys]
     if not selected:  # rows must still be counted
-        selected = [sf.lit(None).cast("boolean").alias("__tamis_nothing")]
-    return Projected(events.select(*selected), keys, key_types, warnings)
+        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
+    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
 
 
 def orderable(events: "DataFrame") -> list[str]:
@@ -142,11 +141,14 @@ def ddl(data_type: Any) -> str:
 
 
 class _Source(NamedTuple):
-    """A column of the events, or a field that was spread from one."""
+    """A column of the events, or a field that was spread from one.
+
+    Its value is SQL: an object for each of a thousand columns would be four calls of the JVM for each.
+    """
 
     name: str
     type: Any
-    value: "Column"
+    value: str
 
 
 def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
@@ -159,13 +161,13 @@ def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
         if name not in events.columns:
             raise ArgumentError(f"the events have no column {name!r} to spread")
     for field in events.schema.fields:
-        column = sf.col(quoted(field.name))
+        column = quoted(field.name)
         if field.name not in wanted:
             yield _Source(field.name, field.dataType, column)
         elif isinstance(field.dataType, StructType):
             for inner in field.dataType.fields:
                 if inner.name not in events.columns:
-                    yield _Source(inner.name, inner.dataType, column.getField(inner.name))
+                    yield _Source(inner.name, inner.dataType, _field(column, inner.name))
         elif isinstance(field.dataType, MapType):
             yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)
         else:
@@ -187,9 +189,19 @@ class _Wanted(NamedTuple):
         return cls(attributes, {name[:at] for name, at in dots})
 
 
+def _field(record: str, name: str) -> str:
+    """A field of a record; in parentheses the record cannot be taken for the name of a table."""
+    return f"({record}).{quoted(name)}"
+
+
+def _presence(column: str) -> str:
+    """A record that is there when the column is not null."""
+    return f"CASE WHEN {column} IS NOT NULL THEN struct(TRUE AS __tamis_present) END"
+
+
 def _needed(
-    column: "Column", data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
-) -> "Column | None":
+    column: str, data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
+) -> str | None:
     """The part of a column that subscriptions ask for, or None."""
     if path.startswith(SPREAD_PREFIX):
         return column
@@ -200,11 +212,13 @@ def _needed(
         kept = []
         for field in data_type.fields:
             inner = f"{path}.{field.name}"
-            part = _needed(column.getField(field.name), field.dataType, inner, wanted, warnings)
+            part = _needed(_field(column, field.name), field.dataType, inner, wanted, warnings)
             if part is not None:
-                kept.append(part.alias(field.name))
+                kept.append(f"{part} AS {quoted(field.name)}")
         # Without fields, only whether the record is there can matter.
-        return sf.when(column.isNotNull(), sf.struct(*(kept or [sf.lit(True).alias("__tamis_present")])))
+        if not kept:
+            return _presence(column)
+        return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
     if isinstance(data_type, MapType):
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
@@ -214,7 +228,7 @@ def _needed(
             warnings.append(
                 f"column {path} is {shown}, which no predicate can read; only its presence counts"
             )
-        return sf.when(column.isNotNull(), sf.struct(sf.lit(True).alias("__tamis_present")))
+        return _presence(column)
     expected = None if wanted is None else wanted.kinds.get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:

@@ -93,6 +93,7 @@ pub fn match_events(
             (locations.len(), work)
         });
         if let (Some(view), true) = (bit_view(reader), alone < batch.len()) {
+            note_mismatches(index, view, &batch[alone..]);
             space.match_block(view, reader, &batch[alone..], first + alone as u32, filter, &mut found);
         }
         found
@@ -122,6 +123,7 @@ pub fn count_events(
             (count, work)
         });
         if let (Some(view), true) = (bit_view(reader), alone < batch.len()) {
+            note_mismatches(index, view, &batch[alone..]);
             space.count_block(view, &batch[alone..], filter, &mut counts);
         }
         counts
@@ -183,6 +185,10 @@ fn bit_view(reader: &Reader) -> Option<&View> {
         Reader::View(view) => Some(view),
         Reader::Classic(_) => None,
     }
+}
+
+fn note_mismatches(index: &Index, view: &View, events: &[Event<'_>]) {
+    index.observed().note_mismatches(events.iter().map(|event| view.mismatches(event)).sum());
 }
 
 /// What one thread works with.

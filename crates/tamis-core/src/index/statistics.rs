@@ -13,7 +13,7 @@ use crate::fork::Mutex;
 /// How many of the slowest events are remembered.
 const SLOWEST: usize = 16;
 
-/// Counters of all events matched one by one.
+/// Counters of all events matched one by one, and of wrong values in those matched together.
 #[derive(Default)]
 pub struct Observed {
     events: AtomicU64,
@@ -45,6 +45,11 @@ impl Observed {
         self.evaluations.fetch_add(work.evaluations, Ordering::Relaxed);
         self.mismatches.fetch_add(work.mismatches, Ordering::Relaxed);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Values of a wrong kind in events that were matched together.
+    pub fn note_mismatches(&self, values: u64) {
+        self.mismatches.fetch_add(values, Ordering::Relaxed);
     }
 
     /// Whether an event of this duration belongs to the slowest.

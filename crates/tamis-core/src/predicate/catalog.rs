@@ -75,13 +75,6 @@ pub trait Fired {
     fn run(&mut self, from: u32, to: u32, end: u32);
 }
 
-/// What one event did to a catalog.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct FireCounts {
-    /// Values of another kind than every predicate on their attribute expects.
-    pub mismatches: u32,
-}
-
 impl Catalog {
     pub fn entry(&self, attribute: AttrId) -> Option<&AttributeEntry> {
         match self.entry_of.get(attribute.0 as usize) {
@@ -92,12 +85,11 @@ impl Catalog {
 
     /// Sets the bits of all predicates that `event` satisfies and reports the access keys that fire.
     /// For an interval value it sets the bits of all that *can* be true.
-    pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) -> FireCounts {
-        let mut counts = FireCounts::default();
+    pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         set(bits, TRUE_BIT, fired);
         for (attribute, value) in &event.values {
             if let Some(entry) = self.entry(*attribute) {
-                counts.mismatches += !self.fire_value(entry, *value, bits, fired) as u32;
+                self.fire_value(entry, *value, bits, fired);
             }
         }
         for &at in self.asks_absence.iter() {
@@ -106,19 +98,17 @@ impl Catalog {
                 set(bits, entry.absent, fired);
             }
         }
-        counts
     }
 
-    /// Returns whether some predicate expects a value of this kind, or none expects any.
     fn fire_value(
         &self,
         entry: &AttributeEntry,
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
-    ) -> bool {
+    ) {
         set(bits, entry.present, fired);
-        let Some(kind) = value.kind() else { return true };
+        let Some(kind) = value.kind() else { return };
         let defined = entry.defined[kind as usize];
         if defined != 0 {
             set(bits, defined, fired);
@@ -151,7 +141,6 @@ impl Catalog {
         if entry.asked > 0 {
             self.asked.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
         }
-        entry.expected_kinds == 0 || entry.expected_kinds >> kind as u32 & 1 == 1
     }
 
     fn fire_elements(

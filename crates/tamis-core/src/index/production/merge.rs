@@ -3,8 +3,8 @@
 //! A merge reads segments of one view, builds the merged one without any lock, and takes the
 //! writer's lock only to put it in their place, carrying over the rows that died meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::overlay::{Overlay, Rescored};
@@ -193,6 +193,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     if merged.living() > 0 {
         held.push(merged);
     }
+    next.expected = OnceLock::new();
     inner.current.store(Arc::new(next));
     Ok(())
 }

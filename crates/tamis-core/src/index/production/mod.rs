@@ -8,14 +8,15 @@
 mod auto;
 pub mod buffered;
 pub mod deaths;
+pub mod expected;
 pub mod merge;
 pub mod overlay;
 pub mod ranked;
 pub mod samples;
 pub mod view;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
@@ -137,6 +138,7 @@ impl Production {
                 builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
             draft.next.attributes = attributes;
             Arc::make_mut(&mut draft.next.parts).push(Part::new(segment));
+            draft.next.expected = OnceLock::new();
             draft.next.len += added;
             draft.publish();
         }
@@ -273,6 +275,9 @@ impl<'a> Draft<'a> {
 
     fn insert(&mut self, subscription: Subscription) {
         let buffered = Arc::new(Buffered::new(subscription, &mut self.next.attributes));
+        if let Some(expected) = self.next.expected.get_mut() {
+            expected.note(&buffered.atoms);
+        }
         self.next.buffer = self.next.buffer.iter().cloned().chain([buffered]).collect();
         self.next.len += 1;
     }

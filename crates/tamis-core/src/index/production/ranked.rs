@@ -26,7 +26,8 @@ impl View {
         if event.has_intervals && !is_relaxed {
             return self.offer_matches(event, measure, filter, scratch, best);
         }
-        let mut work = Work { candidates: self.buffer.len() as u64, ..Work::default() };
+        let candidates = self.buffer.len() as u64;
+        let mut work = Work { candidates, mismatches: self.mismatches(event), ..Work::default() };
         for (at, buffered) in self.buffer.iter().enumerate() {
             if filter.keeps(&buffered.subscription)
                 && let Some(score) = measure.of(&buffered.subscription, event, &self.attributes)

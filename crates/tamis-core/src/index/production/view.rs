@@ -1,14 +1,16 @@
 //! One consistent version of an index. Readers hold one; writers publish the next.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::buffered::Buffered;
 use super::deaths::Deaths;
+use super::expected::ExpectedKinds;
 use super::overlay::Overlay;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
+use crate::fork::get_or_init;
 use crate::index::reader::{GO_ON, IdRef, STOP};
 use crate::index::segment::Segment;
 use crate::index::segment::layout::Layout;
@@ -59,6 +61,8 @@ pub struct View {
     /// Shared by all versions between two changes of a segment.
     pub parts: Arc<Vec<Part>>,
     pub buffer: Arc<[Arc<Buffered>]>,
+    /// Made when an event asks, and kept up to date by insertions from then on.
+    pub expected: OnceLock<ExpectedKinds>,
 }
 
 impl Default for View {
@@ -70,6 +74,7 @@ impl Default for View {
             len: 0,
             parts: Arc::default(),
             buffer: Arc::new([]),
+            expected: OnceLock::new(),
         }
     }
 }
@@ -136,6 +141,11 @@ impl View {
         }
     }
 
+    /// How many values of an event are of a kind that no predicate expects.
+    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
+        get_or_init(&self.expected, || ExpectedKinds::of(self)).mismatches(event)
+    }
+
     /// Calls `found` with the place of every match, each once, in no particular order.
     pub fn for_each_match(
         &self,
@@ -170,6 +180,7 @@ impl View {
             }
         }
         work.candidates += self.buffer.len() as u64;
+        work.mismatches = self.mismatches(event);
         work
     }
 
@@ -193,12 +204,13 @@ impl View {
             count +=
                 (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
         }
+        work.mismatches = self.mismatches(event);
         (count, work)
     }
 
     /// Whether anything matches; stops at the first match.
     pub fn exists(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
-        let mut work = Work::default();
+        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
         let newest = |buffered: &Arc<Buffered>| {
             filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)
         };

@@ -119,6 +119,7 @@ pub struct Work {
     pub candidates: u64,
     /// Units whose code ran because an access fired.
     pub evaluations: u64,
+    /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
 }
 
@@ -150,9 +151,8 @@ impl Layout {
         queue.clear();
         open.clear();
         let mut work = Work::default();
-        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.catalog.fire(event, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
-        work.mismatches = counts.mismatches as u64;
         if event.has_intervals {
             self.note_open_bits(event, open);
         }
@@ -248,7 +248,7 @@ impl Layout {
         wanted: f64,
         holds: impl FnMut(u32, &[u64]) -> f64,
     ) -> Work {
-        let mut work = Work::default();
+        let work = Work::default();
         if self.units() == 0 {
             return work;
         }
@@ -257,9 +257,8 @@ impl Layout {
         memory.reset(self.remembered as usize);
         runs.clear();
         open.clear();
-        let counts = self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.catalog.fire(event, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
-        work.mismatches = counts.mismatches as u64;
         let run = Run { layout: self, bits: bits.words(), open, memory };
         let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
         // As long as everything is wanted, the order is of no use: this part is plain matching.
