@@ -290,7 +290,8 @@ def _one_line(row: dict[str, Any]) -> str:
     start = f"{row['workload']} {format_size(row['subscriptions'])} {row['peer']}: "
     if "failed" in row:
         return start + row["failed"]
-    return start + f"{row['p50_microseconds']:,.1f} us, {row['agreement']}"
+    memory = (row["peak_bytes"] - row["idle_bytes"]) / 1e6
+    return start + f"{row['p50_microseconds']:,.1f} us, {memory:,.0f} MB, {row['agreement']}"
 
 
 def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from tamis.costs import index_of
 from tamis.workloads import Workload
 from tamis.workloads.base import EventDict
@@ -32,7 +34,7 @@ def measure(
     events: Sequence[EventDict],
     order: Sequence[int] | None = None,
 ) -> Measured:
-    """Index a workload with an algorithm, in the given order of rows, and match the events one by one.
+    """Index a workload with an algorithm, in the given order of arrival, and match the events one by one.
 
     >>> from tamis.workloads import Equality
     >>> small = Equality(count=50)
@@ -41,7 +43,21 @@ def measure(
     """
     table = workload.subscriptions_table()
     if order is not None:
-        table = table.take(list(order))
+        # Rows are added in the order of their ids: those who arrive in another order get other ids.
+        table = table.take(list(order)).set_column(0, "id", table["id"])
+    return measure_rows(table, algorithm, options, events=events)
+
+
+def measure_rows(
+    table: pa.Table, algorithm: str, options: Options | None = None, *, events: Sequence[EventDict]
+) -> Measured:
+    """The same for some subscriptions, given as a table with the columns `id` and `expression`.
+
+    >>> from tamis.workloads import Equality
+    >>> small = Equality(count=50)
+    >>> measure_rows(small.subscriptions_table()[:5], "boolean", events=small.events_dicts(3)).refused
+    0
+    """
     ids, texts = table["id"].to_pylist(), table["expression"].to_pylist()
     started = time.perf_counter()
     index, refused = index_of(ids, texts, algorithm, options)
