@@ -195,7 +195,7 @@ def test_a_bad_event_stops_with_its_line_or_is_skipped(tamis: Command, rules: Pa
     skipped = tamis("match", rules, "--skip-bad", stdin=stdin)
     assert skipped.code == 0
     assert len(rows(skipped.out)) == 2
-    assert "1 events skipped" in skipped.err
+    assert "1 event was skipped" in skipped.err
 
 
 @pytest.mark.parametrize(

@@ -32,3 +32,4 @@ def advertise(
             await client.advertise(id, expression, type=type)
 
     n.with_client(broker, name, token, authority, run)
+    typer.echo(f"{'withdrawn' if withdraw else 'advertised'} as {name}/{id}", err=True)

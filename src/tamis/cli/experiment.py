@@ -22,7 +22,7 @@ def list_experiments() -> None:
         table.add_column(column)
     for experiment in discover().values():
         table.add_row(experiment.name, experiment.figure, experiment.paper, experiment.question)
-    Console().print(table)
+    Console(width=None if Console().is_terminal else 140).print(table)
 
 
 @app.command("run")

@@ -223,4 +223,5 @@ def _similar_file(path: str) -> str | None:
     folder = Path(path).parent
     if not folder.is_dir():
         return None
-    return nearest(Path(path).name, [entry.name for entry in folder.iterdir() if entry.is_file()])
+    names = [entry.name for entry in folder.iterdir() if entry.is_file()]
+    return nearest(Path(path).name, names, cutoff=0.75)  # the ending alone makes names similar

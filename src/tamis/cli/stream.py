@@ -42,7 +42,10 @@ def stream(
     except tamis.TamisError as error:
         raise UserError(str(error).splitlines()[0]) from None
     if question.skipped:
-        warn(f"{question.skipped:,} events skipped, because they could not be read")
+        what = "1 event was" if question.skipped == 1 else f"{question.skipped:,} events were"
+        warn(f"{what} skipped: they could not be read")
+    if len(question.index) == 0:
+        warn("there are no rules, so nothing can match")
     if mode is not Mode.QUIET and (wrong := question.wrong_types.summary()):
         warn(wrong)
     return FOUND if found else NOT_FOUND

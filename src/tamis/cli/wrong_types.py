@@ -1,8 +1,12 @@
-"""Values that no rule can compare: counted in the first events, and mentioned once at the end."""
+"""What rules and events do not agree on: seen in the first events, and mentioned once at the end.
+
+Values of a type that no rule compares them with, and attributes that look misspelt.
+"""
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tamis.cli.events import Lines, Portion
@@ -19,7 +23,7 @@ class WrongTypes:
     >>> seen = WrongTypes({"age": ("number",)})
     >>> seen.look(Lines([0, 1], [b'{"age": "27"}', b'{"age": 30}'], [1, 2]))
     >>> seen.summary()
-    'in the first 2 events, 1 values of `age` are of type string: rules compare it with number'
+    'in the first 2 events, 1 value of `age` is of type string: rules compare it with number'
     """
 
     def __init__(self, expected: Mapping[str, Sequence[str]]) -> None:
@@ -27,6 +31,7 @@ class WrongTypes:
         self._expected = expected
         self._looked_at = 0
         self._wrong: Counter[tuple[str, str]] = Counter()
+        self._seen: set[str] = set()
 
     def look(self, portion: Portion) -> None:
         """Look at some events, unless enough were seen."""
@@ -40,6 +45,7 @@ class WrongTypes:
         self._looked_at += len(records)
         for record in records:
             for path, value in _values(record, ""):
+                self._seen.add(path)
                 kind = _KINDS.get(type(value))
                 kinds = self._expected.get(path)
                 if kinds and kind is not None and kind not in kinds:
@@ -47,15 +53,29 @@ class WrongTypes:
 
     def summary(self) -> str | None:
         """One line about all of them, or None."""
-        if not self._wrong:
-            return None
         found = [
-            f"{count:,} values of `{path}` are of type {kind}: rules compare it with "
-            f"{' or '.join(self._expected[path])}"
-            for (path, kind), count in self._wrong.most_common(3)
+            f"{'1 value' if count == 1 else f'{count:,} values'} of `{path}` {'is' if count == 1 else 'are'} "
+            f"of type {kind}: rules compare it with {' or '.join(self._expected[path])}"
+            for (path, kind), count in self._wrong.most_common()
         ]
-        more = f"; and {len(self._wrong) - 3} more attributes" if len(self._wrong) > 3 else ""
-        return f"in the first {self._looked_at:,} events, {'; '.join(found)}{more}"
+        found += self._misspelt()
+        if not found:
+            return None
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        first = "the only event" if self._looked_at == 1 else f"the first {self._looked_at:,} events"
+        return f"in {first}, {'; '.join(found[:3])}{more}"
+
+    def _misspelt(self) -> Iterator[str]:
+        """Attributes of rules that no event has, where events have one of nearly the same name.
+
+        >>> seen = WrongTypes({"agee": ("number",), "height": ("number",)})
+        >>> seen.look(Lines([0], [b'{"age": 27}'], [1]))
+        >>> seen.summary()
+        'in the only event, there is no `agee`, which rules ask for (did you mean `age`?)'
+        """
+        for name in self._expected:
+            if name not in self._seen and (close := get_close_matches(name, self._seen, n=1, cutoff=0.8)):
+                yield f"there is no `{name}`, which rules ask for (did you mean `{close[0]}`?)"
 
 
 def _record(text: bytes) -> dict[str, Any]:

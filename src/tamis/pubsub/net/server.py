@@ -222,7 +222,7 @@ class BrokerServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        peer = str(writer.get_extra_info("peername"))
+        peer = ":".join(map(str, (writer.get_extra_info("peername") or ("unknown",))[:2]))
         try:
             hello = await asyncio.wait_for(wire.read(reader, 4_096), HELLO_SECONDS)
             if hello is None:
@@ -248,7 +248,7 @@ class BrokerServer:
             with contextlib.suppress(OSError):
                 writer.write(wire.pack({"error": str(error)}))
         except (OSError, TimeoutError, asyncio.CancelledError) as error:
-            logger.info("connection lost", extra={"peer": peer, "error": str(error)})
+            logger.info("connection lost", extra={"peer": peer, "error": str(error) or type(error).__name__})
         finally:
             self._tasks.discard(task)
             writer.close()
