@@ -204,12 +204,32 @@ impl Reader {
         match self {
             // Rows of one segment are in the order of their ids.
             Reader::View(view) if view.parts.len() == 1 && view.buffer.is_empty() => {
-                found.sort_unstable_by_key(|location| match location {
-                    Location::Row { row, .. } => *row,
-                    Location::Buffer(_) => u32::MAX,
-                });
+                sort_by_row(found, view.parts[0].segment.len());
             }
             _ => found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b))),
+        }
+    }
+}
+
+/// Sorts distinct rows of one segment. Where they are many, marking them in a set is faster than comparing.
+fn sort_by_row(found: &mut [Location], rows: usize) {
+    let row_of = |location: &Location| match location {
+        Location::Row { row, .. } => *row,
+        Location::Buffer(_) => unreachable!("the buffer is empty"),
+    };
+    if found.len() * 64 < rows {
+        return found.sort_unstable_by_key(row_of);
+    }
+    let mut marked = vec![0u64; rows.div_ceil(64)];
+    for row in found.iter().map(row_of) {
+        marked[row as usize / 64] |= 1 << (row % 64);
+    }
+    let mut places = found.iter_mut();
+    for (at, mut bits) in marked.into_iter().enumerate() {
+        while bits != 0 {
+            let row = 64 * at as u32 + bits.trailing_zeros();
+            *places.next().expect("each row was found once") = Location::Row { part: 0, row };
+            bits &= bits - 1;
         }
     }
 }
