@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tamis.costs import shape_of
-from tamis.experiments.contract import Experiment, Result, Row, Scale
+from tamis.experiments.auction_shapes import counted
+from tamis.experiments.contract import Experiment, Result, Scale
 from tamis.workloads import BookAuction
 
 _ONE_SUBJECT, _BY_TWO, _NO_SUBJECT, _BY_TWO_NO_SUBJECT = (
@@ -26,14 +26,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     auction = BookAuction(count=1, seed=int(rng.integers(2**32)))
     offers = next(auction.advertisements(0, 8))
     texts = dict(zip(offers["class"].to_pylist(), offers["expression"].to_pylist(), strict=True))
-    rows = []
-    for number, published in PUBLISHED.items():
-        shape = shape_of(texts[number])
-        ours = (shape.operators, shape.predicates, shape.conjunctions, shape.translated)
-        names = ("operators", "predicates", "conjunctions after translation", "predicates after translation")
-        for name, theirs, value in zip(names, published, ours, strict=True):
-            rows.append(Row(f"class {number}: {name}", theirs, value))
-    return Result(rows=rows)
+    return Result(rows=counted(texts, PUBLISHED))
 
 
 EXPERIMENT = Experiment(

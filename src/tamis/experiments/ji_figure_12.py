@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tamis.experiments.contract import Experiment, Result, Row, Scale
-from tamis.experiments.ji_sweeps import Lines, sweep
+from tamis.experiments.contract import Experiment, Result, Scale
+from tamis.experiments.ji_sweeps import sweeps
 
 NOTE = (
     "The paper has drawings, and in its text the order A-Tree, translation, BDD, boolean, Interval ID, scan. "
@@ -15,19 +15,14 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     """Sweep the number of expressions, their depth, attributes, values, and the size of events."""
     count = scale.of(small=2_000, paper=1_000_000)
     attributes = max(20, count // 1_000)
-    rows: list[Row] = []
-    lines: Lines = {}
-    for parameter, values in (
-        ("count", (count // 2, count)),
-        ("depth", (2, 4)),
-        ("attributes", (2 * attributes, 4 * attributes)),
-        ("cardinality", (1_000,)),
-        ("event_size", (5, 10)),
-    ):
-        more, drawn = sweep(parameter, values, count, rng, figure=lambda found: found.microseconds, unit="us")
-        rows += more
-        if parameter == "count":
-            lines |= drawn
+    parameters = {
+        "count": (count // 2, count),
+        "depth": (2, 4),
+        "attributes": (2 * attributes, 4 * attributes),
+        "cardinality": (1_000,),
+        "event_size": (5, 10),
+    }
+    rows, lines = sweeps(parameters, count, rng, figure=lambda found: found.microseconds, unit="us")
     return Result(rows=rows, lines=lines, axes=("expressions", "microseconds per event"), note=NOTE)
 
 

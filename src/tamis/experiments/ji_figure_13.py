@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tamis.experiments.contract import Experiment, Result, Row, Scale
-from tamis.experiments.ji_sweeps import Lines, sweep
+from tamis.experiments.contract import Experiment, Result, Scale
+from tamis.experiments.ji_sweeps import sweeps
 
 NOTE = (
     "The paper has drawings, and in its text: A-Tree, boolean and Interval ID are faster to build than "
@@ -14,19 +14,8 @@ NOTE = (
 def run(scale: Scale, rng: np.random.Generator) -> Result:
     """Sweep the number of expressions, their depth, and how unevenly subexpressions are drawn."""
     count = scale.of(small=2_000, paper=1_000_000)
-    rows: list[Row] = []
-    lines: Lines = {}
-    for parameter, values in (
-        ("count", (count // 2, count)),
-        ("depth", (2, 4)),
-        ("subexpression_alpha", (0.2, 1.0)),
-    ):
-        more, drawn = sweep(
-            parameter, values, count, rng, figure=lambda found: 1_000 * found.build_seconds, unit="ms"
-        )
-        rows += more
-        if parameter == "count":
-            lines |= drawn
+    parameters = {"count": (count // 2, count), "depth": (2, 4), "subexpression_alpha": (0.2, 1.0)}
+    rows, lines = sweeps(parameters, count, rng, figure=lambda found: 1_000 * found.build_seconds, unit="ms")
     return Result(rows=rows, lines=lines, axes=("expressions", "milliseconds"), note=NOTE)
 
 

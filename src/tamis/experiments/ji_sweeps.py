@@ -5,7 +5,7 @@ expressions as too large, at a value of the parameter, has no point there: that 
 in the paper.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -48,4 +48,23 @@ def sweep(
             rows.append(Row(what, None, figure(found), refusals(found, workload.count)))
             if not found.refused:
                 lines.setdefault(f"{algorithm}, {parameter}", []).append((value, figure(found)))
+    return rows, lines
+
+
+def sweeps(
+    parameters: Mapping[str, Sequence[float]],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    figure: Callable[[Measured], float],
+    unit: str,
+) -> tuple[list[Row], Lines]:
+    """Sweep several parameters, one after another; the chart has the lines over the number of expressions."""
+    rows: list[Row] = []
+    lines: Lines = {}
+    for parameter, values in parameters.items():
+        more, drawn = sweep(parameter, values, count, rng, figure=figure, unit=unit)
+        rows += more
+        if parameter == "count":
+            lines = drawn
     return rows, lines
