@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::layout::{ACCEPTS, BLOCK, Layout, code_place};
+use super::lone_set::LoneSet;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
@@ -38,8 +39,7 @@ pub struct Scratch {
     runs: Vec<(u32, u32)>,
     queue: Vec<u32>,
     memory: Memory,
-    /// The lone units that hold, a bit each, counted from the first lone unit.
-    lone: Vec<u64>,
+    lone: LoneSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
 }
@@ -117,7 +117,7 @@ impl<F: FnMut(u32) -> ControlFlow<()>> Holding for F {
 pub struct Work {
     /// Entries of fired access keys.
     pub candidates: u64,
-    /// Units whose code ran because an access fired.
+    /// Units that were looked at because an access fired; lone ones that it proves need no look.
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
@@ -158,16 +158,16 @@ impl Layout {
         }
         work.candidates = runs.iter().map(|(from, to)| (to - from) as u64).sum();
         let lone_units = (self.remembered - self.lone) as usize;
-        let many = !event.has_intervals && work.candidates as usize * LONE_PER_CANDIDATE > lone_units;
-        lone.clear();
-        if many && lone_units > 0 {
-            lone.resize(lone_units.div_ceil(64), 0);
+        if !event.has_intervals && work.candidates as usize * LONE_PER_CANDIDATE > lone_units {
+            lone.open(self);
+        } else {
+            lone.close();
         }
         let mut run = Run { layout: self, bits: bits.words(), open, memory };
         for &(from, to) in runs.iter() {
             run.sort_entries(from as usize..to as usize, queue, lone);
         }
-        if holding.may_stop() && self.deliver(lone, holding).is_break() {
+        if holding.may_stop() && lone.deliver(holding).is_break() {
             return work;
         }
         let mut at = 0;
@@ -175,10 +175,9 @@ impl Layout {
             self.fetch(queue, at, &run.memory.states);
             at += 1;
             let unit = queued & !ACCEPTS;
-            let in_set = !lone.is_empty() && self.is_lone(unit);
-            let place = unit.wrapping_sub(self.lone);
+            let in_set = lone.takes(unit);
             let is_done = match in_set {
-                true => lone[place as usize / 64] >> (place % 64) & 1 == 1,
+                true => lone.has(unit),
                 false => unit < self.remembered && run.memory.of(unit) & DONE != 0,
             };
             if is_done {
@@ -189,7 +188,7 @@ impl Layout {
                 continue;
             }
             if in_set {
-                lone[place as usize / 64] |= 1 << (place % 64);
+                lone.insert(unit);
                 continue;
             }
             if holding.unit(unit).is_break() {
@@ -201,7 +200,7 @@ impl Layout {
                 run.sort_entries(waiting, queue, lone);
             }
         }
-        let _ = self.deliver(lone, holding);
+        let _ = lone.deliver(holding);
         work
     }
 
@@ -226,15 +225,6 @@ impl Layout {
             }
         }
         runs.truncate(kept);
-    }
-
-    fn deliver(&self, lone: &[u64], holding: &mut impl Holding) -> ControlFlow<()> {
-        for (at, word) in lone.iter().enumerate() {
-            if *word != 0 {
-                holding.lone(self.lone + 64 * at as u32, *word)?;
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
@@ -483,24 +473,19 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Queues the units of the entries whose test holds, but for those that are lone and thereby accepted:
-    /// they go to the set of lone units, if there is one.
-    fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut [u64]) {
+    /// they go to the set of lone units, if it is open.
+    fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut LoneSet) {
         let entries = &self.layout.entries[run];
-        if lone.is_empty() {
+        if lone.is_closed() {
             return self.queue_entries(entries, queue);
         }
-        let first_lone = self.layout.lone | ACCEPTS;
-        let lone_units = self.layout.remembered - self.layout.lone;
         let mut queued = queue.len();
         queue.resize(queued + entries.len(), 0);
         for [unit, test] in entries {
             let holds = self.bit(Leaf(*test));
-            let place = unit.wrapping_sub(first_lone);
-            let is_lone = place < lone_units;
+            let is_settled = lone.accept(*unit, holds);
             queue[queued] = *unit;
-            queued += (holds & !is_lone) as usize;
-            let place = if is_lone { place } else { 0 };
-            lone[place as usize / 64] |= ((holds & is_lone) as u64) << (place % 64);
+            queued += (holds & !is_settled) as usize;
         }
         queue.truncate(queued);
     }

@@ -10,6 +10,7 @@ pub mod dag;
 pub mod forms;
 pub mod layout;
 pub mod ledger;
+pub mod lone_set;
 pub mod matcher;
 pub mod program;
 pub mod record;
