@@ -117,8 +117,7 @@ class Broker:
             case i.Attach():
                 self._on_attach(input)
             case i.Detach(name):
-                if name in self.clients:
-                    self.clients[name].attached = False
+                self._on_detach(name)
             case i.Acknowledge(name, number):
                 self._on_acknowledge(name, number)
             case i.Prune(share):
@@ -262,8 +261,15 @@ class Broker:
     def _on_attach(self, input: i.Attach) -> None:
         client = self._client(input.client)
         client.attached = True
+        client.most_entries = input.most_entries
         self._effects.append(Reply(input.client, input.request, value=client.published))
         self._effects.extend(client.waiting)
+
+    def _on_detach(self, name: str) -> None:
+        if name in self.clients:
+            self.clients[name].attached = False
+            if self.clients[name].is_blank:
+                del self.clients[name]  # or every name that was ever tried would stay
 
     def _on_acknowledge(self, name: str, number: int) -> None:
         client = self._client(name)
@@ -298,8 +304,14 @@ class Broker:
             raise ProtocolError(fault)
         return Entry(f"{self.name}/{input.client}/{input.id}", expression, input.type)
 
+    def _check_count(self, client: Client, entries: Mapping[str, Any], id: str, what: str) -> None:
+        most = client.most_entries
+        if most is not None and len(entries) >= most and id not in entries:
+            raise ProtocolError(f"{client.name} has {most:,} {what}, which is its limit")
+
     def _on_subscribe(self, input: i.Subscribe) -> None:
         client, entry = self._client(input.client), self._entry(input)
+        self._check_count(client, client.subscriptions, input.id, "subscriptions")
         self._subscribe(client, input.id, entry, input.priority)
         self._persist(
             f"subscription/{client.name}/{input.id}", [str(entry.expression), input.type, input.priority]
@@ -329,6 +341,7 @@ class Broker:
 
     def _on_advertise(self, input: i.AdvertiseEvents) -> None:
         client, entry = self._client(input.client), self._entry(input)
+        self._check_count(client, client.advertisements, input.id, "advertisements")
         self._persist(f"advertisement/{client.name}/{input.id}", [str(entry.expression), input.type])
         reply = Reply(client.name, input.request)
         self._advertise(client, input.id, entry, lambda: self._effects.append(reply))

@@ -6,7 +6,7 @@ when it comes back; the client drops numbers it has seen. When too many wait, fu
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tamis.pubsub.effects import Deliver, DeliverGap
@@ -21,8 +21,6 @@ class LocalSubscription:
 
     entry: Entry
     priority: float
-    pending: list[int] = field(default_factory=list)
-    """Requests to answer once the subscription has spread."""
 
 
 @dataclass
@@ -31,7 +29,6 @@ class LocalAdvertisement:
 
     entry: Entry
     spread: bool = False
-    pending: list[int] = field(default_factory=list)
 
 
 class Client:
@@ -50,12 +47,19 @@ class Client:
         """`most_waiting` notifications are kept."""
         self.name = name
         self.attached = False
+        self.most_entries: int | None = None
         self.published = 0
         self.last = 0
         self.waiting: deque[Notification] = deque()
         self.subscriptions: dict[str, LocalSubscription] = {}
         self.advertisements: dict[str, LocalAdvertisement] = {}
         self._most_waiting = most_waiting
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to remember of this client."""
+        nothing_kept = not (self.subscriptions or self.advertisements or self.waiting)
+        return nothing_kept and self.published == self.last == 0
 
     def notify(
         self, event: str, type: str | None, subscriptions: tuple[str, ...], origin: str
