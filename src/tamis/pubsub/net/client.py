@@ -152,7 +152,7 @@ class Client:
 
     async def publish(self, event: Mapping[str, Any] | str, *, type: str | None = None) -> int:
         """Publish an event; returns its number once the broker has it on disk."""
-        text = event if isinstance(event, str) else json.dumps(event)
+        text = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
         self._published += 1
         return int(await self._ask(do="publish", number=self._published, event=text, type=type))
 

@@ -6,6 +6,7 @@ two subjects are the ends of a `NatsConnection`, which exists from its first pac
 
 import asyncio
 import logging
+import re
 import ssl
 import uuid
 from collections.abc import Awaitable, Callable
@@ -28,12 +29,14 @@ MOST_CONNECTIONS = 10_000
 
 
 def token_of(name: str) -> str:
-    """A broker's name as one token of a subject, or as a part of a stream's name: they have no dots.
+    """A broker's name as one token of a subject, or as a part of a stream's name.
 
-    >>> token_of("b.1")
-    'b%2E1'
+    Dots separate tokens, and JetStream gives a meaning of its own to an @.
+
+    >>> token_of("b.1@home")
+    'b=2E1=40home'
     """
-    return name.replace(".", "%2E")
+    return re.sub("[.:@]", lambda found: f"={ord(found[0]):02X}", name)
 
 
 class NatsPeer:

@@ -61,6 +61,7 @@ class BrokerServer:
 
     def __init__(self, setup: Setup, transport: Transport) -> None:
         """Nothing happens before `run`."""
+        self.name = setup.name
         self._setup = setup
         self._transport = transport
         self._neighbours: dict[str, Connection] = {}
@@ -68,6 +69,8 @@ class BrokerServer:
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = asyncio.Event()
+        self.listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Where it listens, once it does."""
         self._broker: Broker
         self._worker: Worker
 
@@ -98,12 +101,13 @@ class BrokerServer:
         if setup.metrics is not None:
             where = setup.metrics
             page = await metrics.serve(where.host, where.port, lambda: metrics.render(self._broker))
-        where_to = await self._transport.listen(self._on_connection)
+        address = await self._transport.listen(self._on_connection)
         for name in setup.neighbours:
             dialer = self._transport.dialer(name)
             if dialer is not None:
                 self._start(self._dial(name, dialer))
-        logger.info("listening", extra={"at": where_to, "epoch": self._broker.epoch})
+        logger.info("listening", extra={"at": address, "epoch": self._broker.epoch})
+        self.listening.set_result(address)
         try:
             await self._unless_stopped(working)
         except StoreError as error:
