@@ -1,4 +1,4 @@
-"""Real processes: garbage, half a message, a gigabyte, credentials, limits, a full disk, shutdown."""
+"""Real processes: garbage, half a message, a gigabyte, a full disk, shutdown."""
 
 import asyncio
 import json
@@ -12,7 +12,6 @@ from pubsub.processes import BrokerProcess, hear
 from servers import free_ports
 from tamis.pubsub import RefusedError
 from tamis.pubsub.net import wire
-from tamis.pubsub.net.access import digest
 
 
 def memory_of(pid: int) -> int:
@@ -78,33 +77,6 @@ def test_garbage_is_refused_and_does_no_harm(tmp_path: Path) -> None:
 
     (port,) = free_ports(1)
     with BrokerProcess("b1", port, tmp_path) as broker:
-        asyncio.run(scenario(broker))
-
-
-def test_credentials_permissions_and_limits(tmp_path: Path) -> None:
-    file = tmp_path / "credentials.json"
-    ann = {"token": digest("secret"), "attributes": ["x"], "ids": "ann-*", "publish": False}
-    file.write_text(json.dumps({"clients": {"ann": {**ann, "limits": {"subscriptions": 1}}}}))
-
-    async def scenario(broker: BrokerProcess) -> None:
-        await broker.until_ready()
-        with pytest.raises(RefusedError, match="no client 'ann' with that token"):
-            await broker.client("ann", token="wrong").connect()
-        with pytest.raises(RefusedError, match="no client 'eve' with that token"):
-            await broker.client("eve").connect()
-        async with broker.client("ann", token="secret") as client:
-            with pytest.raises(RefusedError, match="the attribute 'y' is not allowed; allowed are x"):
-                await client.subscribe("ann-1", "y = 1")
-            with pytest.raises(RefusedError, match="the id 'bob-1' is not allowed"):
-                await client.subscribe("bob-1", "x = 1")
-            with pytest.raises(RefusedError, match="may not publish"):
-                await client.publish({"x": 1})
-            await client.subscribe("ann-1", "x = 1")
-            with pytest.raises(RefusedError, match="has 1 subscriptions, which is its limit"):
-                await client.subscribe("ann-2", "x = 1")
-
-    (port,) = free_ports(1)
-    with BrokerProcess("b1", port, tmp_path, "--credentials", str(file)) as broker:
         asyncio.run(scenario(broker))
 
 

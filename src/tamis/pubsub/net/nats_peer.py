@@ -121,12 +121,11 @@ class NatsPeer:
         raise UnreachableError(problem) if self._hopeless.is_set() else ConnectionError(problem)
 
     async def _on_error(self, error: Exception) -> None:
-        from nats.errors import AuthorizationError  # noqa: PLC0415
-
-        self._trouble = str(error) or type(error).__name__
-        if isinstance(error, AuthorizationError | ssl.SSLCertVerificationError):
+        before, self._trouble = self._trouble, str(error) or type(error).__name__
+        if isinstance(error, ssl.SSLCertVerificationError) or "authorization" in self._trouble.lower():
             self._hopeless.set()
-        logger.warning("trouble with NATS", extra={"server": self.servers, "error": self._trouble})
+        if self._trouble != before:  # the client reports every attempt
+            logger.warning("trouble with NATS", extra={"server": self.servers, "error": self._trouble})
 
     async def _on_disconnected(self) -> None:
         if not self._is_closing:

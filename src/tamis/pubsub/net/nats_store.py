@@ -29,6 +29,8 @@ PART_BYTES = 256 << 10
 RETRY_SECONDS = 0.2
 READ_SECONDS = 10.0
 _WRONG_LAST_SEQUENCE = 10071
+_PASSING = (10008, 10009)
+"""Errors that go away: JetStream is starting, or is choosing a leader."""
 _EXPECTED_LAST = "Nats-Expected-Last-Sequence"
 _ID = "Tamis-Id"
 _FIRST, _LAST = 1, 2
@@ -124,7 +126,7 @@ class JetStreamStore:
                 if error.err_code == _WRONG_LAST_SEQUENCE:
                     await self._check_ours(stream, headers[_ID])
                     return
-                if error.code != 503:  # 503: JetStream is starting, or has no leader at the moment
+                if error.err_code not in _PASSING:
                     raise StoreError(f"cannot write the stream {self._stream}: {error.description}") from None
                 reason = str(error)
             except (Error, OSError, TimeoutError) as error:
