@@ -13,14 +13,18 @@ from servers import NatsServer, free_ports
 from tamis.pubsub import Client, Notification
 
 
-def line_of_three(folder: Path, *options: str, nats: str | None = None) -> list[BrokerProcess]:
-    one, two, three = free_ports(3)
-    before_two, before_three = ("b1", "b2") if nats else (f"b1=127.0.0.1:{one}", f"b2=127.0.0.1:{two}")
-    return [
-        BrokerProcess("b1", one, folder, "-n", "b2", *options, nats=nats),
-        BrokerProcess("b2", two, folder, "-n", before_two, "-n", "b3", *options, nats=nats),
-        BrokerProcess("b3", three, folder, "-n", before_three, *options, nats=nats),
-    ]
+def line(count: int, folder: Path, *options: str, nats: str | None = None) -> list[BrokerProcess]:
+    """Brokers b1, b2, ... in a row; on TCP, each connects to the one before it."""
+    ports = free_ports(count)
+    brokers: list[BrokerProcess] = []
+    for place, port in enumerate(ports, start=1):
+        neighbours = []
+        if place > 1:
+            neighbours += ["-n", f"b{place - 1}" if nats else f"b{place - 1}=127.0.0.1:{ports[place - 2]}"]
+        if place < count:
+            neighbours += ["-n", f"b{place + 1}"]
+        brokers.append(BrokerProcess(f"b{place}", port, folder, *neighbours, *options, nats=nats))
+    return brokers
 
 
 async def hear_all(client: Client) -> list[int]:
@@ -79,7 +83,7 @@ def test_killing_brokers_loses_nothing(
     tmp_path: Path, transport: str, options: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
     nats = request.getfixturevalue("nats").url if transport == "nats" else None
-    brokers = line_of_three(tmp_path, *options, nats=nats)
+    brokers = line(3, tmp_path, *options, nats=nats)
 
     async def kill_all() -> None:
         for broker in [brokers[1], brokers[2], brokers[0]]:
@@ -102,7 +106,7 @@ def test_a_nats_server_that_goes_away_loses_nothing(tmp_path: Path, nats_program
                 await asyncio.sleep(0.3)
                 await asyncio.to_thread(server.start)
 
-        publish_and_hear_while(line_of_three(tmp_path, nats=server.url)[:2], take_away)
+        publish_and_hear_while(line(2, tmp_path, nats=server.url), take_away)
 
 
 def test_a_link_that_is_cut_heals(tmp_path: Path) -> None:

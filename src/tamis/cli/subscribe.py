@@ -52,7 +52,7 @@ def subscribe(
 
     async def run(client: "Client") -> None:
         await client.subscribe(id, expression, type=type)
-        end = f"after {count} notifications" if count else "with Ctrl-C"
+        end = f"after {count} notification{'s' if count > 1 else ''}" if count else "with Ctrl-C"
         typer.echo(f"subscribed as {name}/{id}; ends {end}", err=True)
         try:
             await listen(client)
