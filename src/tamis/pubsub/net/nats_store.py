@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tamis.nats")
 
 PART_BYTES = 256 << 10
+ANSWER_SECONDS = 2.0
 RETRY_SECONDS = 0.2
 READ_SECONDS = 10.0
 _WRONG_LAST_SEQUENCE = 10071
@@ -118,7 +119,7 @@ class JetStreamStore:
         while True:
             client = await self._when_there()
             try:
-                stream = client.jetstream()
+                stream = client.jetstream(timeout=ANSWER_SECONDS)
                 answer = await stream.publish(self._subject, content, headers=headers, stream=self._stream)
                 self._last = answer.seq
                 return
