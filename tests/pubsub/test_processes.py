@@ -3,6 +3,7 @@
 import asyncio
 import json
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,11 @@ def test_shutdown_keeps_everything_and_metrics_tell(tmp_path: Path) -> None:
     assert [json.loads(line)["event"] for line in broker.log.splitlines()].count("stopped") == 2
 
 
-def test_a_full_disk_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    broker = BrokerProcess("b1", port, tmp_path)
-    acknowledged: set[int] = set()
+def publish_until_it_stops(broker: BrokerProcess) -> list[int]:
+    """Fill the broker's disk; returns the serial numbers that were acknowledged."""
+    acknowledged: list[int] = []
 
-    async def until_full() -> None:
+    async def fill() -> None:
         await broker.until_ready()
         async with broker.client("ann") as ann:
             await ann.subscribe("s", "serial >= 0")
@@ -128,19 +128,48 @@ def test_a_full_disk_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
             if not publishing.done():
                 break
-            acknowledged.add(publishing.result() - 1)
+            acknowledged.append(publishing.result() - 1)
         await bob.close()
 
-    async def afterwards() -> None:
+    asyncio.run(fill())
+    assert broker.stop() == 2
+    assert 5 < len(acknowledged) < 1_000
+    return acknowledged
+
+
+def check_all_there(broker: BrokerProcess, acknowledged: list[int]) -> None:
+    async def listen() -> None:
         await broker.until_ready()
         async with broker.client("ann") as ann:
-            heard = await hear(ann, acknowledged)
-        assert heard[: len(acknowledged)] == sorted(acknowledged)
+            heard = await hear(ann, set(acknowledged))
+        assert heard[: len(acknowledged)] == acknowledged
 
-    broker.start(most_file_bytes=20_000)
-    asyncio.run(until_full())
-    assert broker.stop() == 2
-    assert "File too large" in broker.log
-    assert 5 < len(acknowledged) < 1_000
     with broker:
-        asyncio.run(afterwards())
+        asyncio.run(listen())
+
+
+def test_a_file_that_cannot_grow_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
+    broker = BrokerProcess("b1", free_ports(1)[0], tmp_path)
+    acknowledged = publish_until_it_stops(broker.start(most_file_bytes=20_000))
+    assert "File too large" in broker.log
+    check_all_there(broker, acknowledged)
+
+
+def test_a_full_disk_stops_the_broker_and_loses_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(options: str) -> "subprocess.CompletedProcess[bytes]":
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+        return subprocess.run(command, capture_output=True, check=False)
+
+    if mount("size=32k").returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        broker = BrokerProcess("b1", free_ports(1)[0], tmp_path, "--data", str(disk))
+        acknowledged = publish_until_it_stops(broker.start())
+        assert "No space left on device" in broker.log
+        assert mount("remount,size=1m").returncode == 0
+        check_all_there(broker, acknowledged)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
