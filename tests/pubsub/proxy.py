@@ -5,18 +5,26 @@ import contextlib
 
 
 class Proxy:
-    """Passes bytes on between a port and another."""
+    """Passes bytes on between a port of its own and another."""
 
-    def __init__(self, port: int, target: int) -> None:
-        self._port, self._target = port, target
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self.port = 0
         self._server: asyncio.Server | None = None
         self._passing = asyncio.Event()
         self._passing.set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.connections = 0
 
     async def open(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def __aenter__(self) -> "Proxy":
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut()
 
     def pause(self) -> None:
         """Hold everything back, as a network that swallows packets does."""
@@ -33,7 +41,6 @@ class Proxy:
             task.cancel()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
