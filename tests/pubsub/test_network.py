@@ -1,5 +1,6 @@
 """Random networks against a central judge: who hears what is exactly what the oracle says."""
 
+import os
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from tamis.pubsub import matcher
 from tamis.pubsub.simulator import Faults
 
 places = st.integers(0, 1_000)
+
+HISTORIES = int(os.environ.get("TAMIS_HISTORIES", "5_000"))
+"""Of each kind, in the long run."""
 
 
 class Network(RuleBasedStateMachine):
@@ -167,7 +171,7 @@ def test_many_histories(machine: Any) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=5_000,
+            max_examples=HISTORIES,
             stateful_step_count=40,
             deadline=None,
             derandomize=False,
@@ -176,4 +180,4 @@ def test_many_histories(machine: Any) -> None:
     )
     judged = machine.judged - before
     print(f"{machine.__name__}: {judged:,} histories")
-    assert judged >= 5_000
+    assert judged >= HISTORIES
