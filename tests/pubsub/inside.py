@@ -19,9 +19,14 @@ ANY_PORT = Address("127.0.0.1", 0)
 class Inside:
     """A broker that runs, and how clients reach it."""
 
-    def __init__(self, server: BrokerServer, nats: str | None) -> None:
+    def __init__(self, server: BrokerServer, task: "asyncio.Task[None]", nats: str | None) -> None:
         self.server = server
+        self._task = task
         self._nats = nats
+
+    @property
+    def has_ended(self) -> bool:
+        return self._task.done()
 
     @property
     def address(self) -> Address:
@@ -41,7 +46,7 @@ async def running(setup: Setup, transport: Transport, nats: str | None = None) -
     try:
         if task.done():
             await task
-        yield Inside(server, nats)
+        yield Inside(server, task, nats)
     finally:
         server.stop()
         await task
