@@ -20,7 +20,7 @@ from tamis.pubsub.effects import Deliver, DeliverGap, Effect, Reply, Send
 from tamis.pubsub.messages import Frame, ProtocolError
 from tamis.pubsub.net import metrics
 from tamis.pubsub.net.access import Access, Permissions, RateLimit
-from tamis.pubsub.net.connection import MOST_BYTES, Connection, Dialer, Store, StoreError, Transport
+from tamis.pubsub.net.connection import MOST_BYTES, Connection, Dialer, Store, Transport
 from tamis.pubsub.net.requests import to_input, to_message
 from tamis.pubsub.net.tcp import Address
 from tamis.pubsub.net.worker import Worker
@@ -78,10 +78,12 @@ class BrokerServer:
         """Serve until `stop`; raises `StoreError` if what must be kept cannot be."""
         setup = self._setup
         try:
-            store = await self._unless_stopped(self._transport.open_store())
-            if store is None:
+            opening = asyncio.ensure_future(self._transport.open_store())
+            await self._until_stopped_or(opening)
+            if not opening.done():
+                opening.cancel()
                 return
-            with contextlib.closing(store):
+            with contextlib.closing(opening.result()) as store:
                 stopwatch = time.perf_counter
                 self._broker = Broker(setup.name, setup.neighbours, setup.options, store.values, stopwatch)
                 await self._serve(store)
@@ -108,25 +110,19 @@ class BrokerServer:
                 self._start(self._dial(name, dialer))
         logger.info("listening", extra={"at": address, "epoch": self._broker.epoch})
         self.listening.set_result(address)
-        try:
-            await self._unless_stopped(working)
-        except StoreError as error:
-            logger.critical("the store failed", extra={"error": str(error)})
-            raise
-        finally:
-            self._stopping.set()
-            await self._close(working)
-            if page is not None:
-                page.close()
-            logger.info("stopped", extra=self._broker.counters.as_dict())
+        await self._until_stopped_or(working)
+        self._stopping.set()
+        await self._close(working)
+        if page is not None:
+            page.close()
+        logger.info("stopped", extra=self._broker.counters.as_dict())
+        if working.done():
+            working.result()  # the worker ends by failing only
 
-    async def _unless_stopped(self, work: Any) -> Any:
-        """The result of some work, or None if `stop` comes first."""
-        working = asyncio.ensure_future(work)
+    async def _until_stopped_or(self, work: "asyncio.Future[Any]") -> None:
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([work, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        return working.result() if working.done() else None
 
     async def _close(self, working: "asyncio.Task[None]") -> None:
         """Take nothing more; answer what was taken; then hang up."""
@@ -142,11 +138,13 @@ class BrokerServer:
             if not finishing.done():
                 logger.error("stopped before everything was durable; what was not is not acknowledged")
             finishing.cancel()
-            working.cancel()
         for connection in self._connections:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(connection.drain(), 2.0)
             connection.close()
+        if working.done():
+            logger.critical("cannot go on", extra={"error": str(working.exception())})
+        working.cancel()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
