@@ -20,7 +20,7 @@ T = TypeVar("T")
 Broker = Annotated[
     str | None,
     typer.Option(
-        "--broker", "-b", help="HOST:PORT of the broker [default: 127.0.0.1:7001]; with --nats, its name."
+        "--broker", "-b", help="HOST:PORT of the broker, by default 127.0.0.1:7001; with --nats, its name."
     ),
 ]
 Name = Annotated[str, typer.Option("--name", help="Who you are; subscriptions belong to a name.")]

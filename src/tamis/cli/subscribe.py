@@ -30,8 +30,7 @@ def subscribe(
 ) -> None:
     """Subscribe and print each notification as one JSON line.
 
-    The subscription ends with the command, unless it is to stay (--keep): then notifications wait for the
-    next one with the same --name.
+    It ends with the command. With --keep it stays, and notifications wait for the same --name.
     """
     import asyncio
     import json
