@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,19 @@ async def running(setup: Setup, transport: Transport, nats: str | None = None) -
 
 
 def on_tcp(
-    name: str, folder: Path, neighbours: dict[str, Address | None] | None = None, **tls: Any
+    name: str,
+    folder: Path,
+    neighbours: Mapping[str, Address | None] | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+    tls_to_neighbours: ssl.SSLContext | None = None,
+    **setup: Any,
 ) -> contextlib.AbstractAsyncContextManager[Inside]:
-    setup = {key: tls.pop(key) for key in ("access", "options", "token") if key in tls}
-    transport = TcpTransport(name, ANY_PORT, folder, neighbours or {}, **tls)
+    transport = TcpTransport(name, ANY_PORT, folder, neighbours or {}, tls, tls_to_neighbours)
     return running(Setup(name, tuple(neighbours or {}), **setup), transport)
 
 
 def on_nats(
-    name: str, url: str, *neighbours: str, **more: Any
+    name: str, url: str, *neighbours: str, **setup: Any
 ) -> contextlib.AbstractAsyncContextManager[Inside]:
-    return running(Setup(name, neighbours, **more), NatsTransport(name, NatsPeer(url, name)), url)
+    return running(Setup(name, neighbours, **setup), NatsTransport(name, NatsPeer(url, name)), url)
