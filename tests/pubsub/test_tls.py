@@ -1,4 +1,4 @@
-"""TLS with real certificates: between client and broker, between brokers, and who is not trusted."""
+"""TLS with real certificates: client and broker, broker and broker, NATS; and who is not trusted."""
 
 import asyncio
 import datetime
@@ -12,9 +12,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pubsub.inside import on_tcp
+from pubsub.inside import on_tcp, running
 from pubsub.processes import hear
+from servers import NatsServer
 from tamis.pubsub.net.connection import UnreachableError
+from tamis.pubsub.net.nats_peer import NatsPeer
+from tamis.pubsub.net.nats_transport import NatsTransport
+from tamis.pubsub.net.server import Setup
 
 
 class Authority:
@@ -127,3 +131,21 @@ def test_plain_text_gets_no_answer_from_a_broker_with_tls(tmp_path: Path, ours: 
                 assert await bob.publish({"x": 1}) == 1
 
     asyncio.run(scenario())
+
+
+def test_nats_over_tls(tmp_path: Path, ours: Authority, others: Authority, nats_program: str) -> None:
+    certificate, key = ours.issue("nats")
+    options = ("--tls", "--tlscert", str(certificate), "--tlskey", str(key))
+
+    async def scenario(url: str) -> None:
+        with pytest.raises(UnreachableError, match="certificate verify failed"):
+            await NatsPeer(url, "x", others.trusted()).open()
+        transport = NatsTransport("b1", NatsPeer(url, "b1", ours.trusted()))
+        async with (
+            running(Setup("b1"), transport, url) as broker,
+            broker.client("ann", tls=ours.trusted()) as ann,
+        ):
+            assert await ann.publish({"x": 1}) == 1
+
+    with NatsServer(nats_program, tmp_path, *options) as server:
+        asyncio.run(scenario(server.url.replace("nats://", "tls://")))
