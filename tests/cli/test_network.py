@@ -15,6 +15,8 @@ import pytest
 
 from cli.conftest import Command
 from pubsub.inside import Inside, on_nats, on_tcp
+from pubsub.processes import BrokerProcess
+from servers import free_ports
 from tamis.cli.broker import _routing
 from tamis.cli.failure import UserError
 from tamis.pubsub.options import Options
@@ -96,6 +98,37 @@ def test_ctrl_c_ends_the_subscription(broker: Any) -> None:
         process.send_signal(signal.SIGINT)
         assert "Traceback" not in process.stderr.read()
     assert subscriptions(inside) == []
+
+
+@pytest.mark.parametrize("broker", ["tcp"], indirect=True)
+def test_a_reader_that_has_had_enough_ends_the_subscription(broker: Any) -> None:
+    inside, loop, way = broker
+    command = [sys.executable, "-m", "tamis.cli", "subscribe", "x = 1", *way]
+
+    async def publish() -> None:
+        async with inside.client("bob") as bob:
+            await bob.publish({"x": 1})
+
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        process.stderr.readline()
+        process.stdout.close()
+        asyncio.run_coroutine_threadsafe(publish(), loop).result(60)
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+    assert subscriptions(inside) == []
+
+
+def test_a_peer_that_hangs_up_does_not_end_a_broker(tmp_path: Path) -> None:
+    """As it would if a broken pipe ended this command as it ends others."""
+    broker = BrokerProcess("b1", free_ports(1)[0], tmp_path)
+    with broker:
+        asyncio.run(broker.until_ready())
+        status = Path(f"/proc/{broker.pid}/status").read_text()
+        ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+        assert ignored & (1 << (signal.SIGPIPE - 1))
 
 
 def test_what_is_wrong_is_said(tamis: Command, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def broker(
     import asyncio
     import json
 
-    from tamis.cli.network_options import trusting
+    from tamis.cli.network_options import survive_broken_pipes, trusting
     from tamis.errors import TamisError
     from tamis.pubsub.net.access import Access
     from tamis.pubsub.net.server import Setup
@@ -124,6 +124,7 @@ def broker(
             token,
             Address.parse(metrics) if metrics else None,
         )
+        survive_broken_pipes()
         asyncio.run(_run(setup, transport))
     except (ValueError, OSError, TamisError) as error:
         raise UserError(str(error)) from None

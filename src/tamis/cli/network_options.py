@@ -1,6 +1,8 @@
 """What `tamis publish`, `tamis subscribe` and `tamis advertise` share: how to reach a broker, and as whom."""
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +79,14 @@ def trusting(authority: Path | None) -> "ssl.SSLContext | None":
         raise UserError(f"cannot read the certificates in {authority}: {error}") from None
 
 
+def survive_broken_pipes() -> None:
+    """Let a peer that hangs up break one connection; other commands end with their first broken pipe."""
+    import signal
+
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
 def with_client(way: Way, use: "Callable[[Client], Awaitable[T]]") -> T:
     """Connect, use the client, and close; errors become one line."""
     from tamis.errors import TamisError
@@ -94,7 +104,11 @@ def with_client(way: Way, use: "Callable[[Client], Awaitable[T]]") -> T:
         finally:
             await client.close()
 
+    survive_broken_pipes()
     try:
         return asyncio.run(session())
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
     except (ValueError, TamisError) as error:
         raise UserError(str(error)) from None

@@ -6,7 +6,7 @@ when it comes back; the client drops numbers it has seen. When too many wait, fu
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.pubsub.effects import Deliver, DeliverGap
@@ -21,6 +21,8 @@ class LocalSubscription:
 
     entry: Entry
     priority: float
+    pending: list[int] = field(default_factory=list)
+    """Requests to answer once it has spread, or is taken back."""
 
 
 @dataclass
@@ -29,6 +31,7 @@ class LocalAdvertisement:
 
     entry: Entry
     spread: bool = False
+    pending: list[int] = field(default_factory=list)
 
 
 class Client:
