@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,6 +74,16 @@ class Question:
     def any_match(self, source: str, portion: Portion) -> bool:
         """Does any event of a portion match?"""
         return any(self.counts(source, portion)["matches"].to_pylist())
+
+    def unknown_tags(self) -> Iterator[str]:
+        """What to say of each tag that was asked for and that no rule has."""
+        known = list(self.index.tags) if self.tags else []
+        for tag in self.tags or ():
+            if tag not in known:
+                hint = nearest(tag, known) or (
+                    f"there are {', '.join(known[:10])}" if known else "there are none"
+                )
+                yield f"no rule has the tag `{tag}`, so nothing matches it ({hint})"
 
     def _ask(self, source: str, portion: Portion, ask: Callable[[Any], Answer]) -> tuple[Portion, Answer]:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
