@@ -333,10 +333,7 @@ def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
     expected: dict[str, list[tuple[Any, ...]]] = {name: [] for name in asked}
     shards_were: list[int] = []
     try:
-        for version, building in enumerate(
-            [{}, {"plan": "sharded", "shards": 5}, {"plan": "replicated"}, {"plan": "sharded", "shards": 3}],
-            1,
-        ):
+        for version, building in enumerate([{}, {"shards": 5}, {"plan": "replicated"}], 1):
             if building:
                 store.replace_all(rules, **building)
             shards_were.append(len(store.built_index(spark).version.shards))
