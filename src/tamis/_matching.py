@@ -117,7 +117,7 @@ class Matching:
         if callable(score):
             _check_k(k)
             dimensions = None if dimensions is None else list(dimensions)
-            table = pa.table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
+            table = _table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
             best = best_of(Candidates.of(table), k, score, min_score)
             return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
         ranking = _ranking(k, score, min_score, dimensions)
@@ -152,8 +152,8 @@ class Matching:
         """
         options = _options(tags, now, intervals, threads)
         if not isinstance(events, pa.RecordBatchReader):
-            return pa.table(_kernel.match_batch(self._kernel, events, 0, options))
-        schema = pa.table(_kernel.match_batch(self._kernel, [], 0, options)).schema
+            return _table(_kernel.match_batch(self._kernel, events, 0, options))
+        schema = _table(_kernel.match_batch(self._kernel, [], 0, options)).schema
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(events, lambda batch, first: _kernel.match_batch(self._kernel, batch, first, options)),
@@ -194,13 +194,13 @@ class Matching:
                 for event in one_by_one(events, has_columns=bool(intervals) or weights is not None)
             )
             no_ranking, nothing = _ranking(0, "priority"), options | {"weights": None}
-            empty = pa.table(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
+            empty = _table(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
             return numbered(found, empty.schema)
         ranking = _ranking(k, score, min_score, dimensions)
         if not isinstance(events, pa.RecordBatchReader):
-            return pa.table(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
+            return _table(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
         no_events = options | {"weights": None}
-        schema = pa.table(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
+        schema = _table(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(
@@ -227,8 +227,10 @@ class Matching:
         """
         options = _options(tags, now, intervals, threads)
         parts = events if isinstance(events, pa.RecordBatchReader) else [events]
-        counts = [pa.table(_kernel.count_batch(self._kernel, part, options)).column(0) for part in parts]
-        return pa.chunked_array(counts, pa.int64()).combine_chunks()
+        counted = (_table(_kernel.count_batch(self._kernel, part, options)).column(0) for part in parts)
+        return pa.chunked_array(
+            [chunk for counts in counted for chunk in counts.chunks], pa.int64()
+        ).combine_chunks()
 
     def time_events(
         self,
@@ -255,16 +257,21 @@ class Matching:
         """
         options = _options(None, None, intervals, 1)
         ranking = _ranking(k, score)
-        timed = pa.table(_kernel.time_events(self._kernel, events, mode, ranking, repeats, options))
+        timed = _table(_kernel.time_events(self._kernel, events, mode, ranking, repeats, options))
         times: np.ndarray[Any, np.dtype[np.int64]] = timed.column(0).to_numpy()
         return times
+
+
+def _table(answer: Any) -> pa.Table:
+    """What the kernel answered. `pyarrow.table` would import pandas first, to ask whether it is its own."""
+    return pa.RecordBatchReader.from_stream(answer).read_all()
 
 
 def _numbered(reader: Any, match: Any) -> Iterator[Any]:
     """The results for each batch, events numbered on from batch to batch."""
     first = 0
     for batch in reader:
-        yield from pa.table(match(batch, first)).to_batches()
+        yield from _table(match(batch, first)).to_batches()
         first += batch.num_rows
 
 

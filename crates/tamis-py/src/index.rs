@@ -239,8 +239,9 @@ impl PyIndex {
     }
 
     /// (tag, number of subscriptions that have it), sorted by tag.
-    fn tags(&self, py: Python<'_>) -> PyResult<Vec<(Box<str>, usize)>> {
-        py.detach(|| Ok::<_, Error>(tag_counts(&self.0.reader()?).into_iter().collect())).or_raise(py)
+    fn tags(&self, py: Python<'_>) -> PyResult<Vec<(String, usize)>> {
+        let counts = py.detach(|| self.0.reader().map(|reader| tag_counts(&reader))).or_raise(py)?;
+        Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 
     /// The payloads of subscriptions, None for those that have none.

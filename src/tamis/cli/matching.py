@@ -63,12 +63,14 @@ class Question:
         """The number of matches of each event of a portion: `event`, `matches`."""
         import pyarrow as pa
 
+        from tamis._lists import array
+
         readable, counts = self._ask(
             source,
             portion,
             lambda events: self.index.count_batch(events, tags=self.tags, threads=self.threads),
         )
-        rows = pa.array(range(len(readable)), pa.int64())
+        rows = array(range(len(readable)), pa.int64())
         return pa.table({"event": self._names(readable, rows), "matches": counts})
 
     def any_match(self, source: str, portion: Portion) -> bool:
@@ -127,12 +129,16 @@ class Question:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from tamis._lists import array
+
         if isinstance(portion, Lines):
-            names = portion.numbers
-            if self.key is not None:
-                records = [json.loads(text) for text in portion.events]
-                self._check_key(records)
-                names = [record.get(self.key) for record in records]
+            if self.key is None:
+                return array(portion.numbers, pa.int64()).take(rows)
+            records = [json.loads(text) for text in portion.events]
+            self._check_key(records)
+            names = [record.get(self.key) for record in records]
+            if all(isinstance(name, str) for name in names):
+                return array(names, pa.string()).take(rows)
             return pa.array(names).take(rows)
         if self.key is None:
             return pc.add(rows.cast(pa.int64()), portion.first)
