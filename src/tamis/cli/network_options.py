@@ -1,8 +1,5 @@
 """What `tamis publish`, `tamis subscribe` and `tamis advertise` share: how to reach a broker, and as whom."""
 
-import asyncio
-import os
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +86,10 @@ def survive_broken_pipes() -> None:
 
 def with_client(way: Way, use: "Callable[[Client], Awaitable[T]]") -> T:
     """Connect, use the client, and close; errors become one line."""
+    import asyncio
+    import os
+    import sys
+
     from tamis.errors import TamisError
 
     async def session() -> T:

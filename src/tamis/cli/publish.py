@@ -1,6 +1,5 @@
 """`tamis publish`: hand events to a broker."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,6 +48,7 @@ async def given(events: list[str]) -> AsyncIterator[str]:
 
 async def standard_input() -> AsyncIterator[str]:
     """Lines of standard input, without keeping the connection waiting while nobody types."""
+    import asyncio
     import sys
     import threading
 
