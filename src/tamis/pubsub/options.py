@@ -46,6 +46,8 @@ class Options:
     """
 
     routing: Routing = field(default_factory=SubscriptionForwarding)
+    algorithm: str = "auto"
+    """How events are filtered: one of `tamis.ALGORITHMS`."""
     shortcut: bool = True
     """Stop at the first match per neighbour."""
     covering: bool = False

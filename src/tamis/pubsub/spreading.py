@@ -58,7 +58,9 @@ class Spreading:
         self._say = say
         self._subscriptions: dict[str, tuple[Entry, str | None]] = {}
         self._advertisements: dict[str, tuple[Entry, str | None]] = {}
-        self.subscriptions_from = {neighbour: Subscriptions() for neighbour in self.neighbours}
+        self.subscriptions_from = {
+            neighbour: Subscriptions(options.algorithm) for neighbour in self.neighbours
+        }
         self.advertisements_from = {
             neighbour: Advertisements(options.overlap, counters) for neighbour in self.neighbours
         }

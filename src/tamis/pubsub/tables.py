@@ -70,10 +70,10 @@ class Subscriptions(FromNeighbour):
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, algorithm: str = "auto") -> None:
         """Start with nothing."""
         super().__init__()
-        self.matcher = Matcher()
+        self.matcher = Matcher(algorithm)
 
     def put(self, entry: Entry, conversation: int) -> None:
         """Add an entry or replace it; it is matched as it is."""
