@@ -68,6 +68,7 @@ plain_options = st.builds(
             ]
         ]
     ),
+    advertisement_covering=st.booleans(),
     overlap=st.sampled_from(["exact", "pairs"]),
     nonconforming=st.sampled_from(["refuse", "count"]),
 )

@@ -18,7 +18,7 @@ from typing import Any
 
 import tamis
 from tamis import relate
-from tamis.pubsub import Options, PostPruning, Simulator, Topology
+from tamis.pubsub import Options, Simulator, Topology
 from tamis.workloads import BookAuction
 from tamis.workloads.book_auction import OperandDistribution
 
@@ -118,6 +118,7 @@ def prune_in_steps(
 ) -> list[tuple[float, Measures]]:
     """Prune a network further and further; the first number of each is the share of all prunings done.
 
+    >>> from tamis.pubsub import PostPruning
     >>> simulator = network(["x = 1 AND y = 2"] * 3, Options(post_pruning=PostPruning()), Topology.line(2))
     >>> steps = prune_in_steps(simulator, ['{"x": 1, "y": 5}'] * 4, [0.0, 1.0])
     >>> [(share, found.predicates) for share, found in steps]

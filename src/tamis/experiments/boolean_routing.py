@@ -1,9 +1,10 @@
 """Is it better to route Boolean subscriptions, or the conjunctions of their normal forms?
 
-Bittner (2008, section 8.2.1) registers up to 500,000 Boolean subscriptions on a line of five brokers, and in a
-second system their conjunctions, and finds the first 14 to 17 % faster over five distributions of operands.
-Brokers use his Boolean filtering in the one and counting in the other. Times are ratios, taken in turn; beside
-them stands a count of what either algorithm has to do, which no other process on the machine can change.
+Bittner (2008, section 8.2.1) registers up to 500,000 Boolean subscriptions on a line of five brokers, and
+in a second system their conjunctions, and finds the first 14 to 17 % faster over five distributions of
+operands. Brokers use his Boolean filtering in the one and counting in the other. Times are ratios, taken in
+turn; beside them stands a count of what either algorithm has to do, which no other process on the machine can
+change.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tamis.costs import count_operations
-
 from tamis.experiments.auction_network import (
     auction_like,
     boolean_bytes,

@@ -1,8 +1,8 @@
 """Does pruning pay in networks of other shapes, and of up to a thousand brokers?
 
-Bittner (2008, section 8.3.3) prunes 12,500 subscriptions by accuracy and occurrence in lines and stars of 5 to
-100 simulated brokers. Trees and random overlays are added here, and at the paper's scale 1,000 brokers. Every
-broker knows every subscription, so the largest networks get fewer of them.
+Bittner (2008, section 8.3.3) prunes 12,500 subscriptions by accuracy and occurrence in lines and stars of
+5 to 100 simulated brokers. Trees and random overlays are added here, and at the paper's scale 1,000 brokers.
+Every broker knows every subscription, so the largest networks get fewer of them.
 """
 
 from collections.abc import Callable
@@ -53,8 +53,8 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
             found[shape, size] = prune_in_steps(simulator, events, SHARES)
     rows = [row for (shape, size), steps in found.items() for row in _rows(shape, size, steps)]
     note = (
-        f"{scale.of(small=1_200, paper=12_500):,} subscriptions in the smallest networks, fewer in the largest; "
-        f"{len(events):,} events a point. Time is that of all brokers together."
+        f"{scale.of(small=1_200, paper=12_500):,} subscriptions in the smallest networks, fewer in larger "
+        f"ones; {len(events):,} events a point. Time is that of all brokers together."
     )
     return Result(rows, note=note, charts=_charts(found, sizes))
 

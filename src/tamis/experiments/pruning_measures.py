@@ -69,7 +69,7 @@ def _prune_by(name: str, expressions: list[str], sample: list[str], events: list
 def _rows(name: str, published: Published | None, steps: Steps) -> list[Row]:
     whole = steps[0][1]
     share, best = min(steps, key=lambda step: step[1].milliseconds)
-    rows = [
+    return [
         Row(
             f"{name}: best time / unpruned",
             published.best if published else None,
@@ -87,7 +87,6 @@ def _rows(name: str, published: Published | None, steps: Steps) -> list[Row]:
             steps[-1][1].network_load,
         ),
     ]
-    return rows
 
 
 def _removed(now: Measures, whole: Measures) -> float:

@@ -58,6 +58,8 @@ class Options:
     pre_pruning: int | None = None
     """At most so many predicates in an entry that is sent."""
     post_pruning: PostPruning | None = None
+    advertisement_covering: bool = False
+    """Do not send an advertisement that another one covers."""
     overlap: Literal["exact", "pairs"] = "exact"
     """How subscriptions and advertisements are compared: decided, or by the published test on pairs."""
     nonconforming: Literal["refuse", "count"] = "refuse"
