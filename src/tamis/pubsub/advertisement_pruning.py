@@ -11,6 +11,7 @@ Where a denominator is 0 nothing is lost; ties go to the pruning that frees more
 of an OR count, as in the published algorithm.
 """
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -98,20 +99,28 @@ class AdvertisementPruner:
         """Start with nothing."""
         self.originals: dict[str, Entry] = {}
         self.current: dict[str, Expression] = {}
+        self.done = 0
+        """How many prunings were done so far."""
 
     def prune(self, steps: int, worth: Callable[[Expression], float]) -> dict[str, Expression]:
         """Do so many prunings; returns the new form of each advertisement that changed."""
         changed: dict[str, Expression] = {}
-        best: dict[str, list[Pruning]] = {}
+        queue: list[tuple[float, int, str, Expression]] = []
+
+        def rank(id: str) -> None:
+            original = self.originals[id].expression
+            for best in prunings(self.current.get(id, original), original, worth)[:1]:
+                heapq.heappush(queue, (best.loss, -best.freed, id, best.left))
+
+        for id in self.originals if steps > 0 else ():
+            rank(id)
         for _ in range(steps):
-            for id, entry in self.originals.items():
-                if id not in best:
-                    best[id] = prunings(self.current.get(id, entry.expression), entry.expression, worth)[:1]
-            choices = [(found[0].loss, -found[0].freed, id) for id, found in best.items() if found]
-            if not choices:
+            if not queue:
                 break
-            _, _, id = min(choices)
-            changed[id] = self.current[id] = best.pop(id)[0].left
+            _, _, id, left = heapq.heappop(queue)
+            changed[id] = self.current[id] = left
+            self.done += 1
+            rank(id)
         return changed
 
 
