@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from tamis._kernel import Expression
+from tamis.pubsub.combined_pruning import CombinedQueue, Weights
 from tamis.pubsub.entry import Entry
 from tamis.relate import Measure, PruningQueue, Selectivities
 
@@ -38,10 +39,16 @@ class PostPruner:
     [3]
     """
 
-    def __init__(self, measure: Measure, execution: Literal["strict", "restricted"] = "strict") -> None:
-        """Say how prunings are ranked."""
+    def __init__(
+        self,
+        measure: Measure | Literal["combined"],
+        execution: Literal["strict", "restricted"] = "strict",
+        weights: Weights | None = None,
+    ) -> None:
+        """Say how prunings are ranked; the weights are for the measure "combined"."""
         self._measure = measure
         self._execution = execution
+        self._weights = weights
         self._originals: dict[Key, Entry] = {}
         self._matched: dict[Key, Expression] = {}
         self._known: Selectivities | None = None
@@ -125,5 +132,11 @@ class PostPruner:
             self._fewest = queue.predicates
         return self._fewest
 
-    def _new_queue(self) -> PruningQueue:
+    def form(self, neighbour: str, id: str) -> Expression:
+        """An entry as pruning has left it."""
+        return self._matched[neighbour, id]
+
+    def _new_queue(self) -> PruningQueue | CombinedQueue:
+        if self._measure == "combined":
+            return CombinedQueue(self._weights, self._known)
         return PruningQueue(measure=self._measure, selectivities=self._known, execution=self._execution)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import tamis
-from tamis._kernel import Event
+from tamis._kernel import Event, Expression
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.messages import Advertise, Deregister, Message, Register, Settled, Synced, Withdraw
 from tamis.pubsub.options import Options
-from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruning, Show, Stage
+from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruning, Show, Stage, Summaries
 from tamis.pubsub.overlap_index import OverlapIndex
 from tamis.pubsub.pruning import PostPruner
 from tamis.pubsub.settling import Settling
@@ -52,7 +52,9 @@ class Spreading:
         self.settling = Settling(self.neighbours, say)
         self.pruner: PostPruner | None = None
         if options.post_pruning is not None:
-            self.pruner = PostPruner(options.post_pruning.measure, options.post_pruning.execution)
+            self.pruner = PostPruner(
+                options.post_pruning.measure, options.post_pruning.execution, options.post_pruning.weights
+            )
         self._routing = options.routing
         self._shortcut = options.shortcut
         self._counters = counters
@@ -85,6 +87,11 @@ class Spreading:
     def subscriptions(self) -> list[Entry]:
         """All subscriptions known here, local ones included."""
         return [entry for entry, _ in self._subscriptions.values()]
+
+    @property
+    def local_subscriptions(self) -> list[Expression]:
+        """The subscriptions of this broker's own clients."""
+        return [entry.expression for entry, origin in self._subscriptions.values() if origin is None]
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -297,6 +304,8 @@ def _stages(name: str, options: Options, selectivities: Callable[[], Any]) -> li
         stages.append(Covering(by_sets=options.subsumption))
     if options.merging != "off":
         stages.append(Merging(options.merging, name, options.merge_prunings))
+    if options.summaries is not None:
+        stages.append(Summaries(name, options.summaries))
     if options.pre_pruning is not None:
         stages.append(PrePruning(options.pre_pruning, selectivities=selectivities))
     return stages
