@@ -25,6 +25,10 @@ def broker(
     prune: Annotated[
         str | None, typer.Option(help="Prune routing entries: a share from 0 to 1, or `auto`.")
     ] = None,
+    prune_by: Annotated[
+        str, typer.Option(help="What is pruned first: accuracy, accuracy-occurrence, efficiency, ...")
+    ] = "accuracy-occurrence",
+    prune_every: Annotated[int, typer.Option(min=1, help="Events between two prunings.")] = 500,
     nonconforming: Annotated[
         str, typer.Option(help="What was not advertised: refuse, or count (and send everywhere).")
     ] = "refuse",
@@ -59,7 +63,7 @@ def broker(
     from tamis.pubsub.net.access import Access
     from tamis.pubsub.net.logs import JsonFormatter
     from tamis.pubsub.net.server import Address, BrokerServer, Setup
-    from tamis.pubsub.options import Options, PostPruning
+    from tamis.pubsub.options import PRUNING_MEASURES, Options, PostPruning
     from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
 
     algorithms = {
@@ -84,7 +88,13 @@ def broker(
             neighbours[of] = address(where) if where else None
         post_pruning = None
         if prune is not None:
-            post_pruning = PostPruning(cut_off="auto" if prune == "auto" else float(prune))
+            if prune_by not in PRUNING_MEASURES:
+                raise UserError(f"there is no measure {prune_by!r}", hint=", ".join(PRUNING_MEASURES))
+            post_pruning = PostPruning(
+                prune_by,  # type: ignore[arg-type]
+                cut_off="auto" if prune == "auto" else float(prune),
+                window=prune_every,
+            )
         tls = None
         if certificate is not None:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -65,7 +65,8 @@ class Allowed:
         for kind in (str, bool):
             values = sorted(value for value in self.others if type(value) is kind)
             if values:
-                parts.append({"attribute": attribute, "operator": "IN", "operands": values})
+                operator = "=" if len(values) == 1 else "IN"
+                parts.append({"attribute": attribute, "operator": operator, "operands": values})
         return trees.joined("or", parts)
 
 
