@@ -38,7 +38,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         Row(
             "subscription predicates removed at the overlap of that",
             0.19,
-            float(np.interp(most[1], *zip(*((share, at) for at, share in by_subscriptions), strict=True))),
+            at_share([(share, removed) for removed, share in by_subscriptions], most[1]),
         ),
         Row(
             "time to find one, 83 % of subscription predicates removed / none",

@@ -109,7 +109,7 @@ def _bytes(name: str, simulator: Simulator, count: int) -> float:
 
 def _crossing(points: Sequence[Point], what: str) -> float:
     """The cover from which on covering takes less than pruning, between two points in proportion."""
-    ahead = [getattr(point, what)["covering"] - getattr(point, what)["pruning"] for point in points]
+    ahead = [_of(point, what)["covering"] - _of(point, what)["pruning"] for point in points]
     for place in range(1, len(points)):
         before, after = ahead[place - 1], ahead[place]
         if before > 0 >= after:
@@ -118,10 +118,12 @@ def _crossing(points: Sequence[Point], what: str) -> float:
     return 1.0 if ahead[-1] > 0 else 0.0
 
 
+def _of(point: Point, what: str) -> dict[str, float]:
+    return point.bytes if what == "bytes" else point.times
+
+
 def _lines(points: Sequence[Point], what: str) -> dict[str, list[tuple[float, float]]]:
-    return {
-        name: [(point.covered, getattr(point, what)[name]) for point in points] for name in points[0].bytes
-    }
+    return {name: [(point.covered, _of(point, what)[name]) for point in points] for name in points[0].bytes}
 
 
 EXPERIMENT = Experiment(

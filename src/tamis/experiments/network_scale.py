@@ -28,23 +28,18 @@ SHAPES: dict[str, Callable[[int], Topology]] = {
 }
 SHARES = (0.0, 0.4, 0.6, 0.7, 0.77, 0.85, 1.0)
 MOST_ENTRIES = 12_000
-"""Of all brokers together, in a run that is not of the paper's scale."""
+"""Of all brokers together; a hundred times as many at the paper's scale."""
 
 Steps = list[tuple[float, Measures]]
 
 
 def run(scale: Scale, rng: np.random.Generator) -> Result:
     """Prune networks of each shape and size step by step."""
-    sizes = (5, 10, 20, 50, 100, 200, 1_000) if scale.name == "paper" else (5, 20, 100)
+    sizes = _sizes(scale)
     seed = int(rng.integers(2**32))
     found: dict[tuple[str, int], Steps] = {}
     for size in sizes:
-        count = scale.of(small=1_200, paper=12_500)
-        if scale.name != "paper" or size > 100:
-            count = max(
-                60, min(count, (10 * MOST_ENTRIES if scale.name == "paper" else MOST_ENTRIES) // size)
-            )
-        auction = auction_like(count, 12_500, seed)
+        auction = auction_like(_subscriptions(scale, size), 12_500, seed)
         events = list(auction.events_json(scale.of(small=120, paper=5_000)))
         for shape, topology in SHAPES.items():
             options = Options(algorithm="boolean", post_pruning=PostPruning("accuracy-occurrence"))
@@ -57,6 +52,18 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         f"ones; {len(events):,} events a point. Time is that of all brokers together."
     )
     return Result(rows, note=note, charts=_charts(found, sizes))
+
+
+def _sizes(scale: Scale) -> tuple[int, ...]:
+    if scale.name == "paper":
+        return (5, 10, 20, 50, 100, 200, 1_000)
+    return (5, 20, 100) if scale.of(small=1_200, paper=0) >= 1_000 else (5, 20)
+
+
+def _subscriptions(scale: Scale, size: int) -> int:
+    """As many as asked for, unless all brokers together would then have too many entries."""
+    most = MOST_ENTRIES * (100 if scale.name == "paper" else 1)
+    return max(60, min(scale.of(small=1_200, paper=12_500), most // size))
 
 
 def _rows(shape: str, size: int, steps: Steps) -> list[Row]:

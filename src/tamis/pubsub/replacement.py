@@ -93,7 +93,7 @@ def _chains(uses: Iterable[str]) -> list[list[str]]:
     by_chain: dict[tuple[str, str], list[tuple[float, bool, str]]] = {}
     for key in uses:
         leaf = json.loads(key)
-        direction = CHAINS.get(leaf.get("operator")) if isinstance(leaf, dict) else None
+        direction = CHAINS.get(leaf.get("operator", "")) if isinstance(leaf, dict) else None
         operand = leaf["operands"][0] if direction and not leaf.get("negated") else None
         if isinstance(operand, (int, float)) and not isinstance(operand, bool):
             includes = leaf["operator"].endswith("=")
