@@ -159,7 +159,8 @@ def _lines(
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(x_title)}</text>')
     parts.append(f'<text x="{_LEFT}" y="{_TOP - 6}">{escape(y_title)}</text>')
-    return _svg(title, _HEIGHT, parts)
+    room_for_names = 36 + 7 * max(map(len, series))
+    return _svg(title, _HEIGHT, parts, _WIDTH + max(0, room_for_names - _RIGHT))
 
 
 class _Axis:
@@ -211,9 +212,9 @@ def _tick(value: float) -> str:
     return f"{value:g}"
 
 
-def _svg(title: str, height: float, parts: Sequence[str]) -> str:
+def _svg(title: str, height: float, parts: Sequence[str], width: float = _WIDTH) -> str:
     head = f'<text x="0" y="16" style="font-weight: 600">{escape(title)}</text>'
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">{head}{"".join(parts)}</svg>'
     )

@@ -26,7 +26,7 @@ SHAPES: dict[str, Callable[[int], Topology]] = {
     "tree": Topology.tree,
     "random": lambda count: Topology.random(count, seed=1),
 }
-SHARES = (0.0, 0.4, 0.6, 0.7, 0.77, 0.85, 1.0)
+SHARES = (0.0, 0.5, 0.7, 0.8, 1.0)
 MOST_ENTRIES = 12_000
 """Of all brokers together; a hundred times as many at the paper's scale."""
 
@@ -44,7 +44,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         for shape, topology in SHAPES.items():
             options = Options(algorithm="boolean", post_pruning=PostPruning("accuracy-occurrence"))
             simulator = network(expressions_of(auction), options, topology(size))
-            measure(simulator, auction.events_json(600))
+            measure(simulator, auction.events_json(300))
             found[shape, size] = prune_in_steps(simulator, events, SHARES)
     rows = [row for (shape, size), steps in found.items() for row in _rows(shape, size, steps)]
     note = (
