@@ -1,6 +1,6 @@
 """Summaries, replaced predicates, combined criteria, covered advertisements: what each may and may not do."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -158,6 +158,25 @@ def test_combined_pruning_covers_the_original(
     for (_, id), general in pruner.changed():
         node = known[int(id)]
         assert general.covers(tamis.parse(to_text(node)), intervals=True)
+        for event in seen:
+            assert general.evaluate(event) is True or not evaluate(node, event).can_be_true
+
+
+@given(
+    known=st.lists(nodes(3), min_size=1, max_size=4),
+    measure=st.sampled_from(get_args(relate.Measure)),
+    steps=st.integers(1, 8),
+    seen=st.lists(events, max_size=10),
+)
+@settings(max_examples=80, deadline=None)
+def test_a_pruned_expression_is_decided_to_cover_its_original(
+    known: list[Node], measure: Any, steps: int, seen: list[dict[str, Any]]
+) -> None:
+    originals = [tamis.parse(to_text(node)) for node in known]
+    for node, original, general in zip(
+        known, originals, relate.prune_many(originals, steps=steps, measure=measure), strict=True
+    ):
+        assert relate.decide_covers(general, original) is True
         for event in seen:
             assert general.evaluate(event) is True or not evaluate(node, event).can_be_true
 
