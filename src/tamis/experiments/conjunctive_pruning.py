@@ -40,7 +40,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     boolean = expressions_of(auction)
     translated = [term for expression in boolean for term in conjunctions(expression)]
     events = list(auction.events_json(scale.of(small=150, paper=20_000)))
-    sample = list(auction.events_json(1_500))
+    sample = list(auction.events_json(scale.of(small=1_500, paper=20_000)))
     systems = {
         "Boolean": _prune(boolean, "boolean", sample, events, auction.count),
         "conjunctive": _prune(translated, "counting", sample, events, auction.count),

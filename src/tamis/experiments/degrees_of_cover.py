@@ -46,7 +46,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     count = scale.of(small=700, paper=100_000)
     seed = int(rng.integers(2**32))
     points = sorted(
-        (_point(count, ratio, seed, scale.of(small=60, paper=5_000)) for ratio in SUBSCRIPTIONS_PER_BOOK),
+        (_point(count, ratio, seed, min(count, 60)) for ratio in SUBSCRIPTIONS_PER_BOOK),
         key=lambda point: point.covered,
     )
     saved = [1 - point.bytes["pruning"] / point.bytes["Boolean"] for point in points]
@@ -88,7 +88,7 @@ def _point(count: int, per_book: float, seed: int, event_count: int) -> Point:
         "covering": network(translated, Options(algorithm="counting", covering=True, post_pruning=pruning)),
     }
     for name in ("pruning", "covering"):
-        measure(systems[name], auction.events_json(1_000))
+        measure(systems[name], auction.events_json(min(count, 1_000)))
     systems["pruning"].prune(CUT_OFF)
     covered = 1 - systems["covering"].routing_entries / systems["conjunctive"].routing_entries
     events = list(auction.events_json(event_count))

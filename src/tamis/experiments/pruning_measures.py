@@ -47,7 +47,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     """Prune step by step by each measure."""
     auction = auction_like(scale.of(small=1_500, paper=200_000), 200_000, int(rng.integers(2**32)))
     events = list(auction.events_json(scale.of(small=150, paper=20_000)))
-    sample = list(auction.events_json(1_500))
+    sample = list(auction.events_json(scale.of(small=1_500, paper=20_000)))
     found = {name: _prune_by(name, expressions_of(auction), sample, events) for name in MEASURES}
     whole = found["accuracy"][0][1]
     rows = [Row("network load unpruned", 0.08, whole.network_load)]
