@@ -54,20 +54,23 @@ plain_options = st.builds(
     subsumption=st.booleans(),
     merging=st.sampled_from(["off", "perfect", "imperfect"]),
     merge_prunings=st.integers(1, 2),
+    summaries=st.sampled_from([None, None, 1, 4]),
     pre_pruning=st.sampled_from([None, None, 1, 2]),
     post_pruning=st.sampled_from(
         [None]
         + [
-            PostPruning(measure, execution)
-            for measure, execution in [
-                ("accuracy", "strict"),
-                ("efficiency", "strict"),
-                ("memory", "restricted"),
-                ("accuracy-occurrence", "restricted"),
-                ("accuracy-distance", "strict"),
+            PostPruning(measure, execution, replace=replace)
+            for measure, execution, replace in [
+                ("accuracy", "strict", 0.0),
+                ("efficiency", "strict", 1.0),
+                ("memory", "restricted", 0.0),
+                ("accuracy-occurrence", "restricted", 0.5),
+                ("accuracy-distance", "strict", 0.0),
+                ("combined", "strict", 0.5),
             ]
         ]
     ),
+    advertisement_covering=st.booleans(),
     overlap=st.sampled_from(["exact", "pairs"]),
     nonconforming=st.sampled_from(["refuse", "count"]),
 )

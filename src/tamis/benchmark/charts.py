@@ -1,6 +1,6 @@
 """Charts as inline SVG, and HTML pages that need nothing from outside.
 
-Three kinds suffice: horizontal bars, upright bars in a row, and lines over logarithmic axes.
+A few kinds suffice: horizontal bars, upright bars in a row, and lines, over logarithmic or plain axes.
 """
 
 import math
@@ -101,11 +101,33 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_tit
     >>> lines("Time", {"index": [(1e4, 2.0), (1e5, 3.0)]}, "subscriptions", "µs").count("<polyline")
     1
     """
-    points = [point for line in series.values() for point in line if min(point) > 0]
+    positive = {name: [point for point in line if min(point) > 0] for name, line in series.items()}
+    return _lines(title, positive, (x_title, y_title), _Axis)
+
+
+def plain_lines(
+    title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_title: str, y_title: str
+) -> str:
+    """Lines through points that are not negative, both axes plain and from zero.
+
+    >>> plain_lines("Load", {"accuracy": [(0.0, 0.1), (1.0, 0.2)]}, "share", "load").count("<circle")
+    2
+    """
+    return _lines(title, series, (x_title, y_title), _PlainAxis)
+
+
+def _lines(
+    title: str,
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    axis_titles: tuple[str, str],
+    axis: "type[_Axis] | type[_PlainAxis]",
+) -> str:
+    points = [point for line in series.values() for point in line]
     if not points:
         return ""
-    x_axis = _Axis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
-    y_axis = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+    x_axis = axis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
+    y_axis = axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+    x_title, y_title = axis_titles
     parts = []
     for tick in x_axis.ticks:
         x = x_axis.place(tick)
@@ -122,7 +144,7 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_tit
         )
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(tick)}</text>')
     for number, (name, line) in enumerate(series.items()):
-        placed = [(x_axis.place(x), y_axis.place(y)) for x, y in line if x > 0 and y > 0]
+        placed = [(x_axis.place(x), y_axis.place(y)) for x, y in line]
         if not placed:
             continue
         colour = _COLOURS[number % len(_COLOURS)]
@@ -137,7 +159,8 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_tit
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(x_title)}</text>')
     parts.append(f'<text x="{_LEFT}" y="{_TOP - 6}">{escape(y_title)}</text>')
-    return _svg(title, _HEIGHT, parts)
+    room_for_names = 36 + 7 * max(map(len, series))
+    return _svg(title, _HEIGHT, parts, _WIDTH + max(0, room_for_names - _RIGHT))
 
 
 class _Axis:
@@ -152,6 +175,25 @@ class _Axis:
     def place(self, value: float) -> float:
         share = (math.log10(value) - self._low) / (self._high - self._low)
         return self._start + share * (self._end - self._start)
+
+
+class _PlainAxis:
+    """An axis from zero to a round number above the values, with about five ticks.
+
+    >>> _PlainAxis([0.2, 0.87], 0, 100).ticks
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+
+    def __init__(self, values: Sequence[float], start: float, end: float) -> None:
+        highest = max(values) or 1.0
+        power = 10.0 ** math.floor(math.log10(highest / 5))
+        step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power * 5 >= highest * 0.999)
+        self._high = step * math.ceil(highest / step - 1e-9)
+        self._start, self._end = start, end
+        self.ticks = [round(step * count, 12) for count in range(round(self._high / step) + 1)]
+
+    def place(self, value: float) -> float:
+        return self._start + value / self._high * (self._end - self._start)
 
 
 def _figure(value: float) -> str:
@@ -170,9 +212,9 @@ def _tick(value: float) -> str:
     return f"{value:g}"
 
 
-def _svg(title: str, height: float, parts: Sequence[str]) -> str:
+def _svg(title: str, height: float, parts: Sequence[str], width: float = _WIDTH) -> str:
     head = f'<text x="0" y="16" style="font-weight: 600">{escape(title)}</text>'
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">{head}{"".join(parts)}</svg>'
     )

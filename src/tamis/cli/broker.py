@@ -1,7 +1,7 @@
 """`tamis broker`: one broker of a network, on TCP or on NATS."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -54,6 +54,10 @@ def broker(
     prune: Annotated[
         str | None, typer.Option(help="Prune routing entries: a share from 0 to 1, or `auto`.")
     ] = None,
+    prune_by: Annotated[
+        str, typer.Option(help="What is pruned first: accuracy, accuracy-occurrence, efficiency, ...")
+    ] = "accuracy-occurrence",
+    prune_every: Annotated[int, typer.Option(min=1, help="Events between two prunings.")] = 500,
     nonconforming: Annotated[
         str, typer.Option(help="What was not advertised: refuse, or count (and send everywhere).")
     ] = "refuse",
@@ -116,7 +120,7 @@ def broker(
                 routing=_routing(routing, rendezvous or [], name, [of for of, _ in neighbours]),
                 covering=covering,
                 merging=merging,  # type: ignore[arg-type]
-                post_pruning=_post_pruning(prune),
+                post_pruning=_post_pruning(prune, prune_by, prune_every),
                 nonconforming=nonconforming,  # type: ignore[arg-type]
                 types=json.loads(types.read_text(encoding="utf-8")) if types else {},
             ),
@@ -170,20 +174,26 @@ def _routing(algorithm: str, rendezvous: list[str], name: str, neighbours: list[
     return Rendezvous(towards, default[0])
 
 
-def _post_pruning(prune: str | None) -> "PostPruning | None":
-    from tamis.pubsub.options import PostPruning
+def _post_pruning(prune: str | None, measure: str, every: int) -> "PostPruning | None":
+    from tamis.pubsub.options import PRUNING_MEASURES, PostPruning
 
     if prune is None:
         return None
+    if measure not in PRUNING_MEASURES:
+        raise UserError(f"there is no measure {measure!r}", hint=", ".join(PRUNING_MEASURES))
+    return PostPruning(measure, cut_off=_cut_off(prune), window=every)  # type: ignore[arg-type]
+
+
+def _cut_off(prune: str) -> float | Literal["auto"]:
     if prune == "auto":
-        return PostPruning(cut_off="auto")
+        return "auto"
     try:
         share = float(prune)
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
         raise UserError(f"--prune cannot be {prune!r}", hint="a share from 0 to 1, or auto")
-    return PostPruning(cut_off=share)
+    return share
 
 
 def _certificate(chain: Path | None, key: Path | None) -> "ssl.SSLContext | None":

@@ -55,6 +55,16 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """Lines of (x, y) points by name, over plain axes that begin at zero."""
+
+    title: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    axes: tuple[str, str]
+    """Titles of the x and y axes."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What an experiment found: rows, and for its charts, lines of (x, y) points by name."""
 
@@ -63,6 +73,8 @@ class Result:
     axes: tuple[str, str] = ("", "")
     """Titles of the x and y axes of the lines."""
     note: str = ""
+    charts: Sequence[Chart] = ()
+    """Further charts, for shares and other figures that logarithmic axes do not suit."""
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,9 @@ def section(record: dict[str, Any]) -> str:
         x_title, y_title = record["axes"]
         for group, lines in grouped(record["lines"]).items():
             parts.append(charts.lines(record["figure"] + group, lines, x_title, y_title))
+    for chart in record.get("charts", ()):
+        x_title, y_title = chart["axes"]
+        parts.append(charts.plain_lines(chart["title"], chart["lines"], x_title, y_title))
     if record["note"]:
         parts.append(f"<p>{escape(record['note'])}</p>")
     circumstances = f"scale {record['scale']['name']}; {one_line(record['environment'])}"

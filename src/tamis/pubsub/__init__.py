@@ -5,6 +5,7 @@ runs one on TCP or NATS, and `Client` talks to it. See `docs/pubsub.md`.
 """
 
 from tamis.pubsub.broker import Broker
+from tamis.pubsub.combined_pruning import Weights
 from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
 from tamis.pubsub.options import Limits, Options, PostPruning
 from tamis.pubsub.simulator import Faults, Simulator
@@ -22,4 +23,5 @@ __all__ = [
     "RefusedError",
     "Simulator",
     "Topology",
+    "Weights",
 ]

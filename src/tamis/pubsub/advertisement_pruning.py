@@ -11,18 +11,17 @@ Where a denominator is 0 nothing is lost; ties go to the pruning that frees more
 of an OR count, as in the published algorithm.
 """
 
-import json
+import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import tamis
 from tamis._kernel import Expression
+from tamis.pubsub import trees
 from tamis.pubsub.entry import Entry
+from tamis.pubsub.trees import Tree
 
-Tree = Any
-"""The JSON form of an expression."""
 Triple = tuple[float, float, float]
 
 
@@ -40,8 +39,8 @@ class Worth:
         """Count how often each predicate is used."""
         uses: dict[str, int] = {}
         for expression in subscriptions:
-            for leaf in _leaves(json.loads(expression.to_json())):
-                text = str(_expression(leaf))
+            for leaf in trees.leaves(trees.tree_of(expression)):
+                text = str(trees.expression_of(leaf))
                 uses[text] = uses.get(text, 0) + 1
         self._total = sum(uses.values())
         self._known = [
@@ -77,13 +76,13 @@ def prunings(
     >>> str(best.left), best.loss
     ('price > 14', 0.0)
     """
-    tree = _flat(json.loads(expression.to_json()))
-    before = _triple(_flat(json.loads(original.to_json())), worth)
-    size = _bytes(tree)
+    tree = trees.tree_of(expression)
+    before = _triple(trees.tree_of(original), worth)
+    size = trees.bytes_of(tree)
     found = []
-    for left in map(_flat, _pruned(tree)):
+    for left in map(trees.flat, trees.prunings(tree)):
         loss = _loss(before, _triple(left, worth))
-        found.append(Pruning(_expression(left), loss, size - _bytes(left)))
+        found.append(Pruning(trees.expression_of(left), loss, size - trees.bytes_of(left)))
     return sorted(found, key=lambda pruning: (pruning.loss, -pruning.freed, str(pruning.left)))
 
 
@@ -100,20 +99,28 @@ class AdvertisementPruner:
         """Start with nothing."""
         self.originals: dict[str, Entry] = {}
         self.current: dict[str, Expression] = {}
+        self.done = 0
+        """How many prunings were done so far."""
 
     def prune(self, steps: int, worth: Callable[[Expression], float]) -> dict[str, Expression]:
         """Do so many prunings; returns the new form of each advertisement that changed."""
         changed: dict[str, Expression] = {}
-        best: dict[str, list[Pruning]] = {}
+        queue: list[tuple[float, int, str, Expression]] = []
+
+        def rank(id: str) -> None:
+            original = self.originals[id].expression
+            for best in prunings(self.current.get(id, original), original, worth)[:1]:
+                heapq.heappush(queue, (best.loss, -best.freed, id, best.left))
+
+        for id in self.originals if steps > 0 else ():
+            rank(id)
         for _ in range(steps):
-            for id, entry in self.originals.items():
-                if id not in best:
-                    best[id] = prunings(self.current.get(id, entry.expression), entry.expression, worth)[:1]
-            choices = [(found[0].loss, -found[0].freed, id) for id, found in best.items() if found]
-            if not choices:
+            if not queue:
                 break
-            _, _, id = min(choices)
-            changed[id] = self.current[id] = best.pop(id)[0].left
+            _, _, id, left = heapq.heappop(queue)
+            changed[id] = self.current[id] = left
+            self.done += 1
+            rank(id)
         return changed
 
 
@@ -123,22 +130,13 @@ def overlapping_characteristic(expression: Expression, worth: Callable[[Expressi
     >>> overlapping_characteristic(tamis.parse("a = 1 AND b = 2"), lambda predicate: 0.5)
     (0.5, 0.75, 1.0)
     """
-    return _triple(_flat(json.loads(expression.to_json())), worth)
-
-
-def _joint(tree: Tree) -> tuple[str | None, list[Tree]]:
-    """ "and" or "or" with the children; None for a leaf, which is anything else: a predicate, a NOT, TRUE."""
-    if isinstance(tree, dict):
-        for kind in ("and", "or"):
-            if kind in tree:
-                return kind, tree[kind]
-    return None, []
+    return _triple(trees.tree_of(expression), worth)
 
 
 def _triple(tree: Tree, worth: Callable[[Expression], float]) -> Triple:
-    kind, children = _joint(tree)
+    kind, children = trees.joint(tree)
     if kind is None:
-        value = worth(_expression(tree))
+        value = worth(trees.expression_of(tree))
         return value, value, value
     parts = [_triple(child, worth) for child in children]
     average = 0.0
@@ -150,43 +148,3 @@ def _triple(tree: Tree, worth: Callable[[Expression], float]) -> Triple:
 
 def _loss(before: Triple, after: Triple) -> float:
     return max((b - a) / b if b > 0 else 0.0 for b, a in zip(before, after, strict=True))
-
-
-def _pruned(tree: Tree) -> Iterator[Tree]:
-    """Every tree that lacks one child of one AND."""
-    kind, children = _joint(tree)
-    for place, child in enumerate(children):
-        before, after = children[:place], children[place + 1 :]
-        if kind == "and":
-            yield {kind: [*before, *after]}
-        for inner in _pruned(child):
-            yield {kind: [*before, inner, *after]}
-
-
-def _flat(tree: Tree) -> Tree:
-    """Without operators of one child, and without AND in AND or OR in OR."""
-    kind, children = _joint(tree)
-    if kind is None:
-        return tree
-    flat: list[Tree] = []
-    for child in map(_flat, children):
-        inner, grandchildren = _joint(child)
-        flat += grandchildren if inner == kind else [child]
-    return flat[0] if len(flat) == 1 else {kind: flat}
-
-
-def _leaves(tree: Tree) -> Iterator[Tree]:
-    kind, children = _joint(tree)
-    if kind is None:
-        yield tree
-    for child in children:
-        yield from _leaves(child)
-
-
-def _bytes(tree: Tree) -> int:
-    kind, children = _joint(tree)
-    return 5 if kind is None else 2 + sum(map(_bytes, children))
-
-
-def _expression(tree: Tree) -> Expression:
-    return Expression.from_json(json.dumps(tree))

@@ -86,7 +86,7 @@ class Broker:
             neighbour: Link(self.epoch, self.options.resend_after) for neighbour in self.neighbours
         }
         self._types = EventTypes(self.options.types)
-        self._local = Matcher()
+        self._local = Matcher(self.options.algorithm)
         self._shedding = Shedding(self.options.limits)
         self._sample: deque[str] = deque(maxlen=self.options.sample)
         self.spreading = Spreading(
@@ -175,7 +175,7 @@ class Broker:
         """Leave an event with its sender while a link that it must go on to is full."""
         if not isinstance(message, Forward) or not self._is_any_link_full():
             return True
-        if self._full_target(message, self._targets(message, neighbour)) is None:
+        if self._full_target(self._targets(message, Event(message.event), neighbour)) is None:
             return True
         self.counters.held_back += 1
         return False
@@ -187,10 +187,9 @@ class Broker:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def _targets(self, forward: Forward, sender: str | None) -> list[str]:
+    def _targets(self, forward: Forward, event: Event, sender: str | None) -> list[str]:
         if forward.everywhere:
             return [neighbour for neighbour in self.neighbours if neighbour != sender]
-        event = Event(forward.event)
         return [
             neighbour
             for neighbour in self.neighbours
@@ -201,14 +200,15 @@ class Broker:
         most = self.options.limits.link_events
         return any(len(waiting) >= most for waiting in self.forwarding.waiting.values())
 
-    def _full_target(self, forward: Forward, targets: list[str]) -> str | None:
+    def _full_target(self, targets: list[str]) -> str | None:
         most = self.options.limits.link_events
         return next((name for name in targets if len(self.forwarding.waiting[name]) >= most), None)
 
     def _route(self, forward: Forward, sender: str | None) -> None:
+        event = Event(forward.event)
         started = self._stopwatch() if self._stopwatch else 0.0
-        targets = self._targets(forward, sender)
-        matched = self._local.match(Event(forward.event), forward.type)
+        targets = self._targets(forward, event, sender)
+        matched = self._local.match(event, forward.type)
         if self._stopwatch:
             self.counters.filter_seconds += self._stopwatch() - started
         self.counters.filtered += 1
@@ -403,7 +403,7 @@ class Broker:
         origin = f"{self.name}/{client.name}/{input.number}"
         forward = Forward(0, input.event, input.type, everywhere, origin)
         if self._is_any_link_full():
-            full = self._full_target(forward, self._targets(forward, None))
+            full = self._full_target(self._targets(forward, event, None))
             if full is not None:
                 raise ProtocolError(
                     f"broker {self.name} is full: {self.options.limits.link_events} events wait for {full}; "

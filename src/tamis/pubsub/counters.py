@@ -44,7 +44,7 @@ class Counters:
     filter_seconds: float = 0.0
     """Time spent matching, by the stopwatch the broker was given."""
     overlap_checks: int = 0
-    """Questions whether a subscription overlaps an advertisement."""
+    """Questions which subscriptions overlap an advertisement, or which advertisements a subscription."""
     prunings: int = 0
     """Pruning operations done on routing entries."""
 

@@ -52,6 +52,10 @@ def check_quiet(brokers: Mapping[str, Broker]) -> None:
                 raise InvariantError(
                     f"{neighbour} knows {sorted(knows.entries)} of {name}, which told {sorted(told)}"
                 )
+            advertised = set(broker.spreading.advertising[neighbour].shown)
+            heard = set(brokers[neighbour].spreading.advertisements_from[name].entries)
+            if advertised != heard:
+                raise InvariantError(f"{neighbour} heard {sorted(heard)} of {name}, which told {advertised}")
             for id, entry in knows.entries.items():
                 if not knows.matcher[id].covers(entry.expression, intervals=True):
                     raise InvariantError(f"{neighbour} matches {knows.matcher[id]} for {entry.expression}")

@@ -23,8 +23,9 @@ class Matcher:
     (['s1'], True)
     """
 
-    def __init__(self) -> None:
-        """Make an empty one."""
+    def __init__(self, algorithm: str = "auto") -> None:
+        """Make an empty one; the algorithm is one of `tamis.ALGORITHMS`."""
+        self._algorithm = algorithm
         self._by_type: dict[str | None, _OneType] = {}
         self._types: dict[str, str | None] = {}
 
@@ -33,7 +34,7 @@ class Matcher:
         if id in self._types and self._types[id] != type:
             self.remove(id)
         self._types[id] = type
-        self._by_type.setdefault(type, _OneType()).put(id, expression)
+        self._by_type.setdefault(type, _OneType(self._algorithm)).put(id, expression)
 
     def remove(self, id: str) -> None:
         """Remove the expression with this id."""
@@ -82,7 +83,8 @@ class Matcher:
 
 
 class _OneType:
-    def __init__(self) -> None:
+    def __init__(self, algorithm: str) -> None:
+        self._algorithm = algorithm
         self.expressions: dict[str, Expression] = {}
         self._index: Index | None = None
 
@@ -91,7 +93,7 @@ class _OneType:
         if self._index is not None:
             self._index.upsert(id, expression)
         elif len(self.expressions) >= INDEXED_FROM:
-            self._index = Index()
+            self._index = Index(algorithm=self._algorithm)
             self._index.add_many(list(self.expressions), list(self.expressions.values()))
 
     def remove(self, id: str) -> None:

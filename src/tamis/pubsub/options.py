@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
+from tamis.pubsub.combined_pruning import Weights
 from tamis.pubsub.routing import Routing, SubscriptionForwarding
 from tamis.relate import Measure
+
+PRUNING_MEASURES: tuple[str, ...] = (*get_args(Measure), "combined")
 
 
 @dataclass(frozen=True)
@@ -16,9 +19,13 @@ class PostPruning:
     measured filter time and forwarded traffic; None leaves it to `Prune` inputs.
     """
 
-    measure: Measure = "accuracy-occurrence"
+    measure: Measure | Literal["combined"] = "accuracy-occurrence"
     execution: Literal["strict", "restricted"] = "strict"
     cut_off: float | Literal["auto"] | None = None
+    weights: Weights = field(default_factory=Weights)
+    """How much each criterion counts, for the measure "combined"."""
+    replace: float = 0.0
+    """The share of comparisons that give way to wider ones in use, of those that can; after pruning."""
     window: int = 500
     """Events between two decisions of the automatic cut-off, and between two bulk prunings."""
 
@@ -46,6 +53,8 @@ class Options:
     """
 
     routing: Routing = field(default_factory=SubscriptionForwarding)
+    algorithm: str = "auto"
+    """How events are filtered: one of `tamis.ALGORITHMS`."""
     shortcut: bool = True
     """Stop at the first match per neighbour."""
     covering: bool = False
@@ -53,9 +62,13 @@ class Options:
     """Covering by several entries together; needs `covering`."""
     merging: Literal["off", "perfect", "imperfect"] = "off"
     merge_prunings: int = 1
+    summaries: int | None = None
+    """Send, for entries over the same attributes, which values any of them wants: at most so many of each."""
     pre_pruning: int | None = None
     """At most so many predicates in an entry that is sent."""
     post_pruning: PostPruning | None = None
+    advertisement_covering: bool = False
+    """Do not send an advertisement that another one covers."""
     overlap: Literal["exact", "pairs"] = "exact"
     """How subscriptions and advertisements are compared: decided, or by the published test on pairs."""
     nonconforming: Literal["refuse", "count"] = "refuse"

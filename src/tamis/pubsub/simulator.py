@@ -278,6 +278,12 @@ class Simulator:
         )
 
     @property
+    def prunings(self) -> int:
+        """How many prunings led to the entries of all event routing tables as they are now."""
+        pruners = (broker.spreading.pruner for broker in self.brokers.values())
+        return sum(pruner.prunings for pruner in pruners if pruner is not None)
+
+    @property
     def routing_entries(self) -> int:
         """The entries in all event routing tables."""
         return sum(

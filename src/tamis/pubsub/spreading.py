@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import tamis
-from tamis._kernel import Event
+from tamis._kernel import Event, Expression
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.messages import Advertise, Deregister, Message, Register, Settled, Synced, Withdraw
 from tamis.pubsub.options import Options
-from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruning, Show, Stage
+from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruning, Show, Stage, Summaries
+from tamis.pubsub.overlap_index import OverlapIndex
 from tamis.pubsub.pruning import PostPruner
 from tamis.pubsub.settling import Settling
 from tamis.pubsub.tables import Advertisements, FromNeighbour, Subscriptions
@@ -51,14 +52,18 @@ class Spreading:
         self.settling = Settling(self.neighbours, say)
         self.pruner: PostPruner | None = None
         if options.post_pruning is not None:
-            self.pruner = PostPruner(options.post_pruning.measure, options.post_pruning.execution)
+            self.pruner = PostPruner(
+                options.post_pruning.measure, options.post_pruning.execution, options.post_pruning.weights
+            )
         self._routing = options.routing
         self._shortcut = options.shortcut
         self._counters = counters
         self._say = say
         self._subscriptions: dict[str, tuple[Entry, str | None]] = {}
         self._advertisements: dict[str, tuple[Entry, str | None]] = {}
-        self.subscriptions_from = {neighbour: Subscriptions() for neighbour in self.neighbours}
+        self.subscriptions_from = {
+            neighbour: Subscriptions(options.algorithm) for neighbour in self.neighbours
+        }
         self.advertisements_from = {
             neighbour: Advertisements(options.overlap, counters) for neighbour in self.neighbours
         }
@@ -66,6 +71,12 @@ class Spreading:
             neighbour: Outgoing(_stages(f"{name}~{neighbour}", options, selectivities))
             for neighbour in self.neighbours
         }
+        self.advertising = {
+            neighbour: Outgoing([Covering()] if options.advertisement_covering else [])
+            for neighbour in self.neighbours
+        }
+        self._overlapping = OverlapIndex(options.overlap) if options.routing.uses_advertisements else None
+        """All subscriptions, for those that overlap a new advertisement."""
         self._because: dict[str, dict[str, str]] = {neighbour: {} for neighbour in self.neighbours}
         """Which advertisement of a neighbour made us forward a subscription there."""
         self._conversation = dict.fromkeys(self.neighbours, 0)
@@ -76,6 +87,11 @@ class Spreading:
     def subscriptions(self) -> list[Entry]:
         """All subscriptions known here, local ones included."""
         return [entry for entry, _ in self._subscriptions.values()]
+
+    @property
+    def local_subscriptions(self) -> list[Expression]:
+        """The subscriptions of this broker's own clients."""
+        return [entry.expression for entry, origin in self._subscriptions.values() if origin is None]
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -110,9 +126,8 @@ class Spreading:
         self._conversation[neighbour] += 1
         for told in self._told_all.values():
             told.discard(neighbour)
-        for entry, origin in self._advertisements.values():
-            if origin != neighbour:
-                self._tell_advertisement(neighbour, entry)
+        for entry in self.advertising[neighbour].shown.values():
+            self._tell_advertisement(neighbour, entry)
         for entry in self.outgoing[neighbour].shown.values():
             self._tell_subscription(neighbour, entry)
         self._tell_everything_is_told()
@@ -136,6 +151,8 @@ class Spreading:
         elif known is not None and known[0] == entry:
             return
         self._subscriptions[entry.id] = (entry, origin)
+        if self._overlapping is not None:
+            self._overlapping.put(entry.id, entry.expression, entry.type)
         for neighbour in self.neighbours:
             if neighbour != origin:
                 self._decide(neighbour, entry)
@@ -146,6 +163,8 @@ class Spreading:
         if known is None or known[1] != origin:
             return
         del self._subscriptions[id]
+        if self._overlapping is not None:
+            self._overlapping.remove(id)
         if origin is not None:
             self.subscriptions_from[origin].remove(id)
             if self.pruner is not None:
@@ -184,11 +203,14 @@ class Spreading:
             table = self.advertisements_from[origin]
             table.put(entry, self._conversation[origin])
             self._reconsider(origin, entry.id)
-            self._forward_overlapping(origin, entry, table)
+            self._forward_overlapping(origin, entry)
         for neighbour in self.neighbours:
-            if neighbour != origin and self._routing.sends_advertisement(entry.type, neighbour):
-                self.settling.told(neighbour)
-                self._tell_advertisement(neighbour, entry)
+            if neighbour != origin:
+                outgoing = self.advertising[neighbour]
+                is_sent = self._routing.sends_advertisement(entry.type, neighbour)
+                self._tell_advertisements(
+                    neighbour, outgoing.show(entry) if is_sent else outgoing.hide(entry.id)
+                )
 
     def remove_advertisement(self, id: str, origin: str | None) -> None:
         """An advertisement goes; subscriptions that went its way for no other reason are taken back."""
@@ -200,9 +222,7 @@ class Spreading:
             self.advertisements_from[origin].remove(id)
             self._reconsider(origin, id)
         for neighbour in self.neighbours:
-            if neighbour != origin and self._routing.sends_advertisement(known[0].type, neighbour):
-                self._counters.advertisements_sent += 1
-                self._say(neighbour, Withdraw(id))
+            self._tell_advertisements(neighbour, self.advertising[neighbour].hide(id))
 
     def _reconsider(self, neighbour: str, advertisement: str) -> None:
         """An advertisement has changed or gone: look again at what was forwarded because of it."""
@@ -210,15 +230,14 @@ class Spreading:
             if because == advertisement:
                 self._decide(neighbour, self._subscriptions[id][0])
 
-    def _forward_overlapping(self, neighbour: str, advertisement: Entry, table: Advertisements) -> None:
+    def _forward_overlapping(self, neighbour: str, advertisement: Entry) -> None:
         """The function problem: all subscriptions that overlap a new advertisement go its way."""
-        for id, (entry, origin) in list(self._subscriptions.items()):
-            if (
-                origin != neighbour
-                and id not in self.outgoing[neighbour]
-                and self._routing.uses_advertisements
-                and table.overlap(advertisement, entry)
-            ):
+        if self._overlapping is None:
+            return
+        self._counters.overlap_checks += 1
+        for id in self._overlapping.overlapping(advertisement.expression, advertisement.type):
+            entry, origin = self._subscriptions[id]
+            if origin != neighbour and id not in self.outgoing[neighbour]:
                 self._because[neighbour][id] = advertisement.id
                 self._tell_changes(neighbour, self.outgoing[neighbour].show(entry))
 
@@ -237,10 +256,18 @@ class Spreading:
         self._counters.subscriptions_sent += 1
         self._say(neighbour, Register(entry.id, str(entry.expression), entry.type, entry.hops + 1))
 
+    def _tell_advertisements(self, neighbour: str, changes: list[Change]) -> None:
+        for change in changes:
+            if isinstance(change, Show):
+                self.settling.told(neighbour)
+                self._tell_advertisement(neighbour, change.entry)
+            else:
+                self._counters.advertisements_sent += 1
+                self._say(neighbour, Withdraw(change.id))
+
     def _tell_advertisement(self, neighbour: str, entry: Entry) -> None:
-        if self._routing.sends_advertisement(entry.type, neighbour):
-            self._counters.advertisements_sent += 1
-            self._say(neighbour, Advertise(entry.id, str(entry.expression), entry.type))
+        self._counters.advertisements_sent += 1
+        self._say(neighbour, Advertise(entry.id, str(entry.expression), entry.type))
 
     def _heard_everything(self, neighbour: str, what: str) -> None:
         table: FromNeighbour
@@ -277,6 +304,8 @@ def _stages(name: str, options: Options, selectivities: Callable[[], Any]) -> li
         stages.append(Covering(by_sets=options.subsumption))
     if options.merging != "off":
         stages.append(Merging(options.merging, name, options.merge_prunings))
+    if options.summaries is not None:
+        stages.append(Summaries(name, options.summaries))
     if options.pre_pruning is not None:
         stages.append(PrePruning(options.pre_pruning, selectivities=selectivities))
     return stages

@@ -15,8 +15,8 @@ from tamis._kernel import Event, Expression
 from tamis.pubsub.advertisement_pruning import AdvertisementPruner
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.entry import Entry
-from tamis.pubsub.event_types import types_meet
 from tamis.pubsub.matcher import Matcher
+from tamis.pubsub.overlap_index import OverlapIndex
 
 
 class FromNeighbour:
@@ -70,10 +70,10 @@ class Subscriptions(FromNeighbour):
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, algorithm: str = "auto") -> None:
         """Start with nothing."""
         super().__init__()
-        self.matcher = Matcher()
+        self.matcher = Matcher(algorithm)
 
     def put(self, entry: Entry, conversation: int) -> None:
         """Add an entry or replace it; it is matched as it is."""
@@ -111,24 +111,19 @@ class Advertisements(FromNeighbour):
     def __init__(self, method: Literal["exact", "pairs"], counters: Counters) -> None:
         """Say how to compare."""
         super().__init__()
-        self._method = method
         self._counters = counters
+        self._index = OverlapIndex(method)
         self.pruner = AdvertisementPruner()
 
     def overlapping(self, subscription: Entry) -> str | None:
         """The id of one advertisement that overlaps the subscription: the decision problem."""
-        return next((id for id, entry in self.entries.items() if self.overlap(entry, subscription)), None)
-
-    def overlap(self, advertisement: Entry, subscription: Entry) -> bool:
-        """Whether the two can be true for one event."""
         self._counters.overlap_checks += 1
-        return types_meet(advertisement.type, subscription.type) and advertisement.expression.overlaps(
-            subscription.expression, method=self._method
-        )
+        return self._index.any(subscription.expression, subscription.type)
 
     def put(self, entry: Entry, conversation: int) -> None:
         """Add an entry or replace it; it is compared as it is."""
         super().put(entry, conversation)
+        self._index.put(entry.id, entry.expression, entry.type)
         self.pruner.originals[entry.id] = entry
         self.pruner.current.pop(entry.id, None)
 
@@ -136,9 +131,12 @@ class Advertisements(FromNeighbour):
         """Remove an entry, whatever form it is compared in."""
         self.pruner.originals.pop(id, None)
         self.pruner.current.pop(id, None)
+        if id in self._index:
+            self._index.remove(id)
         return super().remove(id)
 
     def generalise(self, id: str, expression: Expression) -> None:
         """Compare a more general form of an entry from now on."""
         entry = self.entries[id]
         self.entries[id] = Entry(id, expression, entry.type, entry.hops)
+        self._index.put(id, expression, entry.type)

@@ -6,6 +6,7 @@ from tamis.pubsub.advertisement_pruning import Worth
 from tamis.pubsub.counters import Counters
 from tamis.pubsub.cut_off import CutOff
 from tamis.pubsub.options import PostPruning
+from tamis.pubsub.replacement import choose_replacements, replace_all
 from tamis.pubsub.spreading import Spreading
 from tamis.relate import Selectivities
 
@@ -60,7 +61,33 @@ class Tuning:
         for (neighbour, id), expression in pruner.changed():
             self._spreading.subscriptions_from[neighbour].replace(id, expression)
         self._counters.prunings += done
+        if self._options is not None and self._options.replace:
+            self.replace_predicates(self._options.replace)
         return done
+
+    def replace_predicates(self, share: float) -> int:
+        """Let predicates give way to wider ones in use; returns how many predicates are gone."""
+        pruner = self._spreading.pruner
+        tables = self._spreading.subscriptions_from
+        forms = {
+            neighbour: {
+                id: pruner.form(neighbour, id) if pruner is not None else entry.expression
+                for id, entry in table.entries.items()
+            }
+            for neighbour, table in tables.items()
+        }
+        replacements = choose_replacements(
+            (form for of_one in forms.values() for form in of_one.values()),
+            share,
+            kept=self._spreading.local_subscriptions,
+            selectivities=self.selectivities,
+        )
+        for neighbour, table in tables.items():
+            now = replace_all(forms[neighbour], replacements)
+            for id, form in forms[neighbour].items():
+                if table.matcher[id] != (wanted := now.get(id, form)):
+                    table.replace(id, wanted)
+        return len(replacements)
 
     def prune_advertisements(self, steps: int) -> int:
         """Prune the subscription routing table; returns how many advertisements changed."""

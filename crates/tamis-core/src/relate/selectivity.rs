@@ -82,6 +82,8 @@ impl Selectivities {
         let builder = CatalogBuilder::new(leaves.atoms());
         let catalog = builder.draft();
         let mut steps = vec![0i64; catalog.bits as usize + 1];
+        let unnested = not_in_arrays(&leaves, &builder);
+        let mut unnested_true = vec![0usize; unnested.len()];
         let mut parts_true = vec![0usize; parts.len()];
         let mut total = 0usize;
         events(&attributes, &mut |source| {
@@ -90,6 +92,9 @@ impl Selectivities {
                 source.fill(row, &mut event);
                 bits.reset(catalog.bits as usize);
                 catalog.fire(&event, &mut bits, &mut Steps(&mut steps));
+                for ((_, set, clear), count) in unnested.iter().zip(&mut unnested_true) {
+                    *count += usize::from(bits.get(*set) && !bits.get(*clear));
+                }
                 let value_of = |name: &str| event.get(attributes.get(name)?);
                 for ((_, part), count) in parts.iter().zip(&mut parts_true) {
                     *count += usize::from(evaluate(part, &value_of).can_be_true);
@@ -110,6 +115,9 @@ impl Selectivities {
                 let count = times_true(&builder, *literal, &counts);
                 shares[id.0 as usize] = (count as f64 / total as f64).clamp(0.0, 1.0);
             }
+        }
+        for ((id, ..), count) in unnested.iter().zip(unnested_true) {
+            shares[id.0 as usize] = count as f64 / total as f64;
         }
         for ((id, _), count) in parts.iter().zip(parts_true) {
             shares[id.0 as usize] = count as f64 / total as f64;
@@ -270,6 +278,25 @@ fn as_number(value: ValueRef<'_>) -> Option<f64> {
         ValueRef::Timestamp(at) => Some(at as f64),
         _ => None,
     }
+}
+
+/// The negated tests of array elements, each true when its first bit is set and its second is clear. An array
+/// that holds the element and a null sets the second bit alone, so that the two cannot be counted apart.
+fn not_in_arrays(leaves: &Leaves, builder: &CatalogBuilder<'_>) -> Vec<(LeafId, u32, u32)> {
+    let on_arrays = |literal: &Literal| {
+        let atom = leaves.atoms().atom(literal.atom());
+        matches!(atom.operator.rules().shape(&atom.operands), Shape::Elements(_))
+    };
+    leaves
+        .ids()
+        .filter_map(|id| match leaves.leaf(id) {
+            Leaf::Literal(literal) if on_arrays(literal) => match builder.test(*literal) {
+                LiteralTest::SetAndClear(set, clear) => Some((id, set, clear)),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect()
 }
 
 /// How many events made a literal true, given how many set each bit.

@@ -9,5 +9,6 @@ from tamis.pubsub.outgoing.covering import Covering
 from tamis.pubsub.outgoing.merging import Merging
 from tamis.pubsub.outgoing.pipeline import Outgoing
 from tamis.pubsub.outgoing.pre_pruning import PrePruning
+from tamis.pubsub.outgoing.summaries import Summaries
 
-__all__ = ["Change", "Covering", "Hide", "Merging", "Outgoing", "PrePruning", "Show", "Stage"]
+__all__ = ["Change", "Covering", "Hide", "Merging", "Outgoing", "PrePruning", "Show", "Stage", "Summaries"]

@@ -3,17 +3,23 @@
 Works for any Boolean expression. It may miss a covering, never invent one. When a covering entry goes, what
 it hid is shown again first.
 
-Only few pairs are compared: an entry that covers another one matches every event of it, so candidates are
-found by matching one example event of the covered entry.
+Only few pairs are compared: an entry that covers another one matches every event of it, so those that may
+cover an entry are found by matching one example event of it. Those that an entry may cover are found by what
+their example events have where the entry asks for equality.
 """
 
+import json
+from typing import Any
+
 from tamis import relate
-from tamis._kernel import Event
+from tamis._kernel import Event, Expression
+from tamis.errors import ExpressionError
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.matcher import Matcher, is_true
 from tamis.pubsub.outgoing.contract import Change, Hide, Show
 
 MOST_TOGETHER = 8
+PLAIN = (str, bool, int, float)
 
 
 class Covering:
@@ -37,6 +43,8 @@ class Covering:
         self._hidden_by: dict[str, frozenset[str]] = {}
         self._hides: dict[str, set[str]] = {}
         self._examples: dict[str, Event | None] = {}
+        self._by_value: dict[tuple[str, Any], set[str]] = {}
+        self._without_example: set[str] = set()
         self._matcher = Matcher()
 
     @property
@@ -64,14 +72,21 @@ class Covering:
         return [*self._uncover(id), Hide(id)]
 
     def _place(self, entry: Entry) -> list[Change]:
-        example = _example(entry)
+        values = relate.example_of_overlap(entry.expression, entry.expression)
+        example = None if values is None else Event(values)
         covering = self._covering(entry, example)
         if covering:
             self._hide_under(entry, covering)
             return []
-        covered = [shown for shown in self._shown.values() if self._covers(entry, shown)]
+        covered = [
+            self._shown[id] for id in self._may_be_covered(entry) if self._covers(entry, self._shown[id])
+        ]
         self._shown[entry.id] = entry
         self._examples[entry.id] = example
+        if example is None:
+            self._without_example.add(entry.id)
+        for key in _keys(example):
+            self._by_value.setdefault(key, set()).add(entry.id)
         self._matcher.put(entry.id, entry.expression, None)
         changes: list[Change] = [Show(entry)]
         for other in covered:
@@ -102,6 +117,17 @@ class Covering:
             if self._covers(self._shown[id], entry):
                 return frozenset([id])
         return self._covering_set(entry) if self._by_sets else frozenset()
+
+    def _may_be_covered(self, entry: Entry) -> list[str]:
+        """Shown entries whose example has a value that this one asks for; all, if it asks for none."""
+        found = set(self._without_example)
+        for text in relate.access_predicates([entry.expression])[0]:
+            wanted = _wanted_values(text)
+            if wanted is None:
+                return list(self._shown)
+            for key in wanted:
+                found |= self._by_value.get(key, set())
+        return sorted(found)
 
     def _covering_set(self, entry: Entry) -> frozenset[str]:
         near = [
@@ -138,10 +164,30 @@ class Covering:
 
     def _unshow(self, id: str) -> None:
         del self._shown[id]
-        del self._examples[id]
+        example = self._examples.pop(id)
+        self._without_example.discard(id)
+        for key in _keys(example):
+            self._by_value[key].discard(id)
+            if not self._by_value[key]:
+                del self._by_value[key]
         self._matcher.remove(id)
 
 
-def _example(entry: Entry) -> Event | None:
-    example = relate.example_of_overlap(entry.expression, entry.expression)
-    return None if example is None else Event(example)
+def _keys(example: Event | None) -> list[tuple[str, Any]]:
+    """What an example has, as far as equality can ask for it."""
+    values = {} if example is None else json.loads(example.to_json())
+    return [(name, value) for name, value in values.items() if isinstance(value, PLAIN)]
+
+
+def _wanted_values(text: str) -> list[tuple[str, Any]] | None:
+    """What an event must have to satisfy a predicate; None if that is no list of plain values."""
+    try:
+        leaf = json.loads(Expression.parse(text).to_json())
+    except ExpressionError:
+        return None  # a predicate without a text form
+    if not isinstance(leaf, dict) or leaf.get("operator") not in ("=", "IN") or leaf.get("negated"):
+        return None
+    operands = leaf["operands"]
+    if not all(isinstance(value, PLAIN) for value in operands):
+        return None
+    return [(leaf["attribute"], value) for value in operands]
