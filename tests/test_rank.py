@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -475,3 +476,21 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=25, stateful_step_count=20)
+
+
+def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
+    index = tamis.Index()
+    index.top_k({"price": 1}, score="1 * prize")  # an empty index knows no names
+    index.add("s", "price > 0 AND `a b` > 0")
+    event = {"price": 1, "a b": 1, "prize": 7}
+    with pytest.warns(tamis.UnknownAttributeWarning, match="`prize`.*did you mean `price`"):
+        index.top_k(event, score="1 * prize + `a b`")
+    with pytest.warns(tamis.UnknownAttributeWarning, match="`colour`, so it counts 0$"):
+        index.top_k_batch([event], score="relevance", dimensions=["price", "colour"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.top_k(event, score="1 * prize + `a b`")
+        index.top_k(event, score="max(price, 2 * `a b`)", dimensions=["a b"])
+        index.top_k(event, score=lambda block: block.priority)
+        index.add("t", "prize > 1")
+        index.top_k(event, score="sqrt(prize)")

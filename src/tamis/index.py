@@ -7,6 +7,7 @@ results their types. Matching runs on an immutable version of the index, so read
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -18,10 +19,19 @@ import pyarrow as pa
 from tamis import _kernel
 from tamis._columns import columns_of, details_batch, id_column, text_column
 from tamis._kernel import Event, Expression
-from tamis.errors import ArgumentError, UnknownIdError
+from tamis.errors import ArgumentError, UnknownAttributeWarning, UnknownIdError
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column
-from tamis.rank import Candidates, ScoreFunction, best_of, numbered, one_by_one
+from tamis.rank import (
+    MODES,
+    Candidates,
+    ScoreFunction,
+    best_of,
+    explain_unknown,
+    numbered,
+    one_by_one,
+    unknown_attributes,
+)
 
 Id = int | str
 EventLike = Mapping[str, Any] | Event | str | bytes
@@ -29,6 +39,9 @@ ExpressionLike = str | Expression | Column | dict[str, Any]
 Moment = datetime | date | int
 Score = str | ScoreFunction
 T = TypeVar("T")
+
+# Of more rankings it is asked each time whether their names are known.
+_MOST_SEEN_RANKINGS = 256
 
 ALGORITHMS: tuple[str, ...] = tuple(_kernel.algorithms())
 """The names that `Index(algorithm=...)` takes. "auto" is the production index."""
@@ -102,7 +115,7 @@ class Index:
     ['ad-7']
     """
 
-    __slots__ = ("__weakref__", "_kernel")
+    __slots__ = ("__weakref__", "_kernel", "_seen_rankings")
 
     def __init__(
         self,
@@ -115,11 +128,13 @@ class Index:
         """Make an empty index."""
         declared = None if schema is None else json.dumps(_plain(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
+        self._seen_rankings: set[tuple[Any, ...]] = set()
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
         index = cls.__new__(cls)
         index._kernel = kernel
+        index._seen_rankings = set()
         return index
 
     # --- changes -----------------------------------------------------------------------------------
@@ -445,7 +460,8 @@ class Index:
         times the event's weight for its attribute; "relaxed", the same over all true predicates of
         subscriptions of which at least one is true; a monotone function of what attributes contribute to the
         relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
-        What scores less than `min_score` is left out. With `dimensions`, only these attributes count.
+        What scores less than `min_score` is left out. With `dimensions`, only these attributes count. Names
+        that no subscription has bring a `tamis.UnknownAttributeWarning`.
 
         >>> index = Index()
         >>> index.add("a", "x > 1", priority=1.0)
@@ -461,14 +477,30 @@ class Index:
         >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
         [Match(id='b', score=3.0, rank=1)]
         """
+        dimensions = self._known_dimensions(score, dimensions)
         if callable(score):
             _check_k(k)
-            dimensions = None if dimensions is None else list(dimensions)
             table = pa.table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
             best = best_of(Candidates.of(table), k, score, min_score)
             return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
         ranking = _ranking(k, score, min_score, dimensions)
         return [Match(*found) for found in self._kernel.top_k(event, ranking, tags, now)]
+
+    def _known_dimensions(self, score: Score, dimensions: Iterable[str] | None) -> list[str] | None:
+        """The dimensions as a list. Warns, the first time, of names that no subscription has."""
+        if isinstance(dimensions, str):
+            raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
+        listed = None if dimensions is None else list(dimensions)
+        if listed is None and (callable(score) or score in MODES):
+            return None
+        ranking = (score, *(listed or ()))
+        if ranking not in self._seen_rankings and len(self):
+            known = self.attributes
+            for name in unknown_attributes(score, listed, known):
+                warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel=3)
+            if len(self._seen_rankings) < _MOST_SEEN_RANKINGS:
+                self._seen_rankings.add(ranking)
+        return listed
 
     # --- many events -------------------------------------------------------------------------------
 
@@ -532,6 +564,7 @@ class Index:
         {'event': [0, 1], 'score': [1.0, 2.0]}
         """
         options = _options(tags, now, intervals, threads, weights)
+        dimensions = self._known_dimensions(score, dimensions)
         if callable(score):
             narrowed: dict[str, Any] = {"min_score": min_score, "dimensions": dimensions, "tags": tags}
             found = (
@@ -802,8 +835,6 @@ def _ranking(
         raise TypeError(f"a score is a string or a function, not {type(score).__name__}")
     if min_score is not None and math.isnan(min_score):
         raise ArgumentError("min_score is a number, not NaN")
-    if isinstance(dimensions, str):
-        raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
     return k, score, min_score, None if dimensions is None else list(dimensions)
 
 
