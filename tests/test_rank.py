@@ -18,6 +18,8 @@ import strategies
 import tamis
 from events import FORMS, to_dict, to_table
 from oracle import Node, Weights, evaluate, relaxed, relevance
+from tamis.benchmark.topk import boosted
+from tamis.workloads import AbeGen
 from writer import to_builder, to_text
 
 ATTRIBUTES = list(strategies.ATTRIBUTES)
@@ -494,3 +496,29 @@ def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
         index.top_k(event, score=lambda block: block.priority)
         index.add("t", "prize > 1")
         index.top_k(event, score="sqrt(prize)")
+
+
+def test_what_prunes_finds_the_same_as_what_looks_at_everything() -> None:
+    """Enough large ORs that the bounds of blocks are given up for those of single rows."""
+    workload = AbeGen(count=4_000, seed=7)
+    texts = boosted(workload.subscriptions_table()["expression"].to_pylist(), seed=7)
+    index, plain = tamis.Index(), tamis.Index(algorithm="scan")
+    for each in (index, plain):
+        each.add_many(range(len(texts)), texts)
+    index.optimize()
+    for id in range(0, len(texts), 50):
+        for each in (index, plain):
+            each.set_weights(id, {"a1": 3.0})
+    events = workload.events_dicts(12)
+    names = [*events[0]][:3]
+    scores = ["relevance", "relaxed", f"max({names[0]}, 2 * {names[1]}) + 0.5 * {names[2]}"]
+    narrowed: list[dict[str, Any]] = [{}, {"dimensions": names[:2]}, {"min_score": 1.5}]
+    for event in events:
+        weighted = tamis.Event(event, weights={name: at / 3 for at, name in enumerate(event)})
+        for score in scores:
+            for options in narrowed:
+                best = plain.top_k(weighted, k=len(texts), score=score, **options)
+                for k in (1, 5, 20, len(texts)):
+                    assert index.top_k(weighted, k=k, score=score, **options) == best[:k]
+            best = plain.top_k(event, k=20, score=score)
+            assert index.top_k(event, k=5, score=score) == best[:5]

@@ -52,8 +52,8 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         for structure, name in STRUCTURES.items()
     }
     note = (
-        "The paper's figures are those of a tenth, a fifth, a half and all of a million intervals, ours those of "
-        "the same shares of the scale. The SOPT-R-tree, which the table leaves out, is in the chart. "
+        "The paper's figures are those of a tenth, a fifth, a half and all of a million intervals, ours "
+        "those of the same shares of the scale. The SOPT-R-tree, which the table lacks, is in the chart. "
         "Ours hold the ends, the score and the id of every interval in the structure, 32 bytes; the paper "
         "counts 8 or 9 bytes an interval, references to intervals that are elsewhere. That lowers our ratio "
         "of the segment tree, which notes only score and id, 16 bytes, many times, and brings the IR-tree "

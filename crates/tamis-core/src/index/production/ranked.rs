@@ -142,9 +142,11 @@ impl<'v> Question<'_, 'v> {
         let floor = raised.floor().map_or(f64::NEG_INFINITY, |bound| self.measure.bound(bound));
         let limits = match self.measure {
             Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), |bound| bound.max(floor)),
-            measure => Limits::new(&scoring.block_bounds, f64::INFINITY, move |bound| {
-                measure.bound(bound).max(floor)
-            }),
+            measure => {
+                let score = move |bound: f64| measure.bound(bound).max(floor);
+                let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, score);
+                limits.loose(!scoring.outlines.off.is_empty() || matches!(measure, Measure::Function(..)))
+            }
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let outline = Outline::new(self.measure, self.event, &layout.catalog);

@@ -74,7 +74,9 @@ impl Layout {
         let mut left = &mut runs[..];
         while search.least == f64::NEG_INFINITY && !left.is_empty() {
             let looked_at = search.work.candidates as usize;
-            if looked_at >= trial && search.found * total < 2 * wanted.k * looked_at {
+            if looked_at >= trial
+                && search.found * total < wanted.k.saturating_mul(2).saturating_mul(looked_at)
+            {
                 let left: Vec<Range<usize>> =
                     left.iter().map(|(from, to)| *from as usize..*to as usize).collect();
                 search.match_all(&left, queue, lone);
@@ -126,7 +128,8 @@ impl<J: Judge> Search<'_, J> {
         runs
     }
 
-    /// Takes the best block first. After the trial, if most are still there, takes the rest as it lies.
+    /// Takes the best block first. If bounds are loose, and most blocks are still wanted after the trial, takes
+    /// the rest as it lies.
     fn take_blocks(&mut self, trial: usize, queue: &mut Vec<u32>, lone: &mut LoneSet) {
         let all: usize = self.blocks.iter().map(|block| block.entries().len()).sum();
         let mut until_trial = trial;
@@ -138,7 +141,7 @@ impl<J: Judge> Search<'_, J> {
             queue.clear();
             self.run.queue_entries(&self.run.layout.entries[entries], queue);
             self.decide_all(queue);
-            if was_before && until_trial == 0 {
+            if self.limits.are_loose && was_before && until_trial == 0 {
                 let left = self.blocks.iter().filter(|block| block.bound >= self.least);
                 let left: Vec<Range<usize>> = left.map(PendingBlock::entries).collect();
                 if left.iter().map(Range::len).sum::<usize>() > all / 2 {
@@ -234,17 +237,24 @@ pub struct Limits<'a> {
     otherwise: f64,
     /// From a stored bound to one of the score in question.
     score: Box<dyn Fn(f64) -> f64 + 'a>,
+    /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
+    are_loose: bool,
 }
 
 impl<'a> Limits<'a> {
     /// The bounds are the scores.
     pub fn of_priorities(layout: &'a Layout) -> Self {
-        Self { bounds: &layout.block_bounds, otherwise: 0.0, score: Box::new(|bound| bound) }
+        Self::new(&layout.block_bounds, 0.0, |bound| bound)
     }
 
     /// A score that rises with the stored bound.
     pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
-        Self { bounds, otherwise, score: Box::new(score) }
+        Self { bounds, otherwise, score: Box::new(score), are_loose: false }
+    }
+
+    /// The same for scores that are often far below their bounds.
+    pub fn loose(self, are_loose: bool) -> Self {
+        Self { are_loose, ..self }
     }
 
     /// The blocks of a run of entries that may lead to scores that are wanted.
