@@ -252,11 +252,7 @@ impl Workspace {
             }
         }
         for (event, locations) in by_event.iter_mut().enumerate() {
-            for (at, buffered) in view.buffer.iter().enumerate() {
-                if filter.keeps(&buffered.subscription) && buffered.holds(&batch[event], &view.attributes) {
-                    locations.push(Location::Buffer(at as u32));
-                }
-            }
+            locations.extend(view.buffered_matches(&batch[event], filter));
             if view.parts.len() > 1 || !view.buffer.is_empty() {
                 reader.sort_by_id(locations);
             }
@@ -280,10 +276,7 @@ impl Workspace {
         }
         let totals = counters.totals();
         for (event, values) in batch.iter().enumerate() {
-            let buffered = view.buffer.iter().filter(|buffered| {
-                filter.keeps(&buffered.subscription) && buffered.holds(values, &view.attributes)
-            });
-            counts.push(totals[event] + buffered.count() as u32);
+            counts.push(totals[event] + view.buffered_matches(values, filter).count() as u32);
         }
     }
 }

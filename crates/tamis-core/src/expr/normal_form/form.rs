@@ -152,6 +152,18 @@ impl Form {
 
     /// Whether the form is true, given which literals are.
     pub fn is_true(&self, holds: &impl Fn(Literal) -> bool) -> bool {
+        match self {
+            Form::True => true,
+            Form::False => false,
+            Form::Literal(literal) => holds(*literal),
+            Form::And(children) => children.iter().all(|child| child.is_true(holds)),
+            Form::Or(children) => children.iter().any(|child| child.is_true(holds)),
+            Form::Parity { .. } => self.is_true_sharing(holds),
+        }
+    }
+
+    /// The same without stopping early, but with a single visit to what nested parities share.
+    fn is_true_sharing(&self, holds: &impl Fn(Literal) -> bool) -> bool {
         self.fold(&mut |node: Node<'_, bool>| match node {
             Node::True => true,
             Node::False => false,

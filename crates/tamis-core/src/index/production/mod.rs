@@ -6,6 +6,7 @@
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
 mod auto;
+pub mod buffer;
 pub mod buffered;
 pub mod deaths;
 pub mod expected;
@@ -27,13 +28,11 @@ use crate::index::segment::matcher::Work;
 use crate::index::segment::{Segment, SegmentBuilder, all_cores};
 use crate::index::subscription::{Id, Subscription};
 use auto::AutoOptimizer;
+use buffer::Buffer;
 use buffered::Buffered;
 use overlay::Rescored;
 use samples::{OwnedEvent, Samples};
 use view::{Location, Part, View};
-
-/// Buffered subscriptions before they become a segment.
-const BUFFER_CAPACITY: usize = 32;
 
 pub struct Production {
     inner: Arc<Inner>,
@@ -258,12 +257,10 @@ impl<'a> Draft<'a> {
                 self.rescored = Some(part.clone());
             }
             Location::Buffer(at) => {
-                let mut buffer: Vec<Arc<Buffered>> = self.next.buffer.to_vec();
-                let mut buffered = Buffered::clone(&buffer[at as usize]);
+                let mut buffered = Buffered::clone(&self.next.buffer[at as usize]);
                 scores.apply(&mut buffered.subscription);
                 buffered.subscription.check()?;
-                buffer[at as usize] = Arc::new(buffered);
-                self.next.buffer = buffer.into();
+                self.next.buffer = self.next.buffer.with(at as usize, Arc::new(buffered));
             }
         }
         Ok(())
@@ -278,7 +275,7 @@ impl<'a> Draft<'a> {
         if let Some(expected) = self.next.expected.get_mut() {
             expected.note(&buffered.atoms);
         }
-        self.next.buffer = self.next.buffer.iter().cloned().chain([buffered]).collect();
+        self.next.buffer.push(buffered);
         self.next.len += 1;
     }
 
@@ -290,18 +287,17 @@ impl<'a> Draft<'a> {
                 self.ended.push((part.clone(), row));
             }
             Location::Buffer(gone) => {
-                let rest = self.next.buffer.iter().enumerate().filter(|(at, _)| *at != gone as usize);
-                self.next.buffer = rest.map(|(_, buffered)| buffered.clone()).collect();
+                self.next.buffer = self.next.buffer.without(gone as usize);
             }
         }
         self.next.len -= 1;
     }
 
     fn seal_if_full(&mut self) -> Result<()> {
-        if self.next.buffer.len() >= BUFFER_CAPACITY {
+        if self.next.buffer.is_full() {
             let segment = self.seal()?;
             Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
-            self.next.buffer = Arc::new([]);
+            self.next.buffer = Buffer::default();
             self.sealed = true;
         }
         if self.ended.iter().any(|(part, _)| part.living() == 0) {

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use super::buffered::Buffered;
+use super::buffer::Buffer;
+use super::buffered::Presence;
 use super::deaths::Deaths;
 use super::expected::ExpectedKinds;
 use super::overlay::Overlay;
@@ -60,7 +61,7 @@ pub struct View {
     pub len: usize,
     /// Shared by all versions between two changes of a segment.
     pub parts: Arc<Vec<Part>>,
-    pub buffer: Arc<[Arc<Buffered>]>,
+    pub buffer: Buffer,
     /// Made when an event asks, and kept up to date by insertions from then on.
     pub expected: OnceLock<ExpectedKinds>,
 }
@@ -73,7 +74,7 @@ impl Default for View {
             id_kind: None,
             len: 0,
             parts: Arc::default(),
-            buffer: Arc::new([]),
+            buffer: Buffer::default(),
             expected: OnceLock::new(),
         }
     }
@@ -174,14 +175,20 @@ impl View {
                 }
             }
         }
-        for (at, buffered) in self.buffer.iter().enumerate() {
-            if filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes) {
-                found(Location::Buffer(at as u32));
-            }
-        }
+        self.buffered_matches(event, filter).for_each(&mut found);
         work.candidates += self.buffer.len() as u64;
         work.mismatches = self.mismatches(event);
         work
+    }
+
+    /// The places of the matches in the buffer.
+    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter) -> impl Iterator<Item = Location> {
+        let present = Presence::of(event);
+        self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
+            let holds =
+                filter.keeps(&buffered.subscription) && buffered.holds(event, present, &self.attributes);
+            holds.then_some(Location::Buffer(at as u32))
+        })
     }
 
     /// The number of matches, without looking at single rows where it can be avoided.
@@ -200,10 +207,7 @@ impl View {
             work += part.segment.layout.matching_units(event, scratch, &mut counting);
             count += counting.rows;
         }
-        for buffered in self.buffer.iter() {
-            count +=
-                (filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)) as usize;
-        }
+        count += self.buffered_matches(event, filter).count();
         work.mismatches = self.mismatches(event);
         (count, work)
     }
@@ -211,10 +215,7 @@ impl View {
     /// Whether anything matches; stops at the first match.
     pub fn exists(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
         let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
-        let newest = |buffered: &Arc<Buffered>| {
-            filter.keeps(&buffered.subscription) && buffered.holds(event, &self.attributes)
-        };
-        if self.buffer.iter().any(newest) {
+        if self.buffered_matches(event, filter).next().is_some() {
             return (true, work);
         }
         if event.has_intervals {

@@ -82,7 +82,11 @@ impl Ledger {
     pub fn find(&self, id: &Id) -> Option<u32> {
         let (mut from, mut to) = (0, self.len() as u32);
         if let (Id::Int(id), IdKind::Int) = (id, self.id_kind()) {
-            return self.int_ids.binary_search(id).ok().map(|row| row as u32);
+            // Ids often rise as they come: most segments hold none that large.
+            return match self.int_ids.last() {
+                Some(last) if last >= id => self.int_ids.binary_search(id).ok().map(|row| row as u32),
+                _ => None,
+            };
         }
         let (Id::Str(id), IdKind::Str) = (id, self.id_kind()) else { return None };
         while from < to {
