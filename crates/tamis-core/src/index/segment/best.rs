@@ -23,9 +23,9 @@ use crate::event::Event;
 const GATHER: u32 = 4096;
 const GATHER_UNITS: usize = 128;
 
-/// Order is asked whether it is worth its while after one of so many entries, but not after fewer than that.
-const TRIAL: usize = 16;
-const LEAST_TRIAL: usize = 512;
+/// Whether order is worth its while is asked after one of so many entries, but not after fewer than that.
+const TRIAL: usize = 32;
+const LEAST_TRIAL: usize = 256;
 
 /// Judges the units that hold. What it returns is the least score that is wanted from then on.
 pub trait Judge {
@@ -72,23 +72,24 @@ impl Layout {
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         let trial = (total / TRIAL).max(LEAST_TRIAL);
         let mut left = &mut runs[..];
-        while search.least == f64::NEG_INFINITY && !left.is_empty() {
-            let looked_at = search.work.candidates as usize;
-            if looked_at >= trial
-                && search.found * total < wanted.k.saturating_mul(2).saturating_mul(looked_at)
-            {
-                let left: Vec<Range<usize>> =
-                    left.iter().map(|(from, to)| *from as usize..*to as usize).collect();
-                search.match_all(&left, queue, lone);
+        while !left.is_empty() {
+            let is_tried = search.work.candidates as usize >= trial;
+            if is_tried && !search.is_order_worth_it(left, wanted.k, total) {
+                search.match_all(left, queue, lone);
                 return search.work;
+            }
+            if search.least > f64::NEG_INFINITY && (is_tried || !limits.are_loose) {
+                break;
             }
             left = search.gather(left, queue);
             search.decide_all(queue);
         }
+        let mut blocks = std::mem::take(&mut search.blocks).into_vec();
         for (from, to) in left.iter() {
-            limits.add_blocks(*from..*to, search.least, |block| search.blocks.push(block));
+            limits.add_blocks(*from..*to, search.least, |block| blocks.push(block));
         }
-        search.take_blocks(trial, queue, lone);
+        search.blocks = blocks.into();
+        search.take_blocks(queue);
         search.work
     }
 }
@@ -128,26 +129,32 @@ impl<J: Judge> Search<'_, J> {
         runs
     }
 
-    /// Takes the best block first. If bounds are loose, and most blocks are still wanted after the trial, takes
-    /// the rest as it lies.
-    fn take_blocks(&mut self, trial: usize, queue: &mut Vec<u32>, lone: &mut LoneSet) {
-        let all: usize = self.blocks.iter().map(|block| block.entries().len()).sum();
-        let mut until_trial = trial;
+    /// Whether taking what is left in the order of its bounds can save much, by what was seen so far: there
+    /// must be more matches than are wanted, and bounds that are loose must rule out half of the entries.
+    fn is_order_worth_it(&self, left: &[(u32, u32)], k: usize, total: usize) -> bool {
+        if self.least == f64::NEG_INFINITY {
+            let looked_at = self.work.candidates as usize;
+            return self.found * total >= k.saturating_mul(2).saturating_mul(looked_at);
+        }
+        if !self.limits.are_loose {
+            return true;
+        }
+        let (mut entries, mut wanted) = (0, 0);
+        for (from, to) in left {
+            entries += (to - from) as usize;
+            self.limits.add_blocks(*from..*to, self.least, |block| wanted += block.entries().len());
+        }
+        2 * wanted <= entries
+    }
+
+    /// Takes the best block first, until none is wanted.
+    fn take_blocks(&mut self, queue: &mut Vec<u32>) {
         while let Some(block) = self.blocks.pop().filter(|block| block.bound >= self.least) {
             let entries = block.entries();
             self.work.candidates += entries.len() as u64;
-            let was_before = until_trial > 0;
-            until_trial = until_trial.saturating_sub(entries.len());
             queue.clear();
             self.run.queue_entries(&self.run.layout.entries[entries], queue);
             self.decide_all(queue);
-            if self.limits.are_loose && was_before && until_trial == 0 {
-                let left = self.blocks.iter().filter(|block| block.bound >= self.least);
-                let left: Vec<Range<usize>> = left.map(PendingBlock::entries).collect();
-                if left.iter().map(Range::len).sum::<usize>() > all / 2 {
-                    return self.match_all(&left, queue, lone);
-                }
-            }
         }
     }
 
@@ -183,10 +190,13 @@ impl<J: Judge> Search<'_, J> {
         }
     }
 
-    /// Finds all units that the entries lead to, those aside that were decided before, and hands them over.
-    fn match_all(&mut self, entries: &[Range<usize>], queue: &mut Vec<u32>, lone: &mut LoneSet) {
-        let Self { run, work, .. } = self;
+    /// Finds all units that the runs and what waits lead to, those aside that were decided before, and hands
+    /// them over.
+    fn match_all(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>, lone: &mut LoneSet) {
+        let Self { run, work, blocks, .. } = self;
         let layout = run.layout;
+        let runs = runs.iter().map(|(from, to)| *from as usize..*to as usize);
+        let entries: Vec<Range<usize>> = runs.chain(blocks.drain().map(|block| block.entries())).collect();
         let candidates = entries.iter().map(Range::len).sum();
         work.candidates += candidates as u64;
         if layout.is_worth_a_lone_set(candidates) {
@@ -196,7 +206,7 @@ impl<J: Judge> Search<'_, J> {
         }
         queue.clear();
         for entries in entries {
-            run.sort_entries(entries.clone(), queue, lone);
+            run.sort_entries(entries, queue, lone);
         }
         let mut holding = vec![];
         let mut at = 0;
