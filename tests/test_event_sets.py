@@ -92,6 +92,14 @@ def test_what_gives_no_set_is_refused(text: str, message: str) -> None:
         tamis.Where(text)
 
 
+def test_errors_point_into_the_text_as_it_was_written() -> None:
+    with pytest.raises(tamis.ArgumentError) as raised:
+        tamis.Where("visits > 5")
+    lines = str(raised.value).splitlines()
+    assert lines[0].endswith("(line 1, column 1)")
+    assert lines[1:] == ["visits > 5", "^", "hint: leave out visits: the event says which attribute it is"]
+
+
 def test_plain_sets_are_plain_values() -> None:
     event: dict[str, Any] = {"x": tamis.Where("= 3"), "y": tamis.Where("BETWEEN 1 AND 2")}
     assert tamis.Event(event)["x"] == 3

@@ -236,7 +236,7 @@ class TestAddMany:
         for ids, expressions, error, words in [
             (["a", "c"], ["x > 1", "x >"], tamis.ExpressionError, r"row 1 \(id \"c\"\)"),
             (["a", "b"], ["x > 1", "x > 1"], tamis.DuplicateIdError, "row 1"),
-            (["a", "a"], ["x > 1", "x > 1"], tamis.DuplicateIdError, "twice"),
+            (["a", "a"], ["x > 1", "x > 1"], tamis.DuplicateIdError, "row 1 .*row 0 has the same id"),
             (["a", 7], ["x > 1", "x > 1"], tamis.IdError, "row 1"),
             (["a", None], ["x > 1", "x > 1"], tamis.IdError, "row 1"),
         ]:

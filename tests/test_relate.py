@@ -1,6 +1,7 @@
 """What expressions say about one another agrees with the oracle on random expressions and events."""
 
 import pickle
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -189,3 +190,26 @@ def test_a_merger_matches_whatever_one_of_the_two_does(a: Node, b: Node, pruning
         expected = is_match(a, event) or is_match(b, event)
         found = merged.evaluate(to_dict(event)) is True
         assert found == expected if prunings == 0 else found or not expected
+
+
+@pytest.mark.parametrize(
+    ("a", "expected"),
+    [
+        ("t <> TIMESTAMP '0001-01-01'", datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)),
+        (
+            "t <> TIMESTAMP '9999-12-31 23:59:59.999999'",
+            datetime(9999, 12, 31, 23, 59, 59, 999998, tzinfo=UTC),
+        ),
+        ("t <= TIMESTAMP '0001-01-01'", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_examples_at_the_ends_of_time(a: str, expected: datetime) -> None:
+    """Beside the first and the last timestamp that can be written there are others, but not in Python."""
+    example = tamis.relate.example_of_overlap(tamis.parse(a), tamis.parse("t IS NOT NULL"))
+    assert example == {"t": expected}
+
+
+def test_no_example_where_no_datetime_would_do() -> None:
+    before = tamis.parse("t < TIMESTAMP '0001-01-01'")
+    assert tamis.relate.decide_overlaps(before, before) is True
+    assert tamis.relate.example_of_overlap(before, before) is None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tamis._lists import array
 from tamis.errors import ArgumentError
 
 DETAILS = {
@@ -96,13 +97,13 @@ def _detail(name: str, values: Any) -> pa.Array:
     try:
         column = _arrow(values)
         if name == "weights" and (column is None or pa.types.is_struct(column.type)):
-            return pa.array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
+            return array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
         if column is not None:
             return _one_chunk(_decoded(column).cast(DETAILS[name]))
         rows = _list(name, values)
         if name == "tags" and (texts := [row for row in rows if isinstance(row, str)]):
             raise TypeError(f"tags are a list of strings for each row; write [{texts[0]!r}]")
-        return pa.array(rows, DETAILS[name])
+        return array(rows, DETAILS[name])
     except pa.ArrowException as error:
         raise TypeError(f"{name}: {error}") from error
 

@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import RenderableType
-from rich.text import Text
-from rich.tree import Tree
+if TYPE_CHECKING:  # a program that shows no explanation on a console has no need of these
+    from rich.console import RenderableType
+    from rich.text import Text
+    from rich.tree import Tree
 
 Truth = Literal["true", "false", "undefined", "either"]
 
@@ -88,17 +89,21 @@ class Explanation:
         below = [f"  {line}" for child in self.children for line in str(child).splitlines()]
         return "\n".join([f"{MARKS[self.truth][0]} {self.text}{self._remark()}", *below])
 
-    def __rich__(self) -> RenderableType:
+    def __rich__(self) -> "RenderableType":
         """The tree in colour."""
+        from rich.tree import Tree  # noqa: PLC0415
+
         tree = Tree(self._label())
         self._grow(tree)
         return tree
 
-    def _grow(self, tree: Tree) -> None:
+    def _grow(self, tree: "Tree") -> None:
         for child in self.children:
             child._grow(tree.add(child._label()))
 
-    def _label(self) -> Text:
+    def _label(self) -> "Text":
+        from rich.text import Text  # noqa: PLC0415
+
         mark, colour = MARKS[self.truth]
         return Text.assemble((f"{mark} {self.text}", colour), (self._remark(), "dim"))
 
@@ -182,6 +187,8 @@ class WhyNot:
         doubt = [] if self.is_smallest else ["(a smaller set may exist)"]
         return "\n".join([*map(str, self.changes), *doubt])
 
-    def __rich__(self) -> RenderableType:
+    def __rich__(self) -> "RenderableType":
         """The lines in colour."""
+        from rich.text import Text  # noqa: PLC0415
+
         return Text(str(self), style="green" if self.answer == "matches" else "red")

@@ -163,6 +163,8 @@ def example_of_overlap(
 ) -> dict[str, Any] | None:
     """Find an event that makes both true; None where none exists, or none is found.
 
+    None, too, where a timestamp would have to lie outside the years 0001 to 9999: no datetime is that.
+
     >>> import tamis
     >>> example_of_overlap(tamis.parse("x >= 3 AND y = 'a'"), tamis.parse("x <= 3"))
     {'x': 3, 'y': 'a'}

@@ -66,3 +66,60 @@ def test_too_many_fields_are_a_quoting_mistake(tamis: Command, tmp_path: Path) -
     finished = tamis("check", path)
     assert finished.code == 2
     assert "double quotes" in finished.err
+
+
+def test_bad_values_of_every_column_are_listed_and_checking_goes_on(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text(
+        "id,expression,priority,weights,tags,expires\n"
+        "1,x = 1,high,,,\n"
+        '2,x = 2,1.5,"{""age"": 0.7",,\n'
+        '3,x = 3,,"{""age"": -1}","[""q4""",soon\n'
+        "4,x = 4,2.5,,q4;q5,2026-12-31\n"
+        "5,x >,inf,,,\n"
+        "6,,,,,\n"
+    )
+    finished = tamis("check", path)
+    assert finished.code == 1
+    heads = [
+        line.removeprefix(f"{path}:")[:35] for line in finished.out.splitlines() if line.startswith(str(path))
+    ]
+    assert heads == [
+        "2: priority: expected a number, suc",
+        "3: weights: not valid JSON: Expecti",
+        "4: weights: the weight of age is -1",
+        "4: tags: not valid JSON: Expecting ",
+        "4: expires: expected a timestamp, s",
+        "6: priority: expected a finite numb",
+        "6:4: expected a value, found the en",
+        "7: expression: there is none",
+    ]
+    assert "5 of 6 rules are bad" in finished.err
+
+
+def test_bad_values_as_json(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.parquet"
+    table = {"id": [1, 2], "expression": ["x = 1", "x = 2"], "expires": [None, "2026-13-01"]}
+    pq.write_table(pa.table(table), path)
+    (problem,) = [json.loads(line) for line in tamis("check", path, "--json").out.splitlines()]
+    assert (problem["row"], problem["id"], problem["field"]) == (2, 2, "expires")
+    assert "'2026-13-01'" in problem["message"]
+
+
+def test_bad_values_stop_a_match_unless_they_are_skipped(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression,priority\n1,x = 1,1\n2,x = 1,high\n3,x =,1\n4,x = 1,1\n4,x = 1,1\n")
+    stopped = tamis("match", path, "--event", '{"x": 1}')
+    assert stopped.code == 2
+    assert f"{path}:3: priority: expected a number" in stopped.err
+    assert stopped.err.count("\n") == 1
+    skipped = tamis("match", path, "--event", '{"x": 1}', "--skip-bad")
+    assert [json.loads(line)["subscription"] for line in skipped.out.splitlines()] == [1, 4]
+    assert "3 of 5 rules left out" in skipped.err
+
+
+def test_an_id_that_was_there_before_stops_a_match_with_both_places(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\na,x = 1\nb,x = 1\na,x = 2\n")
+    finished = tamis("match", path, "--event", '{"x": 1}')
+    assert f"{path}:4: the id a is that of {path}:2" in finished.err

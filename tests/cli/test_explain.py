@@ -36,8 +36,20 @@ def test_an_unknown_rule_or_event_is_an_error(tamis: Command, rules: Path, event
 def test_index_info_and_verify(tamis: Command, rules: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "rules.tamis"
     assert tamis("index", "build", rules, snapshot).code == 0
-    assert "subscriptions" in tamis("index", "info", snapshot).out
-    assert json.loads(tamis("index", "info", snapshot, "--json").out)["subscriptions"] == 3
+    shown = [line.split(maxsplit=1) for line in tamis("index", "info", snapshot).out.splitlines()]
+    names = ["subscriptions", "file", "version", "attributes", "tags", "in"]
+    assert [name for name, _ in shown] == names
+    assert shown[0][1].strip() == "3"
+    assert "bytes, saved 20" in shown[1][1] or "KB, saved 20" in shown[1][1]
+    assert shown[3][1].strip() == "2: age (number), country (string)"
+    assert shown[4][1].strip() == "2: q4 (2), north (1)"
+    everything = tamis("index", "info", snapshot, "--verbose").out.splitlines()
+    assert [line.split()[0] for line in everything[: len(names)]] == names
+    assert any(line.startswith("bytes.predicates") for line in everything)
+    contents = json.loads(tamis("index", "info", snapshot, "--json").out)
+    assert (contents["subscriptions"], contents["tags"]) == (3, {"north": 1, "q4": 2})
+    assert contents["file_bytes"] == snapshot.stat().st_size
+    assert contents["inside"]["predicates"] > 0
     assert tamis("index", "verify", snapshot).code == 0
 
     damaged = bytearray(snapshot.read_bytes())

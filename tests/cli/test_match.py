@@ -296,3 +296,15 @@ def test_an_error_in_an_event_has_one_place(tamis: Command, rules: Path) -> None
     stopped = tamis("match", rules, stdin=b'{"age": 27}\n{"age": \n')
     assert "<stdin>:2:9: " in stopped.err
     assert "line 1" not in stopped.err
+
+
+@pytest.mark.parametrize("command", ["match", "topk"])
+def test_a_tag_that_no_rule_has_is_named(tamis: Command, rules: Path, events: Path, command: str) -> None:
+    finished = tamis(command, rules, events, "--tag", "nort")
+    assert (finished.code, finished.out) == (1, "")
+    assert "no rule has the tag `nort`" in finished.err
+    assert "did you mean `north`?" in finished.err
+    both = tamis(command, rules, events, "--tag", "q4", "--tag", "xyz")
+    assert both.code == 0
+    assert "no rule has the tag `xyz`, so nothing matches it (there are north, q4)" in both.err
+    assert tamis("match", rules, events, "--tag", "nort", "--quiet").err == ""

@@ -307,3 +307,53 @@ def test_a_source_adds_nothing_to_a_score(spark: Any) -> None:
     assert rows(best, "event_id", "subscription", "score") == [(1, "a", 1.0), (1, "b", 1.0), (2, "b", 1.0)]
     with pytest.raises(tamis.ArgumentError, match="would match events of other sources"):
         index.match(events, k=2, score="relaxed")
+
+
+def test_a_misspelt_attribute_is_named_once(spark: Any, tmp_path: Any) -> None:
+    rules = spark.createDataFrame([("a", "contry = 'CA'"), ("b", "user.age > 21 AND vip")], RULES)
+    index = tamis.spark.build(rules, directory=tmp_path / "index")
+    events = spark.sql("SELECT 1 AS event_id, 'CA' AS country, named_struct('age', 27) AS user")
+    with pytest.warns(UserWarning, match=r"contry \(did you mean country\?\), vip") as noted:
+        matches = index.match(events)
+    assert len(noted) == 1
+    expected = (
+        "no column of the events holds contry (did you mean country?), vip: predicates on them are undefined"
+    )
+    assert tamis.spark.explain(matches).warnings == [expected]
+    assert str(tamis.spark.explain(matches)).count("did you mean country?") == 1
+    assert matches.collect() == []
+    with pytest.warns(UserWarning, match=r"did you mean country"):
+        tamis.spark.count_by_subscription(events, index)
+    (tmp_path / "events").mkdir()
+    stream = spark.readStream.schema(events.schema).json(str(tmp_path / "events"))
+    following = tamis.spark.open_index(spark, tmp_path / "index")
+    with pytest.warns(UserWarning, match=r"did you mean country"):
+        streamed = following.match(stream)
+    assert tamis.spark.explain(streamed).warnings == [expected]
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_attributes_that_events_may_have_are_not_called_absent(spark: Any) -> None:
+    rules = spark.createDataFrame(
+        [("a", "m.kind = 'x' AND wide = 1"), ("b", "near = 1 AND other IS NULL AND `a.b` = 1")], RULES
+    )
+    index = tamis.spark.build(rules)
+    maps = spark.sql("SELECT 1 AS event_id, map('k', 'x') AS m, map('wide', 1) AS loose")
+    assert tamis.spark.explain(index.match(maps, spread="loose")).warnings == []
+    structs = spark.sql(
+        "SELECT 1 AS event_id, map('k', 'x') AS m, named_struct('near', 1, 'wide', 1) AS s, 1 AS `a.b`"
+    )
+    report = tamis.spark.explain(index.match(structs, spread=["s"]))
+    # Unlike everything that there is: perhaps written for other events, and worth no more than a line there.
+    assert report.warnings == ["no column of the events holds other: predicates on it are undefined"]
+
+
+def test_files_may_have_any_name(spark: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "my 100% events %20"
+    spark.createDataFrame([(0,), (2,)], "x int").coalesce(1).write.parquet(str(folder))
+    [part] = folder.glob("*.parquet")
+    part.rename(folder / "a b%41.parquet")
+    rules = spark.createDataFrame([("a", "x > 1")], RULES)
+    for path in (str(folder), f"file://{folder}"):
+        [row] = tamis.spark.match_files(spark, path, rules).collect()
+        assert (row.path, row.row, row.subscription) == (f"{path}/a b%41.parquet", 1, "a")

@@ -304,3 +304,50 @@ def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: 
         task.Source(str(tmp_path), None, None, ids="string").resolve(Question("all"))
     _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(Question("all"))
     assert version.number == 1
+
+
+def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
+    spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
+) -> None:
+    """A query is planned for the shards of its first version; events must find those of later ones, too."""
+    values = [f"v{number}" for number in range(40)]
+    written = [(f"{value}-{copy}", f"s = '{value}'", float(copy)) for value in values for copy in range(3)]
+    rules = spark.createDataFrame(written, "id string, expression string, priority double")
+    store.replace_all(rules, plan="sharded", shards=2)
+    seen = Files(tmp_path / "events")
+    events = spark.readStream.schema("event_id int, s string").json(str(seen.folder))
+    index = store.built_index(spark)
+    asked = {"best": index.match(events, k=2), "count": index.count(events)}
+    queries = {
+        name: frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / f"checkpoint-{name}"))
+        .start(str(tmp_path / name))
+        for name, frame in asked.items()
+    }
+
+    def found(name: str, *columns: str) -> list[tuple[Any, ...]]:
+        queries[name].processAllAvailable()
+        rows = spark.read.parquet(str(tmp_path / name)).collect()
+        return sorted(tuple(row[column] for column in columns) for row in rows)
+
+    expected: dict[str, list[tuple[Any, ...]]] = {name: [] for name in asked}
+    shards_were: list[int] = []
+    try:
+        for version, building in enumerate([{}, {"shards": 5}, {"plan": "replicated"}], 1):
+            if building:
+                store.replace_all(rules, **building)
+            shards_were.append(len(store.built_index(spark).version.shards))
+            first = 100 * version
+            seen.put(*({"event_id": first + at, "s": value} for at, value in enumerate([*values, "other"])))
+            for at, value in enumerate(values):
+                expected["best"] += [
+                    (first + at, f"{value}-{2 - place}", place + 1, version) for place in range(2)
+                ]
+                expected["count"].append((first + at, 3))
+            expected["count"].append((first + len(values), 0))
+            assert found("best", "event_id", "subscription", "rank", "version") == sorted(expected["best"])
+            assert found("count", "event_id", "matches") == sorted(expected["count"])
+    finally:
+        for query in queries.values():
+            query.stop()
+    assert shards_were == [2, 5, 1]

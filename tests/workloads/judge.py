@@ -12,16 +12,16 @@ _PREDICATE = re.compile(r"\w+ (?:(?:=|!=|<|<=|>|>=) (?:\d+|'\w*')|BETWEEN \d+ AN
 
 def match_shares(expressions: Sequence[str], events: pa.Table, step: int = 200) -> np.ndarray:
     """For each expression the share of the events that satisfy it."""
-    database = duckdb.connect()
-    database.register("events", events)
     shares: list[float] = []
-    for first in range(0, len(expressions), step):
-        columns = ", ".join(
-            f"avg((({to_duckdb(text)}) IS TRUE)::INT)" for text in expressions[first : first + step]
-        )
-        row = database.execute(f"SELECT {columns} FROM events").fetchone()
-        assert row is not None
-        shares.extend(row)
+    with duckdb.connect() as database:
+        database.register("events", events)
+        for first in range(0, len(expressions), step):
+            columns = ", ".join(
+                f"avg((({to_duckdb(text)}) IS TRUE)::INT)" for text in expressions[first : first + step]
+            )
+            row = database.execute(f"SELECT {columns} FROM events").fetchone()
+            assert row is not None
+            shares.extend(row)
     return np.array(shares)
 
 

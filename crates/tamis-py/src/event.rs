@@ -99,7 +99,7 @@ impl PyWhere {
 impl PyWhere {
     #[new]
     fn new(py: Python<'_>, predicate: &str) -> PyResult<Self> {
-        let value = Value::among_text(predicate).map_err(|message| argument_error(py, message))?;
+        let value = Value::among_text(predicate).map_err(|error| argument_error(py, error.to_string()))?;
         Ok(Self { text: predicate.trim().into(), value })
     }
 

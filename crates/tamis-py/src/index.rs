@@ -13,6 +13,7 @@ use tamis_core::index::add_many::OnError;
 use tamis_core::index::asked_kinds::asked_kinds;
 use tamis_core::index::production::view::Filter;
 use tamis_core::index::segment::matcher::Work;
+use tamis_core::index::tag_counts::tag_counts;
 use tamis_core::index::{Index, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
@@ -235,6 +236,12 @@ impl PyIndex {
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
         py.detach(|| asked().map(Iterator::collect)).or_raise(py)
+    }
+
+    /// (tag, number of subscriptions that have it), sorted by tag.
+    fn tags(&self, py: Python<'_>) -> PyResult<Vec<(String, usize)>> {
+        let counts = py.detach(|| self.0.reader().map(|reader| tag_counts(&reader))).or_raise(py)?;
+        Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 
     /// The payloads of subscriptions, None for those that have none.

@@ -5,7 +5,9 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use tamis_core::Error;
+use tamis_core::event::Value;
 use tamis_core::event::arrow::ArrowEvents;
+use tamis_core::event::timestamp::can_be_written;
 use tamis_core::expr::{Expr, parser};
 use tamis_core::index::add_many::Source;
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
@@ -89,6 +91,10 @@ pub fn example_of_overlap<'py>(
     let Some(example) = example else { return Ok(None) };
     let event = PyDict::new(py);
     for (attribute, value) in example {
+        // A datetime cannot hold it, and neither can any other value of a dict.
+        if matches!(value, Value::Timestamp(micros) if !can_be_written(micros)) {
+            return Ok(None);
+        }
         event.set_item(&*attribute, value_to_python(py, &value)?)?;
     }
     Ok(Some(event))

@@ -32,25 +32,25 @@ def check(
     from tamis.cli.problems import find_problems
     from tamis.cli.rules import read_rules
 
-    errors = good = 0
+    checked = bad = 0
     for path in files:
         rules = read_rules(path, rules_format)
         if not quiet and (note := rules.note()):
             warn(note)
-        problems = 0
+        places = set()
         for problem in find_problems(rules):
-            problems += 1
+            places.add(problem.place)
             if not quiet:
                 _print(problem, as_json)
-        errors += problems
-        good += len(rules) - problems
+        checked += len(rules)
+        bad += len(places)
     if quiet:
         pass
-    elif errors:
-        warn(f"{errors:,} of {errors + good:,} rules are bad")
+    elif bad:
+        warn(f"{bad:,} of {checked:,} rules are bad")
     elif not as_json:
-        typer.echo(f"{good:,} rules, no errors")
-    return NOT_FOUND if errors else FOUND
+        typer.echo(f"{checked:,} rules, no errors")
+    return NOT_FOUND if bad else FOUND
 
 
 def _print(problem: "Problem", as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -75,17 +75,29 @@ class Question:
         """The number of matches of each event of a portion: `event`, `matches`."""
         import pyarrow as pa
 
+        from tamis._lists import array
+
         readable, counts = self._ask(
             source,
             portion,
             lambda events: self.index.count_batch(events, tags=self.tags, threads=self.threads),
         )
-        rows = pa.array(range(len(readable)), pa.int64())
+        rows = array(range(len(readable)), pa.int64())
         return pa.table({"event": self._names(readable, rows), "matches": counts})
 
     def any_match(self, source: str, portion: Portion) -> bool:
         """Does any event of a portion match?"""
         return any(self.counts(source, portion)["matches"].to_pylist())
+
+    def unknown_tags(self) -> Iterator[str]:
+        """What to say of each tag that was asked for and that no rule has."""
+        known = list(self.index.tags) if self.tags else []
+        for tag in self.tags or ():
+            if tag not in known:
+                hint = nearest(tag, known) or (
+                    f"there are {', '.join(known[:10])}" if known else "there are none"
+                )
+                yield f"no rule has the tag `{tag}`, so nothing matches it ({hint})"
 
     def _ask(self, source: str, portion: Portion, ask: Callable[[Any], Answer]) -> tuple[Portion, Answer]:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
@@ -129,12 +141,16 @@ class Question:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from tamis._lists import array
+
         if isinstance(portion, Lines):
-            names = portion.numbers
-            if self.key is not None:
-                records = [json.loads(text) for text in portion.events]
-                self._check_key(records)
-                names = [record.get(self.key) for record in records]
+            if self.key is None:
+                return array(portion.numbers, pa.int64()).take(rows)
+            records = [json.loads(text) for text in portion.events]
+            self._check_key(records)
+            names = [record.get(self.key) for record in records]
+            if all(isinstance(name, str) for name in names):
+                return array(names, pa.string()).take(rows)
             return pa.array(names).take(rows)
         if self.key is None:
             return pc.add(rows.cast(pa.int64()), portion.first)

@@ -1,6 +1,5 @@
 """What `tamis publish`, `tamis subscribe` and `tamis advertise` share: how to reach a broker, and as whom."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -31,6 +30,7 @@ def with_client(
     use: "Callable[[Client], Awaitable[T]]",
 ) -> T:
     """Connect, use the client, and close; errors become one line."""
+    import asyncio
     import ssl
 
     from tamis.errors import TamisError

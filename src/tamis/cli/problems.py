@@ -10,7 +10,7 @@ from tamis.cli.rules import CHUNK, Rules
 
 @dataclass(frozen=True)
 class Problem:
-    """One bad rule. `column` counts within the expression, from 1.
+    """One thing that is wrong with a rule. `column` counts within the expression, from 1.
 
     >>> print(Problem("rules.csv", 3, "line", "7", "expected a value", 7, None, "age > AND").to_text())
     rules.csv:3:7: expected a value
@@ -27,6 +27,8 @@ class Problem:
     hint: str | None = None
     text: str | None = None
     """The line of the expression that the column points into."""
+    field: str | None = None
+    """The column of the table, where it is not the expression."""
 
     def to_dict(self) -> dict[str, Any]:
         """The problem as a JSON object, without what is unknown."""
@@ -40,8 +42,8 @@ class Problem:
         place = (
             f"{self.file}:{self.place}" if self.unit == "line" else f"{self.file}:{self.unit} {self.place}"
         )
-        head = f"{place}:{self.column}: {self.message}" if self.column else f"{place}: {self.message}"
-        lines = [head]
+        place += f":{self.column}" if self.column else ""
+        lines = [f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"]
         if self.text is not None and self.column:
             lines += _underlined(self.text, self.column)
         if self.hint:
@@ -50,34 +52,45 @@ class Problem:
 
 
 def find_problems(rules: Rules) -> Iterator[Problem]:
-    """Yield what is wrong, in the order of the file: bad expressions, repeated ids, mixed types of ids."""
-    import tamis
-
+    """Yield what is wrong, in the order of the file; several problems if a rule has them."""
     seen: dict[Any, int] = {}
     with Progress("checking", total=len(rules), unit="rules") as progress:
-        for row, (id_, text) in enumerate(zip(rules.ids, rules.expressions, strict=True)):
-            place = rules.places[row]
+        for row in range(len(rules)):
             if row % CHUNK == CHUNK - 1:
                 progress.advance(CHUNK)
-            first = seen.setdefault(id_, row)
-            if first != row:
-                yield Problem(
-                    rules.name, place, rules.unit, id_, f"the id {id_} is that of {rules.where(first)}"
-                )
-                continue
-            if not isinstance(id_, type(rules.ids[0])) or not isinstance(id_, int | str):
-                yield Problem(
-                    rules.name, place, rules.unit, id_, "ids must be all integers or all strings in one file"
-                )
-                continue
-            try:
-                tamis.parse(text)
-            except tamis.ExpressionError as error:
-                lines = text.splitlines() or [""]
-                line = lines[error.line - 1] if error.line and error.line <= len(lines) else lines[0]
-                yield Problem(
-                    rules.name, place, rules.unit, id_, error.reason, error.column, error.hint, line
-                )
+            yield from _of_id(rules, row, seen)
+            yield from _of_values(rules, row)
+            if rules.expressions[row] is not None:
+                yield from _of_expression(rules, row)
+
+
+def _problem(rules: Rules, row: int, message: str, **details: Any) -> Problem:
+    return Problem(rules.name, rules.places[row], rules.unit, rules.ids[row], message, **details)
+
+
+def _of_id(rules: Rules, row: int, seen: dict[Any, int]) -> Iterator[Problem]:
+    id_ = rules.ids[row]
+    if not isinstance(id_, type(rules.ids[0])) or not isinstance(id_, int | str):
+        yield _problem(rules, row, "ids must be all integers or all strings in one file")
+    elif (first := seen.setdefault(id_, row)) != row:
+        yield _problem(rules, row, rules.repeated_id(first, row))
+
+
+def _of_values(rules: Rules, row: int) -> Iterator[Problem]:
+    for bad in rules.bad.get(row, ()):
+        yield _problem(rules, row, bad.message, field=bad.column)
+
+
+def _of_expression(rules: Rules, row: int) -> Iterator[Problem]:
+    import tamis
+
+    text = rules.expressions[row]
+    try:
+        tamis.parse(text)
+    except tamis.ExpressionError as error:
+        lines = text.splitlines() or [""]
+        line = lines[error.line - 1] if error.line and error.line <= len(lines) else lines[0]
+        yield _problem(rules, row, error.reason, column=error.column, hint=error.hint, text=line)
 
 
 def _underlined(line: str, column: int, width: int = 96) -> list[str]:

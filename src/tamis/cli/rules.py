@@ -7,30 +7,36 @@ line numbers are the ids. Every row remembers its line, so that errors can point
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.cli.failure import UserError, nearest, warn
 from tamis.cli.inputs import STDIN, Format, Source, open_source, read_batches, read_json_records, read_lines
 from tamis.cli.progress import Progress
+from tamis.cli.rule_columns import OPTIONAL
 
 if TYPE_CHECKING:
     from tamis import Index
 
 SNAPSHOT_MAGIC = b"TAMIS\0"
 CHUNK = 20_000
-COLUMNS = ("id", "expression", "priority", "weights", "tags", "payload", "expires")
+COLUMNS = ("id", "expression", *OPTIONAL)
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 Chunk = tuple[list[int], dict[str, list[Any]]]
 """The places of some rows, and their values by column."""
+
+
+class BadValue(NamedTuple):
+    """A value of a rule that cannot be read: in which column, and what is wrong with it."""
+
+    column: str
+    message: str
 
 
 @dataclass
@@ -43,6 +49,8 @@ class Rules:
     ids: list[Any] = field(default_factory=list)
     expressions: list[str] = field(default_factory=list)
     optional: dict[str, list[Any]] = field(default_factory=dict)
+    bad: dict[int, list["BadValue"]] = field(default_factory=dict)
+    """Values that cannot be read, by row."""
     numbered: bool = False
     """Whether a table has no column `id`, so that its lines or rows are the ids."""
 
@@ -68,6 +76,14 @@ class Rules:
         """
         place = self.places[row]
         return f"{self.name}:{place}" if self.unit == "line" else f"{self.name}: row {place}"
+
+    def repeated_id(self, first: int, row: int) -> str:
+        """What is wrong with a row that has the id of an earlier one.
+
+        >>> Rules("rules.csv", "line", places=[2, 3], ids=["a", "a"]).repeated_id(0, 1)
+        'the id a is that of rules.csv:2'
+        """
+        return f"the id {self.ids[row]} is that of {self.where(first)}"
 
 
 def is_snapshot(path: str) -> bool:
@@ -132,26 +148,34 @@ def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "I
     skipped = 0
     with Progress("indexing", total=len(rules), unit="rules") as progress:
         for first in range(0, len(rules), CHUNK):
-            rows = slice(first, first + CHUNK)
-            columns = {name: column[rows] for name, column in rules.optional.items()}
+            chunk = range(first, min(first + CHUNK, len(rules)))
+            rows = [row for row in chunk if row not in rules.bad] if rules.bad else chunk
+            columns = {name: [column[row] for row in rows] for name, column in rules.optional.items()}
+            ids, expressions = ([column[row] for row in rows] for column in (rules.ids, rules.expressions))
             try:
-                errors = index.add_many(
-                    rules.ids[rows], rules.expressions[rows], on_error="collect", **columns
-                )
+                errors = index.add_many(ids, expressions, on_error="collect", **columns)
             except (tamis.TamisError, TypeError, OverflowError) as failure:
                 raise UserError(f"{rules.name}: {_first_line(failure)}") from None
-            for bad in errors:
-                if not skip:
-                    raise bad_rule(rules, first + bad.row, bad.error)
-                skipped += 1
-            progress.advance(len(rules.ids[rows]))
+            refused = {rows[bad.row]: bad.error for bad in errors}
+            left_out = sorted({*refused, *(row for row in chunk if row in rules.bad)})
+            if left_out and not skip:
+                raise bad_rule(rules, left_out[0], refused.get(left_out[0]))
+            skipped += len(left_out)
+            progress.advance(len(chunk))
     if skipped:
         warn(f"{skipped:,} of {len(rules):,} rules left out; `tamis check {rules.name}` lists them")
     return index
 
 
-def bad_rule(rules: Rules, row: int, error: Exception) -> UserError:
-    """The one-line error for a rule that cannot be indexed."""
+def bad_rule(rules: Rules, row: int, error: Exception | None) -> UserError:
+    """The one-line error for a rule that cannot be read, or that the index refused."""
+    import tamis
+
+    if error is None:
+        bad = rules.bad[row][0]
+        error = ValueError(f"{bad.column}: {bad.message}")
+    elif isinstance(error, tamis.DuplicateIdError):
+        error = ValueError(rules.repeated_id(rules.ids.index(rules.ids[row]), row))
     column = getattr(error, "column", None)
     place = rules.where(row) + (f":{column}" if column and rules.unit == "line" else "")
     return UserError(
@@ -230,34 +254,42 @@ def _text_chunks(source: Source) -> Iterator[Chunk]:
 def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> None:
     start = len(rules)
     rules.places += places
-    expressions = columns.get("expression", [None] * len(places))
-    if not all(isinstance(text, str) for text in expressions):
-        row = next(row for row, text in enumerate(expressions) if not isinstance(text, str))
-        missing = "no column" if "expression" not in columns else "no text in the column"
+    if "expression" not in columns:
         raise UserError(
-            f"{rules.where(start + row)}: {missing} `expression`",
+            f"{rules.where(start)}: no column `expression`",
             hint=nearest("expression", list(columns)) or "rules have the columns id and expression",
         )
-    rules.expressions += expressions
+    rules.expressions += _converted(rules, start, "expression", columns["expression"], _text)
     rules.ids += columns.get("id", places)
-    for name, (keyword, convert) in _OPTIONAL.items():
+    for name, (keyword, convert) in OPTIONAL.items():
         if name in columns or keyword in rules.optional:
             values = columns.get(name, [None] * len(places))
             known = rules.optional.setdefault(keyword, [None] * start)
-            known += _converted(rules, start, name, values, convert)
+            known += _converted(rules, start, name, values, _unless_none(convert))
 
 
 def _converted(
     rules: Rules, start: int, name: str, values: list[Any], convert: Callable[[Any], Any]
 ) -> list[Any]:
+    """The values of a column as they are needed; rows whose value is bad are noted, and have none."""
     converted: list[Any] = []
-    try:
-        for value in values:
-            converted.append(None if value is None else convert(value))
-    except (TypeError, ValueError) as error:
-        where = rules.where(start + len(converted))
-        raise UserError(f"{where}: bad {name}: {_first_line(error)}") from None
+    for row, value in enumerate(values, start):
+        try:
+            converted.append(convert(value))
+        except ValueError as error:
+            rules.bad.setdefault(row, []).append(BadValue(name, str(error)))
+            converted.append(None)
     return converted
+
+
+def _unless_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("there is none" if value is None else f"expected text, not {value!r}")
+    return value
 
 
 def _typed_ids(ids: list[Any]) -> list[Any]:
@@ -269,45 +301,6 @@ def _typed_ids(ids: list[Any]) -> list[Any]:
     if all(isinstance(id_, str) and _INTEGER.fullmatch(id_) for id_ in ids):
         return [int(text) for text in ids]
     return ids
-
-
-def _priority(value: Any) -> float:
-    return float(value)
-
-
-def _weights(value: Any) -> dict[str, float]:
-    parsed = json.loads(value) if isinstance(value, str) else value
-    if isinstance(parsed, list):  # an Arrow map
-        parsed = dict(parsed)
-    if not isinstance(parsed, dict):
-        raise ValueError('expected an object such as {"age": 0.7}')
-    return {str(name): float(weight) for name, weight in parsed.items() if weight is not None}
-
-
-def _tags(value: Any) -> list[str]:
-    if isinstance(value, str):
-        value = json.loads(value) if value.lstrip().startswith("[") else value.split(";")
-    return [str(tag).strip() for tag in value]
-
-
-def _payload(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
-
-
-def _expires(value: Any) -> datetime:
-    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-_OPTIONAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "priority": ("priorities", _priority),
-    "weights": ("weights", _weights),
-    "tags": ("tags", _tags),
-    "payload": ("payloads", _payload),
-    "expires": ("expires", _expires),
-}
 
 
 def _first_line(error: Exception) -> str:

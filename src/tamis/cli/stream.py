@@ -46,8 +46,10 @@ def stream(
         warn(f"{what} skipped: they could not be read")
     if len(question.index) == 0:
         warn("there are no rules, so nothing can match")
-    if mode is not Mode.QUIET and (wrong := question.wrong_types.summary()):
-        warn(wrong)
+    if mode is not Mode.QUIET:
+        for warning in (*question.unknown_tags(), question.wrong_types.summary()):
+            if warning:
+                warn(warning)
     return FOUND if found else NOT_FOUND
 
 

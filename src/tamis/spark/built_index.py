@@ -5,6 +5,7 @@ streaming as the events are, whose tasks all use one version of the index.
 """
 
 import uuid
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.absent import absent_attributes
 from tamis.spark.events import Projected, key_columns, orderable, project, quoted
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import KEY_PREFIX, Question
@@ -143,6 +145,10 @@ class BuiltIndex:
         weights = question.scoring.get("weights")
         prefix = weights if isinstance(weights, str) else None
         projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
+        absent = absent_attributes(events.schema, self.version.attributes, spread)
+        if absent.meant:
+            warnings.warn(absent.warning() or "", stacklevel=4)
+        noted = [*projected.warnings, *filter(None, [absent.warning()])]
         if not streaming and question.now is None:
             question = replace(question, now=datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
@@ -150,7 +156,7 @@ class BuiltIndex:
         planned = None if streaming and self.follows else self.version
         source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
         result = self._planned(projected, question, source, by_source)
-        return _describe(result, self.report(events.sparkSession, source.run, projected.warnings))
+        return _describe(result, self.report(events.sparkSession, source.run, noted))
 
     def _planned(
         self, projected: Projected, question: Question, source: Source, by_source: bool

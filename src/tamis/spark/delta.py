@@ -40,8 +40,8 @@ def current_rows(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def file_paths(rows: "DataFrame") -> list[str]:
-    """The files of a table, as Arrow finds them."""
-    return sorted(arrow_path(uri) for uri in rows.inputFiles())
+    """The files of a table."""
+    return sorted(plain_path(uri) for uri in rows.inputFiles())
 
 
 def refuse_deleted(rows: "DataFrame", path: str, in_files: int) -> None:
@@ -54,12 +54,11 @@ def refuse_deleted(rows: "DataFrame", path: str, in_files: int) -> None:
         )
 
 
-def arrow_path(uri: str) -> str:
-    """The address of a file as Arrow reads it: Hadoop writes `s3a:` and encodes odd characters.
+def plain_path(uri: str) -> str:
+    """The address of a file as people write it: Spark encodes odd characters in those that it tells.
 
-    >>> arrow_path("file:///data/my%20table/part-0.parquet"), arrow_path("s3a://bucket/part-0.parquet")
-    ('/data/my table/part-0.parquet', 's3://bucket/part-0.parquet')
+    >>> plain_path("file:///data/my%20table/part-0.parquet"), plain_path("s3a://bucket/100%25/part-0.parquet")
+    ('/data/my table/part-0.parquet', 's3a://bucket/100%/part-0.parquet')
     """
-    if uri.startswith("file:"):
-        return "/" + unquote(uri.removeprefix("file:")).lstrip("/")
-    return "s3" + uri[3:] if uri.startswith("s3a:") else uri
+    plain = unquote(uri)
+    return "/" + plain.removeprefix("file:").lstrip("/") if plain.startswith("file:") else plain

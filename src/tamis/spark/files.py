@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
@@ -142,12 +143,32 @@ def read_piece(piece: dict[str, Any], version: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _located(path: str) -> tuple[Any, str]:
+    """The file system of a path, and the path there.
+
+    Spark takes addresses as they are, Arrow wants odd characters encoded. What follows a `?` is for Arrow,
+    such as the region of a bucket.
+
+    >>> _located("file:///data/my table/100%.parquet")[1]
+    '/data/my table/100%.parquet'
+    """
     if "://" not in path:
         return pyarrow.fs.LocalFileSystem(), path
-    located: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(path)
+    protocol, _, rest = path.partition("://")
+    rest, mark, options = rest.partition("?")
+    protocol = "s3" if protocol in ("s3a", "s3n") else protocol
+    located: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(
+        f"{protocol}://{quote(rest, safe='/@:')}{mark}{options}"
+    )
     return located
 
 
 def _shown(asked: str, root: str, name: str) -> str:
-    """The path of a file as the caller writes paths."""
-    return asked.rstrip("/") + name[len(root.rstrip("/")) :] if name != root else asked
+    """The path of a file as the caller writes paths.
+
+    >>> _shown("s3://bucket/events?region=eu-west-1", "bucket/events", "bucket/events/part 0.parquet")
+    's3://bucket/events/part 0.parquet?region=eu-west-1'
+    """
+    if name == root:
+        return asked
+    base, mark, options = asked.partition("?") if "://" in asked else (asked, "", "")
+    return base.rstrip("/") + name[len(root.rstrip("/")) :] + mark + options

@@ -22,6 +22,7 @@ only), `failOnDataLoss`, `timeout` (seconds), and `user`, `password`, `token` or
 Writing is in `tamis.spark.nats_writer`.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,6 +55,9 @@ PREFETCH = 1_000
 
 _ATTEMPTS = 3
 """How often a task asks again for messages that do not come."""
+
+_PAUSE_SECONDS = 0.25
+"""How long a task waits after a failure before it asks again; after the second in a row, twice that."""
 
 _IDLE_SECONDS = 600.0
 """How long the server keeps the consumer of a task that is busy with the rows it has."""
@@ -252,10 +256,11 @@ def _fetched(
     last = wanted.first - 1
     failures = 0
     while last < wanted.last:
+        reason: Exception | None = None
+        before = last
         try:
             with _Consumer(session, stream, subject, last + 1) as consumer:
                 while last < wanted.last and (messages := consumer.next(prefetch)):
-                    failures = 0
                     inside = [message for message in messages if _number(message) <= wanted.last]
                     last = _number(messages[-1])
                     if inside:
@@ -263,13 +268,15 @@ def _fetched(
                 if consumer.complete:
                     return
         except Error as error:
-            failures += 1
-            if failures == _ATTEMPTS:
-                reason = str(error) or type(error).__name__
-                raise NatsError(
-                    f"messages of {stream!r} after {last} did not come, {_ATTEMPTS} times ({reason}); raise "
-                    "the option timeout if the network is slow"
-                ) from error
+            reason = error
+        failures = failures + 1 if last == before else 0
+        if failures == _ATTEMPTS:
+            said = (str(reason) or type(reason).__name__) if reason else "they were lost on the way"
+            raise NatsError(
+                f"messages of {stream!r} after {last} did not come, {_ATTEMPTS} times ({said}); raise "
+                "the option timeout if the network is slow"
+            ) from reason
+        time.sleep(failures * _PAUSE_SECONDS)
 
 
 class _Consumer:

@@ -254,3 +254,31 @@ def test_nothing_is_skipped_when_messages_are_lost_on_the_way(nats: Any, stream:
         first = next(read)
         nats.take(stream, 5)
         assert numbers([first]) + numbers(read) == list(range(28))
+
+
+def test_messages_that_are_lost_again_and_again_are_an_error(
+    nats: Any, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking for ever would look like a task that is busy."""
+    from tamis.spark import nats_source
+    from tamis.spark.nats_session import NatsError, NatsSession
+
+    nats.publish(f"{stream}.a", [str(number) for number in range(30)])
+    started: list[int] = []
+
+    class Unlucky(nats_source._Consumer):
+        """The first message that it is sent never comes."""
+
+        def __init__(self, session: Any, stream: str, subject: str | None, first: int) -> None:
+            super().__init__(session, stream, subject, first)
+            nats.take(stream, 1)
+            started.append(first)
+            assert len(started) < 10, "it asks for ever"
+
+    monkeypatch.setattr(nats_source, "_Consumer", Unlucky)
+    monkeypatch.setattr(nats_source, "_PAUSE_SECONDS", 0.0)
+    with NatsSession({"servers": nats.url, "timeout": "1"}) as session:
+        read = nats_source._fetched(session, stream, None, nats_source.SequenceRange(1, 28), 10)
+        with pytest.raises(NatsError, match=r"after 0 did not come, 3 times \(they were lost on the way\)"):
+            next(read)
+    assert started == [1, 1, 1]

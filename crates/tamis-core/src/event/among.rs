@@ -13,6 +13,7 @@
 //! ```
 
 use super::value::{Kind, Value, ValueRef};
+use crate::error::ExpressionError;
 use crate::expr::operators::{Bound, Operator, Shape};
 use crate::expr::{Expr, Outcome, Predicate, parse};
 
@@ -44,7 +45,7 @@ pub struct End {
 
 impl Value {
     /// The set that a text such as `> 15` or `NOT IN (1, 5)` gives: a predicate without its attribute.
-    pub fn among_text(text: &str) -> Result<Value, String> {
+    pub fn among_text(text: &str) -> Result<Value, ExpressionError> {
         // A name on its own is a predicate, too.
         let alone = parse(NAME);
         match parse(&format!("{NAME} {text}")) {
@@ -54,11 +55,12 @@ impl Value {
                     && alone.as_ref() != Ok(&Expr::Predicate(predicate.clone())) =>
             {
                 Value::among(predicate.operator, &predicate.operands, predicate.negated)
+                    .map_err(ExpressionError::new)
             }
-            Ok(_) => Err(format!("{text:?} is not one predicate without its attribute, such as \"> 15\"")),
-            Err(error) => {
-                Err(format!("{text:?} is not a predicate without its attribute, such as \"> 15\": {error}"))
-            }
+            Ok(_) => Err(ExpressionError::new(format!(
+                "{text:?} is not one predicate without its attribute, such as \"> 15\""
+            ))),
+            Err(error) => Err(without_the_name(text, error)),
         }
     }
 
@@ -100,6 +102,26 @@ impl Value {
             false => Ok(Among { pieces, operator, operands: operands.into(), negated }.into_value()),
         }
     }
+}
+
+/// The error of `value {text}` as one of the text alone, which is what the caller wrote.
+fn without_the_name(text: &str, mut error: ExpressionError) -> ExpressionError {
+    error.message =
+        format!("{text:?} is not a predicate without its attribute, such as \"> 15\": {}", error.message);
+    if let Ok(Expr::Predicate(Predicate { attribute, .. })) = parse(text) {
+        error.hint = Some(format!("leave out {attribute}: the event says which attribute it is"));
+    }
+    if let Some(place) = error.place.as_mut().filter(|place| place.line == 1) {
+        let added = NAME.len() + 1;
+        place.column = place.column.saturating_sub(added as u32).max(1);
+        // Under the place there are at least as many blanks as there are characters before it.
+        let cut = |line: &str| line.get(added..).unwrap_or("^").to_owned();
+        error.snippet = error.snippet.map(|snippet| match snippet.starts_with(NAME) {
+            true => snippet.lines().map(cut).collect::<Vec<_>>().join("\n"),
+            false => snippet,
+        });
+    }
+    error
 }
 
 /// What lies between pieces, before the first and after the last.
@@ -354,8 +376,28 @@ mod tests {
         }
         for wrong in ["> 15 AND value < 3", "AND x = 1", "", "> "] {
             let error = Value::among_text(wrong).unwrap_err();
-            assert!(error.contains("predicate without its attribute"), "{error}");
+            assert!(error.message.contains("predicate without its attribute"), "{error}");
         }
+    }
+
+    #[test]
+    fn errors_point_into_the_text_as_it_was_written() {
+        for (wrong, column, snippet) in [
+            ("visits > 5", 1, "visits > 5\n^"),
+            ("> 5 5", 5, "> 5 5\n    ^"),
+            ("IN (1,", 7, "IN (1,\n      ^"),
+        ] {
+            let error = Value::among_text(wrong).unwrap_err();
+            assert_eq!(error.place.map(|place| (place.line, place.column)), Some((1, column)), "{error}");
+            assert_eq!(error.snippet.as_deref(), Some(snippet), "{error}");
+        }
+        let below = Value::among_text("IN (1,\n2 3)").unwrap_err();
+        assert_eq!(below.place.map(|place| (place.line, place.column)), Some((2, 3)), "{below}");
+        assert_eq!(below.snippet.as_deref(), Some("2 3)\n  ^"), "{below}");
+        let long = Value::among_text(&format!("IN ({} x)", "1, ".repeat(200))).unwrap_err();
+        assert_eq!(long.place.map(|place| place.column), Some(606), "{long}");
+        let hint = Value::among_text("visits > 5").unwrap_err().hint;
+        assert_eq!(hint.as_deref(), Some("leave out visits: the event says which attribute it is"));
     }
 
     #[test]

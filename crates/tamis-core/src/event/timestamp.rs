@@ -14,6 +14,11 @@ const LATEST: i64 = 253_402_300_800 * MICROS_PER_SECOND - 1;
 /// The widest offset a zone may have, as in Java: 18 hours.
 const WIDEST_OFFSET: i64 = 18 * 3600;
 
+/// Whether a timestamp lies in the years that can be written; Arrow columns can bring others.
+pub fn can_be_written(micros: i64) -> bool {
+    (EARLIEST..=LATEST).contains(&micros)
+}
+
 /// Microseconds since the epoch, or `None` when the text is no timestamp between the years 0001 and 9999.
 ///
 /// Read are `2026`, `2026-01`, `2026-01-31`, and a date followed by a space or `T` and a time:
@@ -50,7 +55,7 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     let offset = rest.zone()?;
     let seconds = hour * 3600 + minute * 60 + second - offset;
     let micros = midnight + seconds * MICROS_PER_SECOND + fraction;
-    (EARLIEST..=LATEST).contains(&micros).then_some(micros)
+    can_be_written(micros).then_some(micros)
 }
 
 /// The timestamp as SQL writes it, in UTC: `2026-01-31 12:00:00`, with a fraction only where there is one.

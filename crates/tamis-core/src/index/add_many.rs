@@ -125,21 +125,22 @@ impl Index {
         let reader = self.unchecked_reader();
         let kind =
             reader.id_kind().or_else(|| order.iter().min_by_key(|(_, row)| *row).map(|(id, _)| id.kind()));
-        let mut previous: Option<Id> = None;
+        let mut previous: Option<(Id, usize)> = None;
         let mut good = Vec::with_capacity(order.len());
         for (id, row) in order {
-            let problem = match kind.map(|kind| kind.check(&id)) {
-                Some(Err(error)) => Some(error),
-                _ if previous.as_ref() == Some(&id) => {
-                    Some(Error::DuplicateId(format!("id {id} is given twice in the same call")))
-                }
+            let same = previous.as_ref().filter(|(earlier, _)| *earlier == id);
+            let problem = match (kind.map(|kind| kind.check(&id)), same) {
+                (Some(Err(error)), _) => Some(error),
+                (_, Some((_, first))) => Some(Error::DuplicateId(format!(
+                    "row {first} has the same id; each row adds a subscription of its own"
+                ))),
                 _ if reader.locate(&id).is_some() => Some(Error::duplicate(&id)),
                 _ => None,
             };
             match problem {
                 Some(error) => errors.push(RowError { row, id: Some(id), error }),
                 None => {
-                    previous = Some(id.clone());
+                    previous = Some((id.clone(), row));
                     good.push((id, row));
                 }
             }

@@ -28,6 +28,7 @@ pub mod short_list;
 pub mod statistics;
 pub mod store;
 pub mod subscription;
+pub mod tag_counts;
 pub mod weights;
 
 pub use reader::{IdRef, Reader, Scored};

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::text;
 use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
+use crate::event::{Value, ValueRef, timestamp};
 use crate::expr::Outcome;
 use crate::expr::atoms::Atom;
 use crate::expr::operators::{Shape, Test};
@@ -216,7 +216,10 @@ impl Cuts {
         if let Some(first) = self.timestamps.iter().copied().min() {
             self.timestamps.extend(first.checked_sub(1));
             let after = self.timestamps.iter().filter_map(|at| at.checked_add(1)).collect::<Vec<_>>();
-            values.extend(self.timestamps.into_iter().chain(after).map(Value::Timestamp));
+            self.timestamps.extend(after);
+            // The first value of a cell, and the first cell that will do, become the example.
+            self.timestamps.sort_by_key(|at| !timestamp::can_be_written(*at));
+            values.extend(self.timestamps.into_iter().map(Value::Timestamp));
         }
         if !self.numbers.is_empty() {
             self.numbers.push(Value::Float(f64::NEG_INFINITY));

@@ -329,7 +329,8 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
             Marker::Where => {
                 let text = self.cursor.string()?;
                 Value::among_text(&text).map_err(|wrong| {
-                    Fault::new(at, wrong).with_hint("a set of values is written {\"$where\": \"> 15\"}")
+                    Fault::new(at, wrong.message)
+                        .with_hint("a set of values is written {\"$where\": \"> 15\"}")
                 })?
             }
             Marker::Interval => {
