@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from servers import nats, nats_program  # noqa: F401 - fixtures
+
 # Unless the Makefile has said otherwise: the Java that it found or installed.
 JAVA_HOME = Path(__file__).parent.parent / ".tools" / "java"
 

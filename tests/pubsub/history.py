@@ -161,5 +161,5 @@ class History:
 
 def make(topology: Topology, options: Any, faults: Faults | None = None, seed: int = 0) -> History:
     simulator = Simulator(topology, options, seed=seed, faults=faults)
-    some = simulator.brokers[topology.brokers[0]].options
+    some = options(topology.brokers[0]) if callable(options) else options  # brokers may crash at once
     return History(simulator, some.nonconforming == "refuse")

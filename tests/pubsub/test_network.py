@@ -1,5 +1,6 @@
 """Random networks against a central judge: who hears what is exactly what the oracle says."""
 
+import os
 from typing import Any
 
 import pytest
@@ -14,11 +15,16 @@ from tamis.pubsub.simulator import Faults
 
 places = st.integers(0, 1_000)
 
+HISTORIES = int(os.environ.get("TAMIS_HISTORIES", "5_000"))
+"""Of each kind, in the long run."""
+
 
 class Network(RuleBasedStateMachine):
     """Without faults, and quiet before each publication: exact equality."""
 
     history: History
+    judged = 0
+    """How many histories were run to their end and judged, by class."""
 
     @initialize(data=st.data(), topology=s.topologies)
     def build(self, data: Any, topology: Any) -> None:
@@ -76,6 +82,7 @@ class Network(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "history"):
             self.history.settle()
+            type(self).judged += 1
 
 
 class FaultyNetwork(Network):
@@ -160,9 +167,17 @@ def test_some_histories_with_indexes_everywhere(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("machine", [Network, FaultyNetwork])
 def test_many_histories(machine: Any) -> None:
+    before = machine.judged
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=5_000, stateful_step_count=40, deadline=None, suppress_health_check=quiet
+            max_examples=HISTORIES,
+            stateful_step_count=40,
+            deadline=None,
+            derandomize=False,
+            suppress_health_check=quiet,
         ),
     )
+    judged = machine.judged - before
+    print(f"{machine.__name__}: {judged:,} histories")
+    assert judged >= HISTORIES

@@ -1,9 +1,20 @@
-"""`tamis broker`: one broker of a network, on TCP."""
+"""`tamis broker`: one broker of a network, on TCP or on NATS."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tamis.cli.failure import UserError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from tamis.pubsub.net.connection import Transport
+    from tamis.pubsub.net.server import Setup
+    from tamis.pubsub.options import PostPruning
+    from tamis.pubsub.routing import Routing
 
 
 def broker(
@@ -14,12 +25,30 @@ def broker(
     ),
     neighbour: Annotated[
         list[str] | None,
-        typer.Option("--neighbour", "-n", help="NAME=HOST:PORT to connect to, or NAME to wait for."),
+        typer.Option(
+            "--neighbour", "-n", help="NAME=HOST:PORT to connect to, or NAME to wait for; on NATS, NAME."
+        ),
     ] = None,
     data: Annotated[Path, typer.Option(help="Folder for what must survive a crash.")] = Path("tamis-data"),
+    nats: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Use NATS servers with JetStream instead of --listen and --data."),
+    ] = None,
+    nats_credentials: Annotated[Path | None, typer.Option(help="Credentials file for NATS.")] = None,
+    nats_replicas: Annotated[
+        int, typer.Option(min=1, max=5, help="On how many NATS servers to keep what must survive.")
+    ] = 1,
     routing: Annotated[
-        str, typer.Option(help="subscriptions, advertisements or flooding.")
+        str, typer.Option(help="subscriptions, advertisements, rendezvous or flooding.")
     ] = "subscriptions",
+    rendezvous: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TYPE=]BROKER",
+            help="With --routing rendezvous: the neighbour on the way to where a TYPE meets, or this broker "
+            "itself; without TYPE, for all other types.",
+        ),
+    ] = None,
     covering: Annotated[bool, typer.Option("--covering", help="Do not send what is covered.")] = False,
     merging: Annotated[str, typer.Option(help="off, perfect or imperfect.")] = "off",
     prune: Annotated[
@@ -40,89 +69,150 @@ def broker(
     certificate: Annotated[Path | None, typer.Option(help="PEM file: certificate chain for TLS.")] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file: private key for TLS.")] = None,
     authority: Annotated[
-        Path | None, typer.Option(help="PEM file: trusted certificates; connects to neighbours with TLS.")
+        Path | None,
+        typer.Option(help="PEM file: trusted certificates; TLS to neighbours, or to NATS."),
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT for Prometheus.")] = None,
 ) -> None:
     """Run a broker until it is interrupted. Logs are JSON lines on standard error.
 
     `tamis broker b1 --listen :7001` and `tamis broker b2 --listen :7002 -n b1=localhost:7001`
+
+    On NATS: `tamis broker b1 -n b2 --nats nats://localhost:4222` and
+    `tamis broker b2 -n b1 --nats nats://localhost:4222`
     """
     import asyncio
     import json
-    import logging
-    import signal
-    import ssl
 
-    from tamis.cli.failure import UserError
+    from tamis.cli.network_options import survive_broken_pipes, trusting
     from tamis.errors import TamisError
     from tamis.pubsub.net.access import Access
-    from tamis.pubsub.net.logs import JsonFormatter
-    from tamis.pubsub.net.server import Address, BrokerServer, Setup
-    from tamis.pubsub.options import Options, PostPruning
-    from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
+    from tamis.pubsub.net.server import Setup
+    from tamis.pubsub.net.tcp import Address, TcpTransport
+    from tamis.pubsub.options import Options
 
-    algorithms = {
-        "subscriptions": SubscriptionForwarding(),
-        "advertisements": AdvertisementForwarding(),
-        "flooding": EventFlooding(),
-    }
-    if routing not in algorithms:
-        raise UserError(f"there is no routing {routing!r}", hint=", ".join(algorithms))
     if merging not in ("off", "perfect", "imperfect"):
         raise UserError(f"there is no merging {merging!r}", hint="off, perfect or imperfect")
     if nonconforming not in ("refuse", "count"):
         raise UserError(f"--nonconforming cannot be {nonconforming!r}", hint="refuse or count")
+    neighbours = [text.partition("=")[::2] for text in neighbour or []]
 
-    def address(text: str) -> Address:
-        return Address.parse(text if not text.startswith(":") else f"127.0.0.1{text}")
+    def transport() -> "Transport":
+        if nats is not None:
+            from tamis.pubsub.net.nats_peer import NatsPeer
+            from tamis.pubsub.net.nats_transport import NatsTransport
+
+            known = str(nats_credentials) if nats_credentials else None
+            return NatsTransport(name, NatsPeer(nats, name, trusting(authority), known), nats_replicas)
+        addresses = {of: Address.parse(where) if where else None for of, where in neighbours}
+        identity = _certificate(certificate, key)
+        return TcpTransport(name, Address.parse(listen), data, addresses, identity, trusting(authority))
 
     try:
-        neighbours = {}
-        for text in neighbour or []:
-            of, _, where = text.partition("=")
-            neighbours[of] = address(where) if where else None
-        post_pruning = None
-        if prune is not None:
-            post_pruning = PostPruning(cut_off="auto" if prune == "auto" else float(prune))
-        tls = None
-        if certificate is not None:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate, key)
         setup = Setup(
             name,
-            address(listen),
-            data,
-            neighbours,
+            tuple(of for of, _ in neighbours),
             Options(
-                routing=algorithms[routing],  # type: ignore[arg-type]
+                routing=_routing(routing, rendezvous or [], name, [of for of, _ in neighbours]),
                 covering=covering,
                 merging=merging,  # type: ignore[arg-type]
-                post_pruning=post_pruning,
+                post_pruning=_post_pruning(prune),
                 nonconforming=nonconforming,  # type: ignore[arg-type]
                 types=json.loads(types.read_text(encoding="utf-8")) if types else {},
             ),
             Access.from_file(credentials) if credentials else Access(),
             token,
-            tls,
-            ssl.create_default_context(cafile=str(authority)) if authority else None,
-            address(metrics) if metrics else None,
+            Address.parse(metrics) if metrics else None,
         )
+        survive_broken_pipes()
+        asyncio.run(_run(setup, transport))
     except (ValueError, OSError, TamisError) as error:
         raise UserError(str(error)) from None
+
+
+def _routing(algorithm: str, rendezvous: list[str], name: str, neighbours: list[str]) -> "Routing":
+    from tamis.pubsub.routing import (
+        AdvertisementForwarding,
+        EventFlooding,
+        Rendezvous,
+        SubscriptionForwarding,
+    )
+
+    algorithms: dict[str, Routing] = {
+        "subscriptions": SubscriptionForwarding(),
+        "advertisements": AdvertisementForwarding(),
+        "flooding": EventFlooding(),
+    }
+    if rendezvous and algorithm != "rendezvous":
+        raise UserError(f"--rendezvous means nothing to {algorithm}", hint="add --routing rendezvous")
+    if algorithm in algorithms:
+        return algorithms[algorithm]
+    if algorithm != "rendezvous":
+        raise UserError(f"there is no routing {algorithm!r}", hint=", ".join([*algorithms, "rendezvous"]))
+    towards: dict[str, str | None] = {}
+    default: list[str | None] = []
+    for text in rendezvous:
+        type, _, way = text.rpartition("=")
+        if way not in [name, *neighbours]:
+            raise UserError(
+                f"--rendezvous {text}: {way or 'nothing'} is neither {name} nor a neighbour of it",
+                hint="name the neighbour on the way to the rendezvous broker",
+            )
+        if type:
+            towards[type] = None if way == name else way
+        else:
+            default.append(None if way == name else way)
+    if len(default) != 1:
+        raise UserError(
+            "rendezvous routing needs one way for all types without their own",
+            hint="add --rendezvous BROKER, the same rendezvous broker being meant at all brokers",
+        )
+    return Rendezvous(towards, default[0])
+
+
+def _post_pruning(prune: str | None) -> "PostPruning | None":
+    from tamis.pubsub.options import PostPruning
+
+    if prune is None:
+        return None
+    if prune == "auto":
+        return PostPruning(cut_off="auto")
+    try:
+        share = float(prune)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UserError(f"--prune cannot be {prune!r}", hint="a share from 0 to 1, or auto")
+    return PostPruning(cut_off=share)
+
+
+def _certificate(chain: Path | None, key: Path | None) -> "ssl.SSLContext | None":
+    import ssl
+
+    if chain is None:
+        if key is not None:
+            raise UserError("--key without --certificate", hint="TLS needs both")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(chain, key)
+    except OSError as error:
+        raise UserError(f"cannot use the certificate {chain}: {error}") from None
+    return context
+
+
+async def _run(setup: "Setup", transport: "Callable[[], Transport]") -> None:
+    import asyncio
+    import logging
+    import signal
+
+    from tamis.pubsub.net.logs import JsonFormatter
+    from tamis.pubsub.net.server import BrokerServer
 
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-
-    async def serve() -> None:
-        server = BrokerServer(setup)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.stop)
-        await server.run()
-
-    try:
-        asyncio.run(serve())
-    except (OSError, TamisError) as error:
-        raise UserError(str(error)) from None
+    server = BrokerServer(setup, transport())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    await server.run()

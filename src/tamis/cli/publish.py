@@ -1,5 +1,6 @@
 """`tamis publish`: hand events to a broker."""
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +17,7 @@ def publish(
         typer.Argument(metavar="[EVENT]...", help="Events as JSON; JSON lines on standard input by default."),
     ] = None,
     *,
-    broker: n.Broker = n.DEFAULT_BROKER,
+    broker: n.Broker = None,
     name: n.Name = "publisher",
     type: n.Type = None,
     advertise: Annotated[
@@ -24,15 +25,42 @@ def publish(
     ] = None,
     token: n.Token = None,
     authority: n.Authority = None,
+    nats: n.Nats = None,
+    nats_credentials: n.NatsCredentials = None,
 ) -> None:
-    """Publish events; each is on the broker's disk when its number is printed."""
-    import sys
+    """Publish events; each is safe with the broker when its number is printed."""
 
     async def run(client: "Client") -> None:
         if advertise is not None:
             await client.advertise("cli", advertise, type=type)
-        for event in events if events else sys.stdin:
+        async for event in given(events) if events else standard_input():
             if event.strip():
                 typer.echo(await client.publish(event.strip(), type=type))
 
-    n.with_client(broker, name, token, authority, run)
+    n.with_client(n.Way(broker, name, token, authority, nats, nats_credentials), run)
+
+
+async def given(events: list[str]) -> AsyncIterator[str]:
+    """Events from the command line."""
+    for event in events:
+        yield event
+
+
+async def standard_input() -> AsyncIterator[str]:
+    """Lines of standard input, without keeping the connection waiting while nobody types."""
+    import asyncio
+    import sys
+    import threading
+
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue(1)
+
+    def read() -> None:
+        for line in sys.stdin:
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+        asyncio.run_coroutine_threadsafe(lines.put(None), loop).result()
+
+    # A daemon, so that Ctrl-C does not wait for the next line.
+    threading.Thread(target=read, daemon=True).start()
+    while (line := await lines.get()) is not None:
+        yield line

@@ -1,7 +1,7 @@
 """Publish and subscribe over a network of brokers: an event goes exactly where someone wants it.
 
 `Broker` is a state machine without I/O; `Simulator` runs many of them in virtual time, with faults; `net`
-runs one on TCP, and `Client` talks to it. See `docs/pubsub.md`.
+runs one on TCP or NATS, and `Client` talks to it. See `docs/pubsub.md`.
 """
 
 from tamis.pubsub.broker import Broker

@@ -117,8 +117,7 @@ class Broker:
             case i.Attach():
                 self._on_attach(input)
             case i.Detach(name):
-                if name in self.clients:
-                    self.clients[name].attached = False
+                self._on_detach(name)
             case i.Acknowledge(name, number):
                 self._on_acknowledge(name, number)
             case i.Prune(share):
@@ -262,8 +261,15 @@ class Broker:
     def _on_attach(self, input: i.Attach) -> None:
         client = self._client(input.client)
         client.attached = True
+        client.most_entries = input.most_entries
         self._effects.append(Reply(input.client, input.request, value=client.published))
         self._effects.extend(client.waiting)
+
+    def _on_detach(self, name: str) -> None:
+        if name in self.clients:
+            self.clients[name].attached = False
+            if self.clients[name].is_blank:
+                del self.clients[name]  # or every name that was ever tried would stay
 
     def _on_acknowledge(self, name: str, number: int) -> None:
         client = self._client(name)
@@ -298,23 +304,44 @@ class Broker:
             raise ProtocolError(fault)
         return Entry(f"{self.name}/{input.client}/{input.id}", expression, input.type)
 
+    def _check_count(self, client: Client, entries: Mapping[str, Any], id: str, what: str) -> None:
+        most = client.most_entries
+        if most is not None and len(entries) >= most and id not in entries:
+            raise ProtocolError(f"{client.name} has {most:,} {what}, which is its limit")
+
     def _on_subscribe(self, input: i.Subscribe) -> None:
         client, entry = self._client(input.client), self._entry(input)
-        self._subscribe(client, input.id, entry, input.priority)
+        self._check_count(client, client.subscriptions, input.id, "subscriptions")
+        subscription = self._subscribe(client, input.id, entry, input.priority)
         self._persist(
             f"subscription/{client.name}/{input.id}", [str(entry.expression), input.type, input.priority]
         )
-        reply = Reply(client.name, input.request)
-        self.spreading.settling.when_settled(None, lambda: self._effects.append(reply))
+        subscription.pending.append(input.request)
+        self.spreading.settling.when_settled(
+            None, lambda: self._answer(client, subscription.pending, input.request)
+        )
 
-    def _subscribe(self, client: Client, id: str, entry: Entry, priority: float) -> None:
+    def _answer(self, client: Client, pending: list[int], request: int, error: str | None = None) -> None:
+        if request in pending:
+            pending.remove(request)
+            self._effects.append(Reply(client.name, request, error))
+
+    def _answer_all(self, client: Client, pending: list[int], id: str) -> None:
+        """Answer requests for what is being taken back, or its client would ask again after a crash."""
+        for request in list(pending):
+            self._answer(client, pending, request, f"{id!r} was taken back before it had spread")
+
+    def _subscribe(self, client: Client, id: str, entry: Entry, priority: float) -> LocalSubscription:
+        subscription = LocalSubscription(entry, priority)
         before = client.subscriptions.get(id)
         if before is not None:
             self._shedding.remove(before.priority)
-        client.subscriptions[id] = LocalSubscription(entry, priority)
+            subscription.pending = before.pending
+        client.subscriptions[id] = subscription
         self._shedding.add(priority)
         self._local.put(f"{client.name}/{id}", entry.expression, entry.type)
         self.spreading.add_subscription(entry, None)
+        return subscription
 
     def _on_unsubscribe(self, input: i.Unsubscribe) -> None:
         client = self._client(input.client)
@@ -325,20 +352,28 @@ class Broker:
         self._local.remove(f"{client.name}/{input.id}")
         self._persist(f"subscription/{client.name}/{input.id}", None)
         self.spreading.remove_subscription(gone.entry.id, None)
+        self._answer_all(client, gone.pending, input.id)
         self._effects.append(Reply(client.name, input.request))
 
     def _on_advertise(self, input: i.AdvertiseEvents) -> None:
         client, entry = self._client(input.client), self._entry(input)
+        self._check_count(client, client.advertisements, input.id, "advertisements")
         self._persist(f"advertisement/{client.name}/{input.id}", [str(entry.expression), input.type])
-        reply = Reply(client.name, input.request)
-        self._advertise(client, input.id, entry, lambda: self._effects.append(reply))
+        self._advertise(client, input.id, entry, input.request)
 
-    def _advertise(self, client: Client, id: str, entry: Entry, then: Callable[[], None]) -> None:
-        advertisement = client.advertisements[id] = LocalAdvertisement(entry)
+    def _advertise(self, client: Client, id: str, entry: Entry, request: int | None) -> None:
+        advertisement = LocalAdvertisement(entry)
+        before = client.advertisements.get(id)
+        if before is not None:
+            advertisement.pending = before.pending
+        client.advertisements[id] = advertisement
+        if request is not None:
+            advertisement.pending.append(request)
 
         def spread() -> None:
             advertisement.spread = True
-            then()
+            if request is not None:
+                self._answer(client, advertisement.pending, request)
 
         self.spreading.add_advertisement(entry, None)
         self.spreading.settling.when_settled(None, spread)
@@ -350,6 +385,7 @@ class Broker:
             raise ProtocolError(f"{client.name} has no advertisement {input.id!r}")
         self._persist(f"advertisement/{client.name}/{input.id}", None)
         self.spreading.remove_advertisement(gone.entry.id, None)
+        self._answer_all(client, gone.pending, input.id)
         self._effects.append(Reply(client.name, input.request))
 
     def _on_publish(self, input: i.Publish) -> None:
@@ -428,7 +464,7 @@ class Broker:
             elif kind == "advertisement":
                 text, type = value
                 entry = Entry(f"{self.name}/{name}/{id}", tamis.parse(text), type)
-                self._advertise(self._client(name), id, entry, lambda: None)
+                self._advertise(self._client(name), id, entry, None)
         for name, number, record in sorted(queued, key=lambda item: item[:2]):
             self._client(name).waiting.append(from_record(name, number, record))
         self._shedding.waiting = len(queued)

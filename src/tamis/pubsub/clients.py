@@ -22,7 +22,7 @@ class LocalSubscription:
     entry: Entry
     priority: float
     pending: list[int] = field(default_factory=list)
-    """Requests to answer once the subscription has spread."""
+    """Requests to answer once it has spread, or is taken back."""
 
 
 @dataclass
@@ -50,12 +50,19 @@ class Client:
         """`most_waiting` notifications are kept."""
         self.name = name
         self.attached = False
+        self.most_entries: int | None = None
         self.published = 0
         self.last = 0
         self.waiting: deque[Notification] = deque()
         self.subscriptions: dict[str, LocalSubscription] = {}
         self.advertisements: dict[str, LocalAdvertisement] = {}
         self._most_waiting = most_waiting
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to remember of this client."""
+        nothing_kept = not (self.subscriptions or self.advertisements or self.waiting)
+        return nothing_kept and self.published == self.last == 0
 
     def notify(
         self, event: str, type: str | None, subscriptions: tuple[str, ...], origin: str

@@ -41,6 +41,8 @@ class Attach:
 
     client: str
     request: int = 0
+    most_entries: int | None = None
+    """How many subscriptions, and how many advertisements, the client may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,7 @@ class Simulator:
         return self._ask(client, i.Subscribe(client.name, request, id, expression, type, priority))
 
     def unsubscribe(self, client: SimulatedClient, id: str) -> int:
-        """Take a subscription back; if it was not answered yet, it is not asked for again."""
-        self._drop_unanswered(client, i.Subscribe, id)
+        """Take a subscription back."""
         return self._ask(client, i.Unsubscribe(client.name, client.next_request(), id))
 
     def advertise(self, client: SimulatedClient, id: str, expression: str, type: str | None = None) -> int:
@@ -147,8 +146,7 @@ class Simulator:
         return self._ask(client, i.AdvertiseEvents(client.name, request, id, expression, type))
 
     def withdraw(self, client: SimulatedClient, id: str) -> int:
-        """Take an advertisement back; if it was not answered yet, it is not made again."""
-        self._drop_unanswered(client, i.AdvertiseEvents, id)
+        """Take an advertisement back."""
         return self._ask(client, i.WithdrawAdvertisement(client.name, client.next_request(), id))
 
     def publish(self, client: SimulatedClient, event: str, type: str | None = None) -> int:
@@ -169,13 +167,6 @@ class Simulator:
         """Let all brokers do so many prunings on their subscription routing tables."""
         for name in self.topology.brokers:
             self._input(name, i.PruneAdvertisements(steps))
-
-    def _drop_unanswered(self, client: SimulatedClient, kind: type[Any], id: str) -> None:
-        # A client whose broker is down keeps the order of its requests; only an accepted one is dropped.
-        if client.broker in self.brokers:
-            for number, request in list(client.unanswered.items()):
-                if isinstance(request, kind) and request.id == id:
-                    del client.unanswered[number]
 
     def _ask(self, client: SimulatedClient, request: Any) -> int:
         client.unanswered[request.request] = request

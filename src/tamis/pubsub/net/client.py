@@ -14,9 +14,11 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.pubsub.messages import ProtocolError
-from tamis.pubsub.net import wire
+from tamis.pubsub.net.connection import Connection, Dialer, UnreachableError
+from tamis.pubsub.net.tcp import Address, TcpDialer
 
 MOST_BYTES = 16 << 20
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
 class RefusedError(TamisError):
@@ -55,6 +57,8 @@ class Client:
             async for notification in client:
                 print(notification.event)
 
+    Over NATS, it is `Client.over_nats("nats://localhost:4222", "b1", "ann")`.
+
     `subscribe` and `advertise` return once the network knows; `publish` once the event is safe with the
     broker. A notification is acknowledged when the next one is asked for, so one that was being dealt with
     in a crash comes again.
@@ -64,17 +68,44 @@ class Client:
         self, host: str, port: int, name: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         """Say where to connect; nothing happens before `connect`, or `async with`."""
-        self._where = (host, port)
+        self._dialer: Dialer = TcpDialer(Address(host, port), tls)
         self._hello = {"hello": "client", "name": name, "token": token}
-        self._tls = tls
         self._requests = 0
         self._published = 0
         self._seen = 0
+        self._acknowledged = 0
         self._unanswered: dict[int, tuple[dict[str, Any], asyncio.Future[Any]]] = {}
+        self._repeated: set[int] = set()
         self._heard: asyncio.Queue[Notification | Gap | None] = asyncio.Queue()
-        self._writer: asyncio.StreamWriter | None = None
+        self._welcomed: Connection | None = None
+        self._failure: TamisError | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
+        self.trouble: str | None = None
+        """Why there is no connection at the moment, if there was an attempt."""
+
+    @classmethod
+    def over_nats(
+        cls,
+        servers: str,
+        broker: str,
+        name: str,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        credentials: str | None = None,
+    ) -> "Client":
+        """A client of a broker that is on NATS.
+
+        `servers` are addresses of NATS servers, separated by commas; `tls` and `credentials` (a file) are
+        for them, `token` is for the broker.
+        """
+        from tamis.pubsub.net.nats_peer import NatsPeer  # noqa: PLC0415
+        from tamis.pubsub.net.nats_transport import NatsDialer  # noqa: PLC0415 - needs an extra
+
+        client = cls("", 0, name, token=token)
+        client._dialer = NatsDialer(NatsPeer(servers, name, tls, credentials), broker)
+        return client
 
     async def __aenter__(self) -> "Client":
         """Connect."""
@@ -97,6 +128,7 @@ class Client:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await self._dialer.close()
         for _, answer in self._unanswered.values():
             answer.cancel()
 
@@ -120,21 +152,29 @@ class Client:
 
     async def publish(self, event: Mapping[str, Any] | str, *, type: str | None = None) -> int:
         """Publish an event; returns its number once the broker has it on disk."""
-        text = event if isinstance(event, str) else json.dumps(event)
+        text = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
         self._published += 1
         return int(await self._ask(do="publish", number=self._published, event=text, type=type))
 
     def acknowledge(self, number: int) -> None:
         """Tell the broker that everything up to this number was dealt with; iterating does it by itself."""
-        self._write({"do": "acknowledge", "number": number})
+        self._acknowledged = max(self._acknowledged, number)
+        self._write({"do": "acknowledge", "number": self._acknowledged})
 
     async def __aiter__(self) -> AsyncIterator[Notification | Gap]:
-        """Notifications and gaps, in order, for ever."""
+        """Notifications and gaps, in order, for ever; raises what ends the connection for good."""
         while (heard := await self._heard.get()) is not None:
             yield heard
             self.acknowledge(heard.last if isinstance(heard, Gap) else heard.number)
+        if self._failure is not None:
+            raise self._failure
 
     async def _ask(self, **request: Any) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        for value in request.values():
+            if isinstance(value, str):
+                value.encode()  # what is no text fails here, and not in the middle of a connection
         self._requests += 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         message = {**request, "request": self._requests}
@@ -143,38 +183,37 @@ class Client:
         return await answer
 
     def _write(self, message: dict[str, Any]) -> None:
-        if self._writer is not None:
-            self._writer.write(wire.pack(message))
+        # Between a hello and the welcome nothing is sent: what was not answered must go first, in its order.
+        if self._welcomed is not None:
+            self._welcomed.send(message)
 
     async def _keep_connected(self) -> None:
-        assert self._ready is not None
-        pause = 0.05
+        pause = FIRST_PAUSE
         while True:
             try:
-                reader, self._writer = await asyncio.open_connection(
-                    *self._where, ssl=self._tls, limit=1 << 16
-                )
-                self._writer.write(wire.pack(self._hello))
-                await self._listen(reader)
-                pause = 0.05
-            except RefusedError as error:
+                connection = await self._dialer.connect()
+                try:
+                    connection.send(self._hello)
+                    await self._listen(connection)
+                finally:
+                    pause = FIRST_PAUSE if self._welcomed else pause
+                    self._welcomed = None
+                    connection.close()
+                self.trouble = f"{self._dialer.where} hung up"
+            except (RefusedError, UnreachableError) as error:
                 self._fail(error)
                 return
-            except (OSError, ProtocolError):
-                pass
-            finally:
-                if self._writer is not None:
-                    self._writer.close()
-                    self._writer = None
+            except (OSError, ProtocolError) as error:
+                self.trouble = str(error) or type(error).__name__
             await asyncio.sleep(pause)
-            pause = min(1.0, pause * 2)
+            pause = min(LONGEST_PAUSE, pause * 2)
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
-        while (message := await wire.read(reader, MOST_BYTES)) is not None:
+    async def _listen(self, connection: Connection) -> None:
+        while (message := await connection.receive(MOST_BYTES)) is not None:
             if "error" in message and "reply" not in message:
                 raise RefusedError(message["error"])
             if message.get("reply") == 0:
-                self._on_welcome(message)
+                self._on_welcome(connection, message)
             elif "reply" in message:
                 self._on_reply(message)
             elif "gap" in message:
@@ -190,19 +229,29 @@ class Client:
                 )
                 self._on_heard(note.number, note)
 
-    def _on_welcome(self, message: dict[str, Any]) -> None:
+    def _on_welcome(self, connection: Connection, message: dict[str, Any]) -> None:
+        self._welcomed = connection
         self._published = max(self._published, message.get("value") or 0)
-        for request, _ in list(self._unanswered.values()):
+        if self._acknowledged:
+            self.acknowledge(self._acknowledged)
+        for number, (request, _) in self._unanswered.items():
+            self._repeated.add(number)
             self._write(request)
         assert self._ready is not None
         if not self._ready.done():
             self._ready.set_result(None)
 
     def _on_reply(self, message: dict[str, Any]) -> None:
-        _, answer = self._unanswered.pop(message["reply"], (None, None))
-        if answer is None or answer.done():
+        number = message["reply"]
+        if number not in self._unanswered:
             return
-        if "error" in message:
+        request, answer = self._unanswered.pop(number)
+        was_repeated = number in self._repeated
+        self._repeated.discard(number)
+        if answer.done():
+            return
+        # A repeated removal that finds nothing was done the first time, and only the answer was lost.
+        if "error" in message and not (was_repeated and request["do"] in ("unsubscribe", "withdraw")):
             answer.set_exception(RefusedError(message["error"]))
         else:
             answer.set_result(message.get("value"))
@@ -212,7 +261,8 @@ class Client:
             self._seen = last
             self._heard.put_nowait(heard)
 
-    def _fail(self, error: RefusedError) -> None:
+    def _fail(self, error: TamisError) -> None:
+        self._failure = error
         assert self._ready is not None
         waiting = [self._ready, *(answer for _, answer in self._unanswered.values())]
         for answer in waiting:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 class Rendezvous:
     """Where each type's rendezvous broker is, as seen from one broker.
 
-    `towards` maps each type to the neighbour on the way to its rendezvous broker; it has no entry for a
-    type whose rendezvous broker is the broker itself. `default` is the way for all other types, and for
-    events without one.
+    `towards` maps each type to the neighbour on the way to its rendezvous broker, and to None if that is the
+    broker itself. `default` is the way for all other types, and for events without one.
 
     >>> routing = Rendezvous(towards={"book": "b2"}, default="b3")
     >>> routing.sends_subscription("book", "b2"), routing.sends_subscription("car", "b2")

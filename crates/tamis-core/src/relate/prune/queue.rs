@@ -40,7 +40,10 @@ pub struct PruningQueue {
     occurrence: Vec<u32>,
     entries: Vec<Option<Entry>>,
     free: Vec<usize>,
-    queue: BinaryHeap<Reverse<(Rank, usize, u32)>>,
+    queue: BinaryHeap<Reverse<(Rank, usize, u64)>>,
+    /// The last version given to any entry. They are unique, because the number of an expression that was
+    /// taken out is given to another, and the places of the former must be void for the latter.
+    last_version: u64,
     bytes: usize,
     predicates: usize,
     layout: Layout,
@@ -50,8 +53,8 @@ struct Entry {
     tree: Tree,
     original: Profile,
     distance: u32,
-    /// Of its place in the queue; older places are void.
-    version: u32,
+    /// Of its place in the queue, 0 before the first; older places are void.
+    version: u64,
     next: Option<Next>,
 }
 
@@ -72,6 +75,7 @@ impl PruningQueue {
             entries: vec![],
             free: vec![],
             queue: BinaryHeap::new(),
+            last_version: 0,
             bytes: 0,
             predicates: 0,
             layout: Layout::default(),
@@ -217,7 +221,8 @@ impl PruningQueue {
     fn rank(&mut self, at: usize) -> Option<Rank> {
         let entry = self.entries[at].as_mut().expect("an entry that is there");
         let is_new = entry.version == 0;
-        entry.version += 1;
+        self.last_version += 1;
+        entry.version = self.last_version;
         entry.next = None;
         if matches!(entry.tree, Tree::True | Tree::False) {
             return None;

@@ -156,6 +156,16 @@ fn the_last_resort_is_true() {
 }
 
 #[test]
+fn a_number_that_is_used_again_has_nothing_left_of_its_former_owner() {
+    let mut queue = PruningQueue::new(Options::default(), Selectivities::default());
+    let former = queue.add(&parse("a = 1 AND b = 1").unwrap(), 1);
+    assert!(queue.remove(former));
+    let latter = queue.add(&parse("c = 1").unwrap(), 1);
+    assert_eq!(former, latter);
+    assert_eq!(queue.prune(Until::Steps(1)), 0, "there is nothing to prune");
+}
+
+#[test]
 fn restricted_execution_looks_again() {
     let expressions = ["a = 1 AND b = 1", "c = 1 AND d = 1"].map(|text| parse(text).unwrap());
     let known = |shares: [f64; 4]| {

@@ -5,6 +5,7 @@ the middle of a write, is cut off on opening; it was never acknowledged. Damage 
 When most lines are outdated, the file is written anew and replaced atomically.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,28 +14,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tamis.errors import TamisError
-
-COMPACT_FROM = 10_000
-
-
-class StoreError(TamisError):
-    """A store that cannot be read or written.
-
-    >>> issubclass(StoreError, TamisError)
-    True
-    """
+from tamis.pubsub.net.connection import StoreError
+from tamis.pubsub.net.replay import Replay
 
 
-class Store:
-    """A durable map from strings to JSON values.
+class FileStore:
+    """A `Store` in a file.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "b1.log"
-    >>> with Store(path) as store:
+    >>> with FileStore(path) as store:
     ...     store.append({"epoch": 1, "gone": 2})
     ...     store.append({"gone": None})
-    >>> with Store(path) as store:
+    >>> with FileStore(path) as store:
     ...     store.values
     {'epoch': 1}
     """
@@ -43,18 +35,25 @@ class Store:
         """Open a file, or make it; another process that has it open is an error."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.values: dict[str, Any] = {}
-        """The map as it is now."""
-        self._lines = 0
+        self._replay = Replay()
         self._file = self._open()
 
-    def __enter__(self) -> "Store":
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The map as it is now."""
+        return self._replay.values
+
+    def __enter__(self) -> "FileStore":
         """Use as a context manager."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
+
+    async def save(self, changes: Mapping[str, Any]) -> None:
+        """Append without keeping others waiting."""
+        await asyncio.to_thread(self.append, changes)
 
     def append(self, changes: Mapping[str, Any]) -> None:
         """Make changes durable; a value of None removes its key. On return they are on disk.
@@ -67,17 +66,17 @@ class Store:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror}") from error
-        self._apply(changes)
-        if self._lines > COMPACT_FROM and self._lines > 4 * len(self.values):
+        self._replay.apply(changes)
+        if self._replay.is_mostly_outdated:
             self.compact()
 
     def compact(self) -> None:
         """Write the file anew without what is outdated."""
         fresh = self.path.with_suffix(".new")
         try:
+            records = [_line(chunk) for chunk in self._replay.chunks()]
             with fresh.open("wb") as file:
-                for key, value in self.values.items():
-                    file.write(_line({key: value}))
+                file.writelines(records)
                 file.flush()
                 os.fsync(file.fileno())
             _lock(fresh_file := fresh.open("ab"), self.path)
@@ -87,7 +86,7 @@ class Store:
             raise StoreError(f"cannot write {fresh}: {error.strerror}") from error
         self._file.close()
         self._file = fresh_file
-        self._lines = len(self.values)
+        self._replay.records = len(records)
 
     def close(self) -> None:
         """Close the file."""
@@ -110,19 +109,11 @@ class Store:
                         f"{self.path} is damaged at byte {end}, before its end; restore it from a copy"
                     )
                 break
-            self._apply(changes)
+            self._replay.apply(changes)
             end += len(line)
         file.truncate(end)
         _sync_folder(self.path.parent)
         return file
-
-    def _apply(self, changes: Mapping[str, Any]) -> None:
-        self._lines += 1
-        for key, value in changes.items():
-            if value is None:
-                self.values.pop(key, None)
-            else:
-                self.values[key] = value
 
 
 def _line(changes: Mapping[str, Any]) -> bytes:
