@@ -11,4 +11,4 @@ from tamis.benchmark.topk import run
 
 if __name__ == "__main__":
     scales, *workloads = sys.argv[1:] or ["100K,1M"]
-    run(workloads or ("conjunctive", "equality-3-4", "dense"), scales=scales)
+    run(workloads or ("conjunctive", "equality-3-4", "dense", "arbitrary"), scales=scales)

@@ -110,4 +110,7 @@ def test_the_approximate_meaning_is_an_option_of_be_star_tree() -> None:
     for overlap, expected in (("exact", []), ("approximate", ["s"])):
         index = tamis.Index(algorithm="be-star-tree", options={"overlap": overlap})
         index.add("s", "x IN (1, 9)")
-        assert index.match({"x": tamis.Where("IN (4, 5)")}) == expected
+        event = {"x": tamis.Where("IN (4, 5)")}
+        assert index.match(event) == expected
+        for score in ("priority", "relevance"):
+            assert [match.id for match in index.top_k(event, score=score)] == expected

@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import strategies
 import tamis
 from events import FORMS, to_dict, to_table
 from oracle import Node, Weights, evaluate, relaxed, relevance
+from tamis.benchmark.topk import boosted
+from tamis.workloads import AbeGen
 from writer import to_builder, to_text
 
 ATTRIBUTES = list(strategies.ATTRIBUTES)
@@ -475,3 +478,47 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=25, stateful_step_count=20)
+
+
+def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
+    index = tamis.Index()
+    index.top_k({"price": 1}, score="1 * prize")  # an empty index knows no names
+    index.add("s", "price > 0 AND `a b` > 0")
+    event = {"price": 1, "a b": 1, "prize": 7}
+    with pytest.warns(tamis.UnknownAttributeWarning, match="`prize`.*did you mean `price`"):
+        index.top_k(event, score="1 * prize + `a b`")
+    with pytest.warns(tamis.UnknownAttributeWarning, match="`colour`, so it counts 0$"):
+        index.top_k_batch([event], score="relevance", dimensions=["price", "colour"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.top_k(event, score="1 * prize + `a b`")
+        index.top_k(event, score="max(price, 2 * `a b`)", dimensions=["a b"])
+        index.top_k(event, score=lambda block: block.priority)
+        index.add("t", "prize > 1")
+        index.top_k(event, score="sqrt(prize)")
+
+
+def test_what_prunes_finds_the_same_as_what_looks_at_everything() -> None:
+    """Enough large ORs that the bounds of blocks are given up for those of single rows."""
+    workload = AbeGen(count=4_000, seed=7)
+    texts = boosted(workload.subscriptions_table()["expression"].to_pylist(), seed=7)
+    index, plain = tamis.Index(), tamis.Index(algorithm="scan")
+    for each in (index, plain):
+        each.add_many(range(len(texts)), texts)
+    index.optimize()
+    for id in range(0, len(texts), 50):
+        for each in (index, plain):
+            each.set_weights(id, {"a1": 3.0})
+    events = workload.events_dicts(12)
+    names = [*events[0]][:3]
+    scores = ["relevance", "relaxed", f"max({names[0]}, 2 * {names[1]}) + 0.5 * {names[2]}"]
+    narrowed: list[dict[str, Any]] = [{}, {"dimensions": names[:2]}, {"min_score": 1.5}]
+    for event in events:
+        weighted = tamis.Event(event, weights={name: at / 3 for at, name in enumerate(event)})
+        for score in scores:
+            for options in narrowed:
+                best = plain.top_k(weighted, k=len(texts), score=score, **options)
+                for k in (1, 5, 20, len(texts)):
+                    assert index.top_k(weighted, k=k, score=score, **options) == best[:k]
+            best = plain.top_k(event, k=20, score=score)
+            assert index.top_k(event, k=5, score=score) == best[:5]

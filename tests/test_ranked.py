@@ -204,3 +204,19 @@ def test_expressions_that_are_no_intervals_are_refused() -> None:
         with pytest.raises(UnsupportedExpressionError, match="conjunctions of intervals only"):
             index.add("b", text)
     assert index.match({"x": 1, "y": 3}) == ["a"]
+
+
+def test_ids_are_integers_and_names_that_look_misspelt_are_refused() -> None:
+    index = IntervalIndex(["price", "age"])
+    index.add(np.int64(1), {"price": (0, 9)})
+    for ask in (
+        lambda: index.add("ad-1", {"price": (0, 9)}),  # type: ignore[arg-type]
+        lambda: index.remove("ad-1"),  # type: ignore[arg-type]
+        lambda: IntervalIndex.from_columns(["ad-1"], {"x": ([0], [1])}),
+        lambda: IntervalIndex.from_columns([1.5], {"x": ([0], [1])}),
+    ):
+        with pytest.raises(tamis.IdError, match="64-bit integers as ids"):
+            ask()
+    assert [match.id for match in index.top_k({"price": 3, "colour": 1})] == [1]
+    with pytest.raises(tamis.EventError, match="no attribute `prices`, and the event lacks `price`"):
+        index.top_k({"prices": 3, "age": 1})

@@ -22,6 +22,7 @@ from tamis.errors import (
     IdError,
     SnapshotError,
     TamisError,
+    UnknownAttributeWarning,
     UnknownIdError,
     UnsupportedExpressionError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "SnapshotError",
     "Subscription",
     "TamisError",
+    "UnknownAttributeWarning",
     "UnknownIdError",
     "UnsupportedExpressionError",
     "Where",

@@ -1,6 +1,7 @@
 """Which subscriptions an event satisfies, which of them matter most, and the same for many events at once."""
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +11,24 @@ import pyarrow as pa
 from tamis import _kernel
 from tamis._kernel import Event
 from tamis._kernel import Index as Kernel
-from tamis.errors import ArgumentError
-from tamis.rank import Candidates, ScoreFunction, best_of, numbered, one_by_one
+from tamis.errors import ArgumentError, UnknownAttributeWarning
+from tamis.rank import (
+    MODES,
+    Candidates,
+    ScoreFunction,
+    best_of,
+    explain_unknown,
+    numbered,
+    one_by_one,
+    unknown_attributes,
+)
 from tamis.subscription import Id, Moment
 
 EventLike = Mapping[str, Any] | Event | str | bytes
 Score = str | ScoreFunction
+
+# Of more rankings it is asked each time whether their names are known.
+_MOST_SEEN_RANKINGS = 256
 
 
 class Match(NamedTuple):
@@ -35,6 +48,7 @@ class Matching:
 
     __slots__ = ()
     _kernel: Kernel
+    _seen_rankings: set[tuple[Any, ...]]
 
     # --- one event ---------------------------------------------------------------------------------
 
@@ -97,7 +111,8 @@ class Matching:
         times the event's weight for its attribute; "relaxed", the same over all true predicates of
         subscriptions of which at least one is true; a monotone function of what attributes contribute to the
         relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
-        What scores less than `min_score` is left out. With `dimensions`, only these attributes count.
+        What scores less than `min_score` is left out. With `dimensions`, only these attributes count. Names
+        that no subscription has bring a `tamis.UnknownAttributeWarning`.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -114,14 +129,30 @@ class Matching:
         >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
         [Match(id='b', score=3.0, rank=1)]
         """
+        dimensions = self._known_dimensions(score, dimensions)
         if callable(score):
             _check_k(k)
-            dimensions = None if dimensions is None else list(dimensions)
             table = _table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
             best = best_of(Candidates.of(table), k, score, min_score)
             return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
         ranking = _ranking(k, score, min_score, dimensions)
         return [Match(*found) for found in self._kernel.top_k(event, ranking, tags, now)]
+
+    def _known_dimensions(self, score: Score, dimensions: Iterable[str] | None) -> list[str] | None:
+        """The dimensions as a list. Warns, the first time, of names that no subscription has."""
+        if isinstance(dimensions, str):
+            raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
+        listed = None if dimensions is None else list(dimensions)
+        if listed is None and (callable(score) or score in MODES):
+            return None
+        ranking = (score, *(listed or ()))
+        if ranking not in self._seen_rankings and len(self._kernel):
+            known = [name for name, _ in self._kernel.attributes()]
+            for name in unknown_attributes(score, listed, known):
+                warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel=3)
+            if len(self._seen_rankings) < _MOST_SEEN_RANKINGS:
+                self._seen_rankings.add(ranking)
+        return listed
 
     # --- many events -------------------------------------------------------------------------------
 
@@ -187,6 +218,7 @@ class Matching:
         {'event': [0, 1], 'score': [1.0, 2.0]}
         """
         options = _options(tags, now, intervals, threads, weights)
+        dimensions = self._known_dimensions(score, dimensions)
         if callable(score):
             narrowed: dict[str, Any] = {"min_score": min_score, "dimensions": dimensions, "tags": tags}
             found = (
@@ -297,8 +329,6 @@ def _ranking(
         raise TypeError(f"a score is a string or a function, not {type(score).__name__}")
     if min_score is not None and math.isnan(min_score):
         raise ArgumentError("min_score is a number, not NaN")
-    if isinstance(dimensions, str):
-        raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
     return k, score, min_score, None if dimensions is None else list(dimensions)
 
 

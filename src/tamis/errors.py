@@ -19,6 +19,14 @@ class TamisError(Exception):
     """
 
 
+class UnknownAttributeWarning(UserWarning):
+    """A score or a dimension names an attribute that no subscription has, so it always counts 0.
+
+    >>> issubclass(UnknownAttributeWarning, TamisError)
+    False
+    """
+
+
 class ExpressionError(TamisError, ValueError):
     """An expression that cannot be read, built or accepted.
 

@@ -50,7 +50,7 @@ class Index(Changing, Matching):
     ['ad-7']
     """
 
-    __slots__ = ("__weakref__", "_kernel")
+    __slots__ = ("__weakref__", "_kernel", "_seen_rankings")
 
     def __init__(
         self,
@@ -63,11 +63,13 @@ class Index(Changing, Matching):
         """Make an empty index."""
         declared = None if schema is None else json.dumps(_plain(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
+        self._seen_rankings = set()
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
         index = cls.__new__(cls)
         index._kernel = kernel
+        index._seen_rankings = set()
         return index
 
     # --- looking up --------------------------------------------------------------------------------

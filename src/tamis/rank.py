@@ -1,7 +1,9 @@
 """Scores that are Python functions: called with whole blocks of candidates, never with one at a time."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,12 @@ from tamis.errors import ArgumentError
 
 BLOCK = 65_536
 """Candidates that are handed over at once."""
+
+MODES = frozenset({"priority", "relevance", "relaxed"})
+"""Scores that are not a function of attributes."""
+
+# In a function that could be read: a name in backquotes, or one that is not called.
+_NAME = re.compile(r"`((?:[^`]|``)*)`|(?<![\w.])([^\W\d][\w.]*)(?!\s*\(|[\w.])")
 
 # The columns before those of the attributes.
 _FIXED = 3
@@ -72,6 +80,32 @@ def best_of(
     if min_score is not None:
         order = order[scores[order] >= min_score]
     return [(candidates.ids[at], float(scores[at])) for at in order[:k]]
+
+
+def unknown_attributes(
+    score: str | ScoreFunction, dimensions: Iterable[str] | None, known: Collection[str]
+) -> list[str]:
+    """The attributes that a score or its dimensions name and that are not among the known ones.
+
+    >>> unknown_attributes("min(price, 2 * `dis tance`) + 1e3 * a.b", ["age"], {"price", "age"})
+    ['dis tance', 'a.b']
+    """
+    names = [*dict.fromkeys(dimensions or ())]
+    if isinstance(score, str) and score not in MODES:
+        found = _NAME.finditer(score)
+        names += [name[2] or name[1].replace("``", "`") for name in found]
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def explain_unknown(name: str, known: Collection[str]) -> str:
+    """What to say of a name that no subscription has.
+
+    >>> explain_unknown("distanse", ["distance", "age"])
+    'no subscription has the attribute `distanse`, so it counts 0; did you mean `distance`?'
+    """
+    close = get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean `{close[0]}`?" if close else ""
+    return f"no subscription has the attribute `{name}`, so it counts 0{hint}"
 
 
 def one_by_one(events: Any, *, has_columns: bool) -> Iterable[Any]:

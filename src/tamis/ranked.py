@@ -7,6 +7,7 @@ structures are behind `tamis.Index(algorithm="interval")`.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from time import thread_time
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tamis import _kernel
-from tamis.errors import ArgumentError, EventError
+from tamis.errors import ArgumentError, EventError, IdError
 from tamis.index import Match
 
 STRUCTURES: Mapping[str, bool] = dict(_kernel.interval_structures())
@@ -75,7 +76,11 @@ class IntervalIndex:
         """
         index = cls.__new__(cls)
         index._attributes = tuple(intervals)
-        given = np.asarray(ids, dtype=np.int64)
+        given = np.asarray(ids)
+        if given.size and given.dtype.kind not in "iu":
+            _integer_id(given.tolist()[0])
+            raise IdError(f"ids are 64-bit integers, not a column of {given.dtype}")
+        given = given.astype(np.int64)
         ones = np.ones(len(given))
         unknown = set(weights or {}) - set(intervals)
         if unknown:
@@ -136,7 +141,7 @@ class IntervalIndex:
             else (*_ends(intervals[name]), float((weights or {}).get(name, 1.0)))
             for name in self._attributes
         ]
-        self._kernel.add(id, float(priority), sides)
+        self._kernel.add(_integer_id(id), float(priority), sides)
         self._changes += 1
 
     def remove(self, id: int) -> None:
@@ -148,7 +153,7 @@ class IntervalIndex:
         >>> len(index), 1 in index
         (0, False)
         """
-        self._kernel.remove(id)
+        self._kernel.remove(_integer_id(id))
         self._changes += 1
 
     def __len__(self) -> int:
@@ -157,7 +162,7 @@ class IntervalIndex:
 
     def __contains__(self, id: int) -> bool:
         """Whether there is a box with that id."""
-        return self._kernel.contains(id)
+        return self._kernel.contains(_integer_id(id))
 
     def top_k(self, event: Mapping[str, float], k: int = 10, *, relaxed: bool = False) -> list[Match]:
         """The k best boxes that hold the point, by priority.
@@ -238,8 +243,14 @@ class IntervalIndex:
         return (thread_time() - started) * 1e6 / (rounds * len(events)), reads
 
     def _point(self, event: Mapping[str, float]) -> list[float | None]:
-        """The values of an event; what the index does not know of is ignored."""
+        """The values of an event; what the index does not know of is ignored, unless it looks misspelt."""
         point: list[float | None] = []
+        absent = [name for name in self._attributes if name not in event]
+        for name in event if absent else ():
+            if name not in self._attributes and (close := get_close_matches(name, absent, n=1, cutoff=0.8)):
+                raise EventError(
+                    f"the index has no attribute `{name}`, and the event lacks `{close[0]}`; is it misspelt?"
+                )
         for name in self._attributes:
             value = event.get(name)
             if isinstance(value, bool) or not isinstance(value, (int, float, np.number, type(None))):
@@ -257,6 +268,14 @@ class IntervalIndex:
 def _ends(given: Ends) -> tuple[float, float]:
     low, high = given
     return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+
+
+def _integer_id(id: Any) -> int:
+    if isinstance(id, bool) or not isinstance(id, (int, np.integer)) or not -(2**63) <= id < 2**63:
+        raise IdError(
+            f"an IntervalIndex has 64-bit integers as ids, not {id!r}; for other ids use tamis.Index"
+        )
+    return int(id)
 
 
 def _floats(column: ArrayLike) -> list[float]:

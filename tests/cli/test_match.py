@@ -146,6 +146,17 @@ def test_best_k_have_score_and_rank(tamis: Command, rules: Path, events: Path) -
     assert rows(tamis("topk", rules, parquet, "--k", 1).out) == expected
 
 
+def test_the_best_k_may_be_narrowed(tamis: Command, rules: Path, events: Path) -> None:
+    assert tamis("match", rules, events, "-k", 1, "--min-score", 100).code == 1
+    ranked = [("match", "-k", 1), ("topk", "-k", 1)]
+    for command, *options in ranked:
+        narrowed = tamis(command, rules, events, *options, "--score", "relevance", "--dimension", "age")
+        assert {row["score"] for row in rows(narrowed.out)} == {1.0}
+        unknown = tamis(command, rules, events, *options, "--score", "relevance", "--dimension", "aged")
+        assert (unknown.code, "no rule has the attribute `aged`" in unknown.err) == (2, True)
+    assert "--k" in tamis("match", rules, events, "--min-score", 1).err
+
+
 def test_counts(tamis: Command, rules: Path, events: Path) -> None:
     expected = [{"event": 0, "matches": 2}, {"event": 1, "matches": 0}, {"event": 2, "matches": 2}]
     assert rows(tamis("match", rules, events, "--count").out) == expected

@@ -13,6 +13,8 @@ def match(
     *,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Only the k best of each event.")] = None,
     score: o.Score = "priority",
+    min_score: o.MinScore = None,
+    dimension: o.Dimensions = None,
     event: o.InlineEvent = None,
     tag: o.Tags = None,
     key: o.Key = None,
@@ -35,12 +37,15 @@ def match(
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
+    from tamis.cli.failure import UserError
     from tamis.cli.matching import Question, Ranking
     from tamis.cli.rules import load_index
     from tamis.cli.stream import Mode, stream
 
     mode = Mode.QUIET if quiet else Mode.COUNTS if count else Mode.MATCHES
     index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
-    ranking = Ranking(k, score) if k else None
+    if k is None and (min_score is not None or dimension):
+        raise UserError("--min-score and --dimension choose among the k best", hint="add --k")
+    ranking = Ranking(k, score, min_score, dimension) if k else None
     question = Question(index, ranking, tag, key, threads, skip_bad)
     return stream(question, mode, path=events, asked=format, inline=event, output=output, as_json=as_json)

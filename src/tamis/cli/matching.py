@@ -28,6 +28,15 @@ class Ranking:
     dimensions: list[str] | None = None
 
 
+def _check_names(ranking: Ranking, known: list[str]) -> None:
+    """The rules are all there when the command starts, so a name that none of them has is a slip."""
+    from tamis.rank import unknown_attributes
+
+    for name in unknown_attributes(ranking.score, ranking.dimensions, known):
+        option = "--dimension" if name in (ranking.dimensions or ()) else "--score"
+        raise UserError(f"{option}: no rule has the attribute `{name}`", hint=nearest(name, known))
+
+
 @dataclass
 class Question:
     """What is asked about each event, and how to treat events that cannot be read."""
@@ -42,7 +51,10 @@ class Question:
 
     def __post_init__(self) -> None:
         """Expect of values what the rules compare them with."""
-        self.wrong_types = WrongTypes(self.index.attributes)
+        known = self.index.attributes
+        self.wrong_types = WrongTypes(known)
+        if self.ranking and known:
+            _check_names(self.ranking, list(known))
         self._key_was_there = False
 
     def matches(self, source: str, portion: Portion) -> "pa.Table":

@@ -268,6 +268,16 @@ impl ClassicState {
             }
             return Work { candidates: self.by_id.len() as u64, ..Work::default() };
         }
+        if let Measure::Priority = measure {
+            // What the algorithm calls a match is not asked again: its meaning may be wider than the expression's.
+            return self.algorithm.matches(event, &self.attributes, &mut |row| {
+                let location = Location::Row { part: 0, row };
+                let subscription = self.at(location);
+                if filter.keeps(subscription) {
+                    best.offer(subscription.id.as_ref(), subscription.priority, location);
+                }
+            });
+        }
         self.algorithm.matches(event, &self.attributes, &mut |row| {
             offer(row);
         })

@@ -48,6 +48,11 @@ impl<'a, T> TopK<'a, T> {
         Self { k, min_score, heap: BinaryHeap::with_capacity(k.min(1024) + 1) }
     }
 
+    /// How many are wanted.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
     /// Offers a subscription, each at most once.
     pub fn offer(&mut self, id: IdRef<'a>, score: f64, item: T) {
         if score < self.min_score {
@@ -75,7 +80,9 @@ impl<'a, T> TopK<'a, T> {
 
     /// The best first.
     pub fn into_sorted(self) -> Vec<Candidate<'a, T>> {
-        self.heap.into_sorted_vec()
+        let mut kept = self.heap.into_vec();
+        kept.sort_unstable();
+        kept
     }
 }
 

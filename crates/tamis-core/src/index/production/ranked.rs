@@ -6,10 +6,16 @@
 
 use super::overlay::Raised;
 use super::view::{Filter, Location, Part, RowFilter, View};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::index::segment::matcher::{Limits, Scratch, Work};
+use crate::index::segment::best::{Judge, Limits, Wanted};
+use crate::index::segment::layout::Layout;
+use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::relaxed::Relaxed;
+use crate::index::segment::scoring::Scoring;
+use crate::index::segment::scoring::outline::{Factors, Outlines};
+use crate::predicate::catalog::Catalog;
+use crate::rank::function::Function;
 use crate::rank::{Measure, TopK};
 
 impl View {
@@ -120,7 +126,7 @@ impl<'v> Question<'_, 'v> {
         best.offer(id, score, Location::Row { part: self.number, row });
     }
 
-    /// Best blocks first, as long as they can lead to something that is wanted.
+    /// What may be among the best, and then the rows of which the segment believes too little.
     fn ask_best(
         &self,
         relaxed: Option<&Relaxed>,
@@ -128,34 +134,27 @@ impl<'v> Question<'_, 'v> {
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         let segment = &*self.part.segment;
-        let layout = relaxed.map_or(&segment.layout, |relaxed| &relaxed.layout);
+        let (layout, scoring) = match relaxed {
+            Some(relaxed) => (&relaxed.layout, &relaxed.scoring),
+            None => (&segment.layout, &segment.scoring),
+        };
         let raised = self.raised();
         let floor = raised.floor().map_or(f64::NEG_INFINITY, |bound| self.measure.bound(bound));
         let limits = match self.measure {
             Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), |bound| bound.max(floor)),
             measure => {
-                let scoring = relaxed.map_or(&segment.scoring, |relaxed| &relaxed.scoring);
-                Limits::new(&scoring.block_bounds, f64::INFINITY, move |bound| {
-                    measure.bound(bound).max(floor)
-                })
+                let score = move |bound: f64| measure.bound(bound).max(floor);
+                let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, score);
+                limits.loose(!scoring.outlines.off.is_empty() || matches!(measure, Measure::Function(..)))
             }
         };
-        let mut failed = None;
-        let wanted = best.least_wanted();
-        let work = layout.best_units(self.event, scratch, &limits, wanted, |unit, bits| {
-            for &row in layout.rows_of(unit) {
-                if raised.rows().binary_search(&row).is_ok() {
-                    continue;
-                }
-                match self.score(row, relaxed, bits, best.least_wanted()) {
-                    Ok(Some(score)) if self.keeps.keeps(row) => self.offer(row, score, best),
-                    Ok(_) => {}
-                    Err(error) => failed = Some(error),
-                }
-            }
-            if failed.is_some() { f64::INFINITY } else { best.least_wanted() }
-        });
-        if let Some(error) = failed {
+        let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
+        let outline = Outline::new(self.measure, self.event, &layout.catalog);
+        let is_relaxed = relaxed.is_some();
+        let scorer = Scorer { question: self, layout, scoring, is_relaxed, outline, raised: raised.rows() };
+        let mut judge = Offering { scorer, best, rows: vec![], failed: None };
+        let work = layout.best_units(self.event, scratch, &wanted, &mut judge);
+        if let Some(error) = judge.failed {
             return Err(error);
         }
         for &row in raised.rows() {
@@ -172,27 +171,42 @@ impl<'v> Question<'_, 'v> {
             Measure::Relevance(_) | Measure::Function(..) => &self.part.overlay.relevance,
         }
     }
+}
 
+/// What the rows of one layout score.
+struct Scorer<'a, 'v> {
+    question: &'a Question<'a, 'v>,
+    layout: &'a Layout,
+    scoring: &'a Scoring,
+    is_relaxed: bool,
+    outline: Outline<'a>,
+    /// Rows that are asked later; sorted.
+    raised: &'a [u32],
+}
+
+impl Scorer<'_, '_> {
     /// The score of a row that holds, or `None` if it is below what is wanted.
     #[inline]
-    fn score(&self, row: u32, relaxed: Option<&Relaxed>, bits: &[u64], wanted: f64) -> Result<Option<f64>> {
-        let segment = &*self.part.segment;
-        if let Measure::Priority = self.measure {
-            let priority = self.part.priority(row);
+    fn score(&self, row: u32, bits: &[u64], wanted: f64) -> Result<Option<f64>> {
+        let Self { question, scoring, .. } = self;
+        let (part, measure) = (question.part, question.measure);
+        if let Measure::Priority = measure {
+            let priority = part.priority(row);
             return Ok((priority >= wanted).then_some(priority));
         }
-        if !self.part.overlay.is_empty() && self.part.overlay.get(row).is_some_and(|scores| scores.reweighted)
-        {
-            return self.by_record(row);
+        if !part.overlay.is_empty() && part.overlay.get(row).is_some_and(|scores| scores.reweighted) {
+            return question.by_record(row);
         }
-        let scoring = relaxed.map_or(&segment.scoring, |relaxed| &relaxed.scoring);
-        if self.measure.bound(scoring.bound(row)) < wanted {
-            return Ok(None);
+        if wanted > f64::NEG_INFINITY {
+            let outline = self.outline.bound(row, &scoring.outlines, bits);
+            if outline.unwrap_or_else(|| measure.bound(scoring.bound(row))) < wanted {
+                return Ok(None);
+            }
         }
-        let score = match (self.measure, relaxed) {
-            (Measure::Relaxed(scale), Some(_)) => return Ok(scoring.relaxed(row, bits, scale)),
-            (Measure::Relevance(scale), _) => scoring.relevance(row, bits, scale),
-            (Measure::Function(function, scales), _) => {
+        let score = match measure {
+            Measure::Relaxed(scale) if self.is_relaxed => return Ok(scoring.relaxed(row, bits, scale)),
+            Measure::Relevance(scale) => scoring.relevance(row, bits, scale),
+            Measure::Function(function, scales) => {
                 let contributions: Option<Vec<f64>> =
                     scales.iter().map(|scale| scoring.relevance(row, bits, scale)).collect();
                 contributions.map(|contributions| function.evaluate(&contributions))
@@ -201,7 +215,102 @@ impl<'v> Question<'_, 'v> {
         };
         match score {
             Some(score) => Ok(Some(score)),
-            None => self.by_record(row),
+            None => question.by_record(row),
         }
+    }
+}
+
+/// The outlines of rows, seen by the measure of an event.
+enum Outline<'a> {
+    None,
+    Sum(Factors),
+    Function(&'a Function, Vec<Factors>),
+}
+
+impl<'a> Outline<'a> {
+    fn new(measure: &'a Measure<'a>, event: &Event<'_>, catalog: &Catalog) -> Self {
+        match measure {
+            Measure::Priority => Outline::None,
+            Measure::Relevance(scale) | Measure::Relaxed(scale) => {
+                Outline::Sum(Factors::new(scale, event, catalog))
+            }
+            Measure::Function(function, scales) => Outline::Function(
+                function,
+                scales.iter().map(|scale| Factors::new(scale, event, catalog)).collect(),
+            ),
+        }
+    }
+
+    /// What a row scores at most, if its outline says so.
+    #[inline]
+    fn bound(&self, row: u32, outlines: &Outlines, bits: &[u64]) -> Option<f64> {
+        match self {
+            Outline::None => None,
+            Outline::Sum(factors) => outlines.bound(row, bits, factors),
+            Outline::Function(function, factors) => {
+                let most: Option<Vec<f64>> =
+                    factors.iter().map(|factors| outlines.bound(row, bits, factors)).collect();
+                most.map(|most| function.evaluate(&most))
+            }
+        }
+    }
+}
+
+/// How far ahead of scoring memory is fetched, in rows.
+const FETCH_AHEAD: usize = 8;
+
+/// Offers the rows of the units that hold.
+struct Offering<'a, 'b, 'v> {
+    scorer: Scorer<'a, 'v>,
+    best: &'b mut TopK<'v, Location>,
+    rows: Vec<u32>,
+    failed: Option<Error>,
+}
+
+impl Offering<'_, '_, '_> {
+    #[inline]
+    fn row(&mut self, row: u32, bits: &[u64]) {
+        let Scorer { question, raised, .. } = self.scorer;
+        if !raised.is_empty() && raised.binary_search(&row).is_ok() {
+            return;
+        }
+        match self.scorer.score(row, bits, self.best.least_wanted()) {
+            Ok(Some(score)) if question.keeps.keeps(row) => question.offer(row, score, self.best),
+            Ok(_) => {}
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn least_wanted(&self) -> f64 {
+        if self.failed.is_some() { f64::INFINITY } else { self.best.least_wanted() }
+    }
+}
+
+impl Judge for Offering<'_, '_, '_> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
+        for &row in self.scorer.layout.rows_of(unit) {
+            self.row(row, bits);
+        }
+        self.least_wanted()
+    }
+
+    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64 {
+        let Scorer { layout, scoring, .. } = self.scorer;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        for unit in units {
+            rows.extend_from_slice(layout.rows_of(*unit));
+        }
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(later) = rows.get(at + 2 * FETCH_AHEAD) {
+                scoring.fetch_places(*later);
+            }
+            if let Some(soon) = rows.get(at + FETCH_AHEAD) {
+                scoring.fetch(*soon, self.best.least_wanted() == f64::NEG_INFINITY);
+            }
+            self.row(*row, bits);
+        }
+        self.rows = rows;
+        self.least_wanted()
     }
 }

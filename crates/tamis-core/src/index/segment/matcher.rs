@@ -8,11 +8,9 @@
 //!    queues the units that waited for it.
 //! 4. Deliver the lone units of the set in the order of their numbers, which is that of their rows.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use super::layout::{ACCEPTS, BLOCK, Layout, code_place};
+use super::layout::{ACCEPTS, Layout, code_place};
 use super::lone_set::LoneSet;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
@@ -23,11 +21,6 @@ use crate::prefetch::prefetch;
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;
 
-/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
-/// fetching ahead, little compared with what knowing the first scores can save.
-const GATHER: u32 = 4096;
-const GATHER_UNITS: usize = 128;
-
 /// Lone units that hold are collected in a set when there is a candidate for that many of them; otherwise
 /// clearing and reading the set would take longer than it saves.
 const LONE_PER_CANDIDATE: usize = 512;
@@ -35,13 +28,13 @@ const LONE_PER_CANDIDATE: usize = 512;
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
 pub struct Scratch {
-    bits: Bits,
-    runs: Vec<(u32, u32)>,
-    queue: Vec<u32>,
-    memory: Memory,
-    lone: LoneSet,
+    pub(super) bits: Bits,
+    pub(super) runs: Vec<(u32, u32)>,
+    pub(super) queue: Vec<u32>,
+    pub(super) memory: Memory,
+    pub(super) lone: LoneSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
-    open: Vec<(u32, u32)>,
+    pub(super) open: Vec<(u32, u32)>,
 }
 
 /// What is known of remembered units during one event: a byte each, so that one look tells all.
@@ -49,13 +42,13 @@ pub struct Scratch {
 /// Five bits say for which event the rest was noted, so that an event need not clear what those before it
 /// left: that happens when the numbers have been used up.
 #[derive(Default)]
-struct Memory {
-    states: Vec<u8>,
+pub(super) struct Memory {
+    pub(super) states: Vec<u8>,
     event: u8,
 }
 
 /// The unit was decided because an access fired.
-const DONE: u8 = 1;
+pub(super) const DONE: u8 = 1;
 const KNOWN: u8 = 2;
 const TRUE: u8 = 4;
 /// The number of the event, counted in steps of this.
@@ -63,7 +56,7 @@ const EVENT_STEP: u8 = 8;
 
 impl Memory {
     /// Forgets everything and makes room for that many units.
-    fn reset(&mut self, units: usize) {
+    pub(super) fn reset(&mut self, units: usize) {
         self.event = self.event.wrapping_add(EVENT_STEP);
         if self.event == 0 {
             self.states.fill(0);
@@ -75,7 +68,7 @@ impl Memory {
     }
 
     #[inline]
-    fn of(&self, unit: u32) -> u8 {
+    pub(super) fn of(&self, unit: u32) -> u8 {
         let flags = self.states[unit as usize] ^ self.event;
         if flags < EVENT_STEP { flags } else { 0 }
     }
@@ -157,8 +150,7 @@ impl Layout {
             self.note_open_bits(event, open);
         }
         work.candidates = runs.iter().map(|(from, to)| (to - from) as u64).sum();
-        let lone_units = (self.remembered - self.lone) as usize;
-        if !event.has_intervals && work.candidates as usize * LONE_PER_CANDIDATE > lone_units {
+        if !event.has_intervals && self.is_worth_a_lone_set(work.candidates as usize) {
             lone.open(self);
         } else {
             lone.close();
@@ -204,8 +196,13 @@ impl Layout {
         work
     }
 
+    /// Whether there are enough candidates for clearing and reading a set of the lone units.
+    pub(super) fn is_worth_a_lone_set(&self, candidates: usize) -> bool {
+        candidates * LONE_PER_CANDIDATE > (self.remembered - self.lone) as usize
+    }
+
     /// Makes runs of entries of runs of keys. Keys are scattered, so what belongs to them is fetched ahead.
-    fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
+    pub(super) fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
         let mut kept = 0;
         for at in 0..runs.len() {
             if let Some((later, _)) = runs.get(at + 2 * FETCH_AHEAD) {
@@ -227,66 +224,6 @@ impl Layout {
         runs.truncate(kept);
     }
 
-    /// As [`matching_units`](Self::matching_units), the most promising candidates first, and none
-    /// that can only lead to scores below what `holds` last returned. `holds` also gets the bits of
-    /// the event.
-    pub fn best_units(
-        &self,
-        event: &Event<'_>,
-        scratch: &mut Scratch,
-        limits: &Limits<'_>,
-        wanted: f64,
-        holds: impl FnMut(u32, &[u64]) -> f64,
-    ) -> Work {
-        let work = Work::default();
-        if self.units() == 0 {
-            return work;
-        }
-        let Scratch { bits, runs, queue, memory, open, .. } = scratch;
-        bits.reset(self.catalog.bits as usize);
-        memory.reset(self.remembered as usize);
-        runs.clear();
-        open.clear();
-        self.catalog.fire(event, bits, &mut FiredKeys { runs });
-        self.entries_of_keys(runs);
-        let run = Run { layout: self, bits: bits.words(), open, memory };
-        let mut search = Search { run, limits, late: BinaryHeap::new(), wanted, work, holds };
-        // As long as everything is wanted, the order is of no use: this part is plain matching.
-        let mut next = 0;
-        while search.wanted == f64::NEG_INFINITY && next < runs.len() {
-            queue.clear();
-            let mut gathered = 0;
-            while next < runs.len() && gathered < GATHER && queue.len() < GATHER_UNITS {
-                let (from, to) = &mut runs[next];
-                let end = (*from + GATHER - gathered).min(*to);
-                search.run.queue_entries(&self.entries[*from as usize..end as usize], queue);
-                gathered += end - *from;
-                *from = end;
-                next += (end == *to) as usize;
-            }
-            search.work.candidates += gathered as u64;
-            search.decide_all(queue);
-        }
-        let mut pending: Vec<PendingBlock> = vec![];
-        for &(from, to) in &runs[next..] {
-            limits.add_blocks(from..to, search.wanted, |block| pending.push(block));
-        }
-        pending.sort_unstable();
-        loop {
-            let block = match (pending.last(), search.late.peek()) {
-                (Some(block), Some(late)) if late > block => search.late.pop(),
-                (Some(_), _) => pending.pop(),
-                (None, _) => search.late.pop(),
-            };
-            let Some(block) = block.filter(|block| block.bound >= search.wanted) else { break };
-            search.work.candidates += (block.to - block.from) as u64;
-            queue.clear();
-            search.run.queue_entries(&self.entries[block.from as usize..block.to as usize], queue);
-            search.decide_all(queue);
-        }
-        search.work
-    }
-
     fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
         for (attribute, value) in &event.values {
             if value.is_set()
@@ -300,7 +237,7 @@ impl Layout {
     /// Fetches what will be needed of units further down the queue: first heads, then code, then what the
     /// code asks of other units.
     #[inline]
-    fn fetch(&self, queue: &[u32], at: usize, states: &[u8]) {
+    pub(super) fn fetch(&self, queue: &[u32], at: usize, states: &[u8]) {
         if let Some(&later) = queue.get(at + 3 * FETCH_AHEAD) {
             self.fetch_head((later & !ACCEPTS) as usize, states);
         }
@@ -335,8 +272,8 @@ impl Layout {
 }
 
 /// Notes runs of fired keys.
-struct FiredKeys<'a> {
-    runs: &'a mut Vec<(u32, u32)>,
+pub(super) struct FiredKeys<'a> {
+    pub(super) runs: &'a mut Vec<(u32, u32)>,
 }
 
 impl Fired for FiredKeys<'_> {
@@ -351,130 +288,18 @@ impl Fired for FiredKeys<'_> {
     }
 }
 
-/// A search for the best, as far as it has come.
-struct Search<'a, H> {
-    run: Run<'a>,
-    limits: &'a Limits<'a>,
-    /// Blocks of entries that waited for units which hold.
-    late: BinaryHeap<PendingBlock>,
-    wanted: f64,
-    work: Work,
-    holds: H,
-}
-
-impl<H: FnMut(u32, &[u64]) -> f64> Search<'_, H> {
-    /// Decides the queued units. What waits for those that hold is queued behind them as long as everything
-    /// is wanted, and gets its turn by its bound from then on.
-    fn decide_all(&mut self, queue: &mut Vec<u32>) {
-        let layout = self.run.layout;
-        let mut at = 0;
-        while at < queue.len() {
-            let queued = queue[at];
-            layout.fetch(queue, at, &self.run.memory.states);
-            at += 1;
-            let unit = queued & !ACCEPTS;
-            let remembered = unit < layout.remembered;
-            if remembered && self.run.memory.of(unit) & DONE != 0 {
-                continue;
-            }
-            self.work.evaluations += 1;
-            if !self.run.decide(queued) {
-                continue;
-            }
-            self.wanted = (self.holds)(unit, self.run.bits);
-            if unit < layout.lone {
-                let waiting = layout.waiting_for(unit);
-                if self.wanted == f64::NEG_INFINITY {
-                    self.work.candidates += waiting.len() as u64;
-                    self.run.queue_entries(&layout.entries[waiting], queue);
-                } else {
-                    let waiting = waiting.start as u32..waiting.end as u32;
-                    self.limits.add_blocks(waiting, self.wanted, |block| self.late.push(block));
-                }
-            }
-        }
-    }
-}
-
-/// What the entries of each block can lead to at most.
-pub struct Limits<'a> {
-    /// Per block of entries; without any, everything may lead to `otherwise`.
-    bounds: &'a [f64],
-    otherwise: f64,
-    /// From a stored bound to one of the score in question.
-    score: Box<dyn Fn(f64) -> f64 + 'a>,
-}
-
-impl<'a> Limits<'a> {
-    /// The bounds are the scores.
-    pub fn of_priorities(layout: &'a Layout) -> Self {
-        Self { bounds: &layout.block_bounds, otherwise: 0.0, score: Box::new(|bound| bound) }
-    }
-
-    /// A score that rises with the stored bound.
-    pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
-        Self { bounds, otherwise, score: Box::new(score) }
-    }
-
-    /// The blocks of a run of entries that may lead to scores that are wanted.
-    fn add_blocks(&self, run: std::ops::Range<u32>, wanted: f64, mut add: impl FnMut(PendingBlock)) {
-        let (mut at, end) = (run.start as usize, run.end as usize);
-        if self.bounds.is_empty() {
-            if self.otherwise >= wanted && at < end {
-                add(PendingBlock { bound: self.otherwise, from: run.start, to: run.end });
-            }
-            return;
-        }
-        while at < end {
-            let block_end = ((at / BLOCK + 1) * BLOCK).min(end);
-            let bound = (self.score)(self.bounds[at / BLOCK]);
-            if bound >= wanted {
-                add(PendingBlock { bound, from: at as u32, to: block_end as u32 });
-            }
-            at = block_end;
-        }
-    }
-}
-
-/// A block of entries that waits for its turn: the highest bound first.
-struct PendingBlock {
-    bound: f64,
-    from: u32,
-    to: u32,
-}
-
-impl Ord for PendingBlock {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.bound.total_cmp(&other.bound).then(other.from.cmp(&self.from))
-    }
-}
-
-impl PartialOrd for PendingBlock {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for PendingBlock {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for PendingBlock {}
-
 /// The evaluation of one event, after its bits are set.
-struct Run<'a> {
-    layout: &'a Layout,
-    bits: &'a [u64],
-    open: &'a [(u32, u32)],
-    memory: &'a mut Memory,
+pub(super) struct Run<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) bits: &'a [u64],
+    pub(super) open: &'a [(u32, u32)],
+    pub(super) memory: &'a mut Memory,
 }
 
 impl Run<'_> {
     /// Queues the units of the entries whose test holds, but for those that are lone and thereby accepted:
     /// they go to the set of lone units, if it is open.
-    fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut LoneSet) {
+    pub(super) fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut LoneSet) {
         let entries = &self.layout.entries[run];
         if lone.is_closed() {
             return self.queue_entries(entries, queue);
@@ -491,7 +316,7 @@ impl Run<'_> {
     }
 
     /// Queues the units of the entries whose test holds.
-    fn queue_entries(&self, entries: &[[u32; 2]], queue: &mut Vec<u32>) {
+    pub(super) fn queue_entries(&self, entries: &[[u32; 2]], queue: &mut Vec<u32>) {
         let start = queue.len();
         queue.resize(start + entries.len(), 0);
         let mut end = start;
@@ -535,7 +360,7 @@ impl Run<'_> {
 
     /// Whether a queued unit holds.
     #[inline]
-    fn decide(&mut self, queued: u32) -> bool {
+    pub(super) fn decide(&mut self, queued: u32) -> bool {
         let unit = queued & !ACCEPTS;
         let accepted = queued & ACCEPTS != 0;
         if unit >= self.layout.remembered {

@@ -4,6 +4,7 @@
 //! "how relevant is it?".
 
 pub mod access;
+pub mod best;
 pub mod build;
 pub mod builder;
 pub mod dag;

@@ -75,6 +75,8 @@ macro_rules! sections {
         $visit!("tag_rows", $segment.ledger.tag_rows);
         $visit!("point_only", $segment.ledger.point_only);
         $visit!("score_bounds", $segment.scoring.bounds);
+        $visit!("score_outline_offsets", $segment.scoring.outlines.off);
+        $visit!("score_outlines", $segment.scoring.outlines.words);
         $visit!("score_code_offsets", $segment.scoring.code_off);
         $visit!("score_code", $segment.scoring.code);
         $visit!("score_block_bounds", $segment.scoring.block_bounds);

@@ -3,11 +3,13 @@
 use proptest::prelude::*;
 
 use super::SegmentBuilder;
+use super::best::{Judge, Limits, Wanted};
 use super::builder::lay_out;
 use super::forms::Forms;
 use super::layout::{BLOCK, Layout};
-use super::matcher::{Limits, Scratch};
+use super::matcher::Scratch;
 use super::scoring::ScoringBuilder;
+use super::scoring::outline::Factors;
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
@@ -37,6 +39,19 @@ fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<
 fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, attributes: &Attributes) -> Vec<u32> {
     let holds = |expr: &Expr| evaluate(expr, &|name| event.get(attributes.get(name)?)).can_be_true;
     (0..exprs.len() as u32).filter(|row| holds(&exprs[*row as usize])).collect()
+}
+
+/// Judges units one by one.
+struct OneByOne<F>(F);
+
+impl<F: FnMut(u32, &[u64]) -> f64> Judge for OneByOne<F> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
+        self.0(unit, bits)
+    }
+
+    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64 {
+        units.iter().fold(f64::NEG_INFINITY, |_, unit| self.0(*unit, bits))
+    }
 }
 
 proptest! {
@@ -104,12 +119,12 @@ proptest! {
         let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
-        let limits = Limits::of_priorities(&layout);
-        layout.best_units(&event, &mut Scratch::default(), &limits, f64::NEG_INFINITY, |unit, _| {
+        let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::of_priorities(&layout) };
+        layout.best_units(&event, &mut Scratch::default(), &wanted, &mut OneByOne(|unit, _: &[u64]| {
             scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
             scores.sort_by(|a, b| b.total_cmp(a));
             scores.get(k - 1).copied().unwrap_or(f64::NEG_INFINITY)
-        });
+        }));
         let plain: Vec<Expr> = exprs.into_iter().map(|(expr, _)| expr).collect();
         let mut expected: Vec<f64> =
             rows_that_hold(&plain, &event, &attributes).into_iter().map(|row| priorities[row as usize]).collect();
@@ -150,26 +165,37 @@ proptest! {
                 Measure::new(&ranking, event, &attributes).of(&subscriptions[row as usize], event, &attributes)
             };
             let mut scratch = Scratch::default();
-            let everything = Limits::new(&[], f64::INFINITY, |bound| bound);
+            let limits = Limits::new(&[], f64::INFINITY, |bound| bound);
+            let everything = Wanted { k: usize::MAX, least: f64::NEG_INFINITY, limits };
+            let factors = Factors::new(&scale, event, &segment.layout.catalog);
             let mut found = vec![];
-            segment.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+            segment.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in segment.layout.rows_of(unit) {
-                    found.push((row, segment.scoring.relevance(row, bits, &scale)));
+                    let outline = segment.scoring.outlines.bound(row, bits, &factors);
+                    found.push((row, segment.scoring.relevance(row, bits, &scale), outline));
                 }
                 f64::NEG_INFINITY
-            });
-            for (row, program) in found {
+            }));
+            for (row, program, outline) in found {
                 if program.is_some() {
                     prop_assert_eq!(program, score(Score::Relevance, row));
+                    prop_assert!(outline.is_none_or(|outline| outline >= program.unwrap()));
                 }
             }
+            let factors = Factors::new(&scale, event, &relaxed.layout.catalog);
             let mut found = vec![];
-            relaxed.layout.best_units(event, &mut scratch, &everything, f64::NEG_INFINITY, |unit, bits| {
+            relaxed.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in relaxed.layout.rows_of(unit) {
-                    found.push((row, relaxed.scoring.relaxed(row, bits, &scale)));
+                    let score = relaxed.scoring.relaxed(row, bits, &scale);
+                    let outline = relaxed.scoring.outlines.bound(row, bits, &factors);
+                    assert!(outline.is_some_and(|outline| score.is_some_and(|score| {
+                        // What is rounded up is at most one step in 255 of the greatest weight, per leaf.
+                        outline >= score && outline <= score + 0.01 + 200.0 * scale.most() * 3.0 / 255.0
+                    })));
+                    found.push((row, score));
                 }
                 f64::NEG_INFINITY
-            });
+            }));
             found.sort_by_key(|(row, _)| *row);
             let expected: Vec<(u32, Option<f64>)> = (0..exprs.len() as u32)
                 .map(|row| (row, score(Score::Relaxed, row)))

@@ -1,0 +1,321 @@
+//! The units that may lead to the best scores, and as few others as possible.
+//!
+//! Entries lie in blocks, each with a bound of the scores that it can lead to. There are three ways through
+//! the entries of an event:
+//!
+//! 1. As long as everything is wanted, any order will do: they are taken as they lie, a few at a time.
+//! 2. Once some score must be beaten, the block with the highest bound is next, until none can beat it.
+//! 3. Where bounds rule out little (the sum of a large OR says nothing of what is true in it), or where
+//!    hardly more is there than is wanted, order is lost labour. What is left is then matched as if
+//!    everything were wanted, and all that holds is handed over together, to be judged one by one.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::ops::{ControlFlow, Range};
+
+use super::layout::{ACCEPTS, BLOCK, Layout};
+use super::lone_set::LoneSet;
+use super::matcher::{DONE, FiredKeys, Run, Scratch, Work};
+use crate::event::Event;
+
+/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
+/// fetching ahead, little compared with what knowing the first scores can save.
+const GATHER: u32 = 4096;
+const GATHER_UNITS: usize = 128;
+
+/// Whether order is worth its while is asked after one of so many entries, but not after fewer than that.
+const TRIAL: usize = 32;
+const LEAST_TRIAL: usize = 256;
+
+/// Judges the units that hold. What it returns is the least score that is wanted from then on.
+pub trait Judge {
+    /// The bits of the event come with a unit.
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64;
+
+    /// Many at once, so that what they need can be fetched ahead.
+    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64;
+}
+
+/// What is asked for.
+pub struct Wanted<'a> {
+    /// How many.
+    pub k: usize,
+    /// Scores below this are not wanted.
+    pub least: f64,
+    pub limits: Limits<'a>,
+}
+
+impl Layout {
+    /// As [`matching_units`](Self::matching_units), but none that can only lead to scores below what the
+    /// judge last wanted.
+    pub fn best_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        wanted: &Wanted<'_>,
+        judge: &mut impl Judge,
+    ) -> Work {
+        let work = Work::default();
+        if self.units() == 0 {
+            return work;
+        }
+        let Scratch { bits, runs, queue, memory, open, lone } = scratch;
+        bits.reset(self.catalog.bits as usize);
+        memory.reset(self.remembered as usize);
+        runs.clear();
+        open.clear();
+        self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
+        let run = Run { layout: self, bits: bits.words(), open, memory };
+        let (limits, least) = (&wanted.limits, wanted.least);
+        let mut search = Search { run, limits, blocks: BinaryHeap::new(), least, found: 0, work, judge };
+        let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        let trial = (total / TRIAL).max(LEAST_TRIAL);
+        let mut left = &mut runs[..];
+        while !left.is_empty() {
+            let is_tried = search.work.candidates as usize >= trial;
+            if is_tried && !search.is_order_worth_it(left, wanted.k, total) {
+                search.match_all(left, queue, lone);
+                return search.work;
+            }
+            if search.least > f64::NEG_INFINITY && (is_tried || !limits.are_loose) {
+                break;
+            }
+            left = search.gather(left, queue);
+            search.decide_all(queue);
+        }
+        let mut blocks = std::mem::take(&mut search.blocks).into_vec();
+        for (from, to) in left.iter() {
+            limits.add_blocks(*from..*to, search.least, |block| blocks.push(block));
+        }
+        search.blocks = blocks.into();
+        search.take_blocks(queue);
+        search.work
+    }
+}
+
+/// A search for the best, as far as it has come.
+struct Search<'a, J> {
+    run: Run<'a>,
+    limits: &'a Limits<'a>,
+    /// Blocks of entries that wait for their turn.
+    blocks: BinaryHeap<PendingBlock>,
+    /// Scores below this are not wanted.
+    least: f64,
+    /// How many units hold.
+    found: usize,
+    work: Work,
+    judge: &'a mut J,
+}
+
+impl<J: Judge> Search<'_, J> {
+    /// Queues the units of the next entries, and returns the runs that are left.
+    fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], queue: &mut Vec<u32>) -> &'r mut [(u32, u32)] {
+        queue.clear();
+        let mut gathered = 0;
+        while gathered < GATHER
+            && queue.len() < GATHER_UNITS
+            && let Some((from, to)) = runs.first_mut()
+        {
+            let end = (*from + GATHER - gathered).min(*to);
+            self.run.queue_entries(&self.run.layout.entries[*from as usize..end as usize], queue);
+            gathered += end - *from;
+            *from = end;
+            if end == *to {
+                runs = &mut runs[1..];
+            }
+        }
+        self.work.candidates += gathered as u64;
+        runs
+    }
+
+    /// Whether taking what is left in the order of its bounds can save much, by what was seen so far: there
+    /// must be more matches than are wanted, and bounds that are loose must rule out half of the entries.
+    fn is_order_worth_it(&self, left: &[(u32, u32)], k: usize, total: usize) -> bool {
+        if self.least == f64::NEG_INFINITY {
+            let looked_at = self.work.candidates as usize;
+            return self.found * total >= k.saturating_mul(2).saturating_mul(looked_at);
+        }
+        if !self.limits.are_loose {
+            return true;
+        }
+        let (mut entries, mut wanted) = (0, 0);
+        for (from, to) in left {
+            entries += (to - from) as usize;
+            self.limits.add_blocks(*from..*to, self.least, |block| wanted += block.entries().len());
+        }
+        2 * wanted <= entries
+    }
+
+    /// Takes the best block first, until none is wanted.
+    fn take_blocks(&mut self, queue: &mut Vec<u32>) {
+        while let Some(block) = self.blocks.pop().filter(|block| block.bound >= self.least) {
+            let entries = block.entries();
+            self.work.candidates += entries.len() as u64;
+            queue.clear();
+            self.run.queue_entries(&self.run.layout.entries[entries], queue);
+            self.decide_all(queue);
+        }
+    }
+
+    /// Decides the queued units. What waits for those that hold is queued behind them as long as everything
+    /// is wanted, and gets its turn by its bound from then on.
+    fn decide_all(&mut self, queue: &mut Vec<u32>) {
+        let layout = self.run.layout;
+        let mut at = 0;
+        while at < queue.len() {
+            let queued = queue[at];
+            layout.fetch(queue, at, &self.run.memory.states);
+            at += 1;
+            let unit = queued & !ACCEPTS;
+            if unit < layout.remembered && self.run.memory.of(unit) & DONE != 0 {
+                continue;
+            }
+            self.work.evaluations += 1;
+            if !self.run.decide(queued) {
+                continue;
+            }
+            self.found += 1;
+            self.least = self.judge.unit(unit, self.run.bits);
+            if unit < layout.lone {
+                let waiting = layout.waiting_for(unit);
+                if self.least == f64::NEG_INFINITY {
+                    self.work.candidates += waiting.len() as u64;
+                    self.run.queue_entries(&layout.entries[waiting], queue);
+                } else {
+                    let waiting = waiting.start as u32..waiting.end as u32;
+                    self.limits.add_blocks(waiting, self.least, |block| self.blocks.push(block));
+                }
+            }
+        }
+    }
+
+    /// Finds all units that the runs and what waits lead to, those aside that were decided before, and hands
+    /// them over.
+    fn match_all(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>, lone: &mut LoneSet) {
+        let Self { run, work, blocks, .. } = self;
+        let layout = run.layout;
+        let runs = runs.iter().map(|(from, to)| *from as usize..*to as usize);
+        let entries: Vec<Range<usize>> = runs.chain(blocks.drain().map(|block| block.entries())).collect();
+        let candidates = entries.iter().map(Range::len).sum();
+        work.candidates += candidates as u64;
+        if layout.is_worth_a_lone_set(candidates) {
+            lone.open(layout);
+        } else {
+            lone.close();
+        }
+        queue.clear();
+        for entries in entries {
+            run.sort_entries(entries, queue, lone);
+        }
+        let mut holding = vec![];
+        let mut at = 0;
+        while let Some(&queued) = queue.get(at) {
+            layout.fetch(queue, at, &run.memory.states);
+            at += 1;
+            let unit = queued & !ACCEPTS;
+            let is_done = unit < layout.remembered && run.memory.of(unit) & DONE != 0;
+            if is_done || lone.takes(unit) && lone.has(unit) {
+                continue;
+            }
+            work.evaluations += 1;
+            if !run.decide(queued) {
+                continue;
+            }
+            holding.push(unit);
+            if unit < layout.lone {
+                let waiting = layout.waiting_for(unit);
+                work.candidates += waiting.len() as u64;
+                run.sort_entries(waiting, queue, lone);
+            }
+        }
+        // Lone units that were decided by their code are not in the set, or they are known to be done.
+        let _ = lone.deliver(&mut |unit| {
+            if run.memory.of(unit) & DONE == 0 {
+                holding.push(unit);
+            }
+            ControlFlow::Continue(())
+        });
+        self.least = self.judge.units(&holding, run.bits);
+    }
+}
+
+/// What the entries of each block can lead to at most.
+pub struct Limits<'a> {
+    /// Per block of entries; without any, everything may lead to `otherwise`.
+    bounds: &'a [f64],
+    otherwise: f64,
+    /// From a stored bound to one of the score in question.
+    score: Box<dyn Fn(f64) -> f64 + 'a>,
+    /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
+    are_loose: bool,
+}
+
+impl<'a> Limits<'a> {
+    /// The bounds are the scores.
+    pub fn of_priorities(layout: &'a Layout) -> Self {
+        Self::new(&layout.block_bounds, 0.0, |bound| bound)
+    }
+
+    /// A score that rises with the stored bound.
+    pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
+        Self { bounds, otherwise, score: Box::new(score), are_loose: false }
+    }
+
+    /// The same for scores that are often far below their bounds.
+    pub fn loose(self, are_loose: bool) -> Self {
+        Self { are_loose, ..self }
+    }
+
+    /// The blocks of a run of entries that may lead to scores that are wanted.
+    fn add_blocks(&self, run: Range<u32>, wanted: f64, mut add: impl FnMut(PendingBlock)) {
+        let (mut at, end) = (run.start as usize, run.end as usize);
+        if self.bounds.is_empty() {
+            if self.otherwise >= wanted && at < end {
+                add(PendingBlock { bound: self.otherwise, from: run.start, to: run.end });
+            }
+            return;
+        }
+        while at < end {
+            let block_end = ((at / BLOCK + 1) * BLOCK).min(end);
+            let bound = (self.score)(self.bounds[at / BLOCK]);
+            if bound >= wanted {
+                add(PendingBlock { bound, from: at as u32, to: block_end as u32 });
+            }
+            at = block_end;
+        }
+    }
+}
+
+/// A block of entries that waits for its turn: the highest bound first.
+struct PendingBlock {
+    bound: f64,
+    from: u32,
+    to: u32,
+}
+
+impl PendingBlock {
+    fn entries(&self) -> Range<usize> {
+        self.from as usize..self.to as usize
+    }
+}
+
+impl Ord for PendingBlock {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then(other.from.cmp(&self.from))
+    }
+}
+
+impl PartialOrd for PendingBlock {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PendingBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for PendingBlock {}
