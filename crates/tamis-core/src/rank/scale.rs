@@ -57,6 +57,13 @@ impl Scale {
         self.counted.get(attribute.0 as usize) == Some(&false)
     }
 
+    /// The attributes that count, if some are left out.
+    pub fn counted(&self) -> Option<impl Iterator<Item = AttrId>> {
+        let numbered = || self.counted.iter().enumerate();
+        let counting = || numbered().filter(|(_, counts)| **counts).map(|(number, _)| AttrId(number as u32));
+        (!self.counted.is_empty()).then(counting)
+    }
+
     /// The greatest factor of any attribute.
     pub fn most(&self) -> f64 {
         self.most
@@ -78,6 +85,7 @@ mod tests {
         let scale = Scale::new(&event, Some(&["a".into(), "unknown".into()]), &attributes);
         assert_eq!([a, b, c].map(|attribute| scale.factor(attribute)), [0.5, 0.0, 0.0]);
         assert_eq!([a, b, c].map(|attribute| scale.leaves_out(attribute)), [false, true, true]);
+        assert_eq!(scale.counted().unwrap().collect::<Vec<_>>(), [a]);
         assert_eq!(scale.most(), 0.5);
         assert!(Scale::new(&Event::default(), None, &attributes).is_plain());
     }

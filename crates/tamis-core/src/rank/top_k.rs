@@ -78,6 +78,17 @@ impl<'a, T> TopK<'a, T> {
         }
     }
 
+    /// Whether a subscription whose score is at most `bound` could enter.
+    pub fn could_take(&self, bound: f64, id: IdRef<'_>) -> bool {
+        match self.heap.peek() {
+            _ if self.k == 0 || bound < self.min_score => false,
+            Some(worst) if self.heap.len() >= self.k => {
+                bound > worst.score || bound == worst.score && id < worst.id
+            }
+            _ => true,
+        }
+    }
+
     /// The best first.
     pub fn into_sorted(self) -> Vec<Candidate<'a, T>> {
         let mut kept = self.heap.into_vec();
@@ -104,7 +115,8 @@ mod tests {
             let offers: Vec<(i64, f64)> =
                 scores.iter().enumerate().map(|(at, score)| (at as i64 * 17 % 41, *score as f64)).collect();
             for (id, score) in &offers {
-                let skipped = *score < best.least_wanted();
+                prop_assert!(!(*score < best.least_wanted() && best.could_take(*score, IdRef::Int(*id))));
+                let skipped = !best.could_take(*score, IdRef::Int(*id));
                 if !skipped {
                     best.offer(IdRef::Int(*id), *score, *id);
                 }

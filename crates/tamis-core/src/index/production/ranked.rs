@@ -184,12 +184,12 @@ struct Scorer<'a, 'v> {
     raised: &'a [u32],
 }
 
-impl Scorer<'_, '_> {
-    /// The score of a row that holds, or `None` if it is below what is wanted.
+impl<'v> Scorer<'_, 'v> {
+    /// The score of a row that holds, or `None` if it cannot be among the best.
     #[inline]
-    fn score(&self, row: u32, bits: &[u64], wanted: f64) -> Result<Option<f64>> {
+    fn score(&self, row: u32, bits: &[u64], best: &TopK<'v, Location>) -> Result<Option<f64>> {
         let Self { question, scoring, .. } = self;
-        let (part, measure) = (question.part, question.measure);
+        let (part, measure, wanted) = (question.part, question.measure, best.least_wanted());
         if let Measure::Priority = measure {
             let priority = part.priority(row);
             return Ok((priority >= wanted).then_some(priority));
@@ -199,7 +199,8 @@ impl Scorer<'_, '_> {
         }
         if wanted > f64::NEG_INFINITY {
             let outline = self.outline.bound(row, &scoring.outlines, bits);
-            if outline.unwrap_or_else(|| measure.bound(scoring.bound(row))) < wanted {
+            let bound = outline.unwrap_or_else(|| measure.bound(scoring.bound(row)));
+            if bound < wanted || bound == wanted && !best.could_take(bound, part.segment.ledger.id_ref(row)) {
                 return Ok(None);
             }
         }
@@ -274,7 +275,7 @@ impl Offering<'_, '_, '_> {
         if !raised.is_empty() && raised.binary_search(&row).is_ok() {
             return;
         }
-        match self.scorer.score(row, bits, self.best.least_wanted()) {
+        match self.scorer.score(row, bits, self.best) {
             Ok(Some(score)) if question.keeps.keeps(row) => question.offer(row, score, self.best),
             Ok(_) => {}
             Err(error) => self.failed = Some(error),

@@ -13,7 +13,7 @@
 //! ```
 
 use super::node::Form;
-use crate::event::Event;
+use crate::event::{AttrId, Event};
 use crate::predicate::catalog::Catalog;
 use crate::prefetch::prefetch;
 use crate::rank::Scale;
@@ -47,6 +47,7 @@ impl Outlines {
         };
         let mut before = 1;
         let sum = match factors {
+            Factors::Nothing => 0.0,
             Factors::One => {
                 let mut sum = 0;
                 for (gate, weight) in gates.iter().zip(weights) {
@@ -66,7 +67,8 @@ impl Outlines {
                 sum
             }
         };
-        Some(up(sum * f32::from_bits(*step) as f64))
+        // Nothing is nothing, exactly: of rows that tie at zero all but the first few can then be left out.
+        Some(if sum == 0.0 { 0.0 } else { up(sum * f32::from_bits(*step) as f64) })
     }
 
     #[inline]
@@ -119,10 +121,12 @@ fn gates_in(words: usize) -> usize {
 /// What the gates of an event's attributes count by.
 pub enum Factors {
     One,
+    /// No gate that counts can be open.
+    Nothing,
     ByBit {
-        /// The bits of each attribute of the event, in order, and its factor.
+        /// The bits of some attributes, in order, and the factor of each.
         runs: Vec<(u32, u32, f64)>,
-        /// For gates of other attributes: those that are open because something is absent.
+        /// For the gates of other attributes.
         otherwise: f64,
     },
 }
@@ -132,18 +136,30 @@ impl Factors {
         if scale.is_plain() {
             return Factors::One;
         }
-        let entries = event.values.iter().filter_map(|(attribute, _)| {
-            let entry = catalog.entry(*attribute)?;
-            Some((entry.first_bit, entry.end_bit, scale.factor(*attribute)))
-        });
-        let mut runs: Vec<_> = entries.collect();
+        let run = |attribute: AttrId| {
+            let entry = catalog.entry(attribute)?;
+            let can_be_open = entry.absent != 0 || event.get(attribute).is_some();
+            can_be_open.then(|| (entry.first_bit, entry.end_bit, scale.factor(attribute)))
+        };
+        // What is left out counts nothing. If nothing is, gates may be open because something is absent.
+        let (mut runs, otherwise): (Vec<_>, f64) = match scale.counted() {
+            Some(counted) => (counted.filter_map(run).collect(), 0.0),
+            None => {
+                let present = event.values.iter().map(|(attribute, _)| *attribute);
+                (present.filter_map(run).collect(), scale.most())
+            }
+        };
+        if runs.is_empty() && otherwise == 0.0 {
+            return Factors::Nothing;
+        }
         runs.sort_unstable_by_key(|(first, ..)| *first);
-        Factors::ByBit { runs, otherwise: scale.most() }
+        Factors::ByBit { runs, otherwise }
     }
 
     fn of(&self, bit: u32) -> f64 {
         match self {
             Factors::One => 1.0,
+            Factors::Nothing => 0.0,
             Factors::ByBit { runs, otherwise } => {
                 let after = runs.partition_point(|(first, ..)| *first <= bit);
                 match runs[..after].last() {
