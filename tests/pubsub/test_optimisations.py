@@ -54,6 +54,17 @@ def test_a_summary_misses_nothing(
         )
 
 
+@pytest.mark.parametrize("text", ["x IN ()", "x IN () AND y = 1", "x IN () OR x IN ()"])
+def test_an_empty_list_can_be_summarised(text: str) -> None:
+    outgoing = Outgoing([Summaries("b1", most=3)])
+    outgoing.show(Entry("nothing", tamis.parse(text), None))
+    outgoing.show(Entry("something", tamis.parse(text.replace("()", "(1)")), None))
+    assert any(shown.expression.evaluate({"x": 1, "y": 1}) is True for shown in outgoing.shown.values())
+    outgoing.hide("something")
+    outgoing.hide("nothing")
+    assert not outgoing.shown
+
+
 def test_summaries_are_few_and_bounded() -> None:
     outgoing = Outgoing([Summaries("b1", most=3)])
     for number in range(40):

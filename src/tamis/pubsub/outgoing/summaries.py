@@ -190,8 +190,8 @@ def _of_predicate(leaf: Tree) -> dict[str, Allowed]:
     attribute, operator, operands = leaf["attribute"], leaf["operator"], leaf.get("operands", [])
     if operator in ("IS NULL", "<=>"):
         return {}  # can be true of an absent attribute
-    if leaf.get("negated"):
-        return {attribute: Allowed(is_any=True)}
+    if leaf.get("negated") or (operator == "IN" and not operands):
+        return {attribute: Allowed(is_any=True)}  # `IN ()` allows nothing, which no predicate of a tree says
     if operator == "truth":
         return {attribute: Allowed(others=frozenset([True]))}
     if operator in ("=", "IN") and all(isinstance(value, (str, bool)) for value in operands):
