@@ -66,7 +66,7 @@ class NatsConnection:
         self._is_closing = False
         self._changed = asyncio.Condition()
         self._wake = asyncio.Event()
-        self._heard_at = asyncio.get_running_loop().time()
+        self._heard_at = self._spoke_at = asyncio.get_running_loop().time()
         self._fed = asyncio.Event()
         self._pump = asyncio.create_task(self._send_all())
 
@@ -176,6 +176,8 @@ class NatsConnection:
         """Send what the window allows, and a beat when there was nothing to send for a while."""
         try:
             while self._failure is None:
+                if asyncio.get_running_loop().time() - self._heard_at > SECONDS_UNTIL_DEAD:
+                    raise ConnectionResetError(f"{self.peer} has been silent for {SECONDS_UNTIL_DEAD:g} s")
                 sent_any = await self._send_some()
                 async with self._changed:
                     self._changed.notify_all()
@@ -199,10 +201,8 @@ class NatsConnection:
     async def _wait(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
-            return
-        if asyncio.get_running_loop().time() - self._heard_at > SECONDS_UNTIL_DEAD:
-            self.fail(ConnectionResetError(f"{self.peer} has been silent for {SECONDS_UNTIL_DEAD:g} s"))
-        else:
+        # Also when woken: what wakes us may be a message that the window does not let out.
+        if asyncio.get_running_loop().time() - self._spoke_at >= BEAT_SECONDS:
             await self._send_packet(0, _BEAT, b"")
 
     def _may_send(self) -> bool:
@@ -223,6 +223,7 @@ class NatsConnection:
 
     async def _send_packet(self, number: int, kind: bytes, content: bytes) -> None:
         self._told_took = self._took
+        self._spoke_at = asyncio.get_running_loop().time()
         await self._publish(_HEAD.pack(number, self._took, kind) + content)
 
 
