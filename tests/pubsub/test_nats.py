@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.errors import ConnectionClosedError
+from nats.js import JetStreamContext
+from nats.js.errors import ServerError, ServiceUnavailableError
 
 from pubsub.inside import on_nats
 from pubsub.processes import hear
@@ -226,6 +229,41 @@ def test_of_two_owners_the_first_stops(nats: Any, name: str) -> None:
             await first.save({"epoch": 3})
         await second.save({"more": 1})
         assert (await JetStreamStore.open(peer, name)).values == {"epoch": 2, "more": 1}
+
+    with_peer(nats, use)
+
+
+@pytest.mark.parametrize(
+    "trouble", [TimeoutError(), ServiceUnavailableError(), ServerError(code=500), ConnectionClosedError()]
+)
+def test_who_cannot_see_whose_message_it_is_asks_again(
+    nats: Any, name: str, trouble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that arrived unanswered is refused when repeated; whose it is cannot be seen at once."""
+    publish, get_msg = JetStreamContext.publish, JetStreamContext.get_msg
+    failing = [TimeoutError()]
+    failing_to_see = [trouble]
+
+    async def publish_unanswered(self: JetStreamContext, *given: Any, **named: Any) -> Any:
+        answer = await publish(self, *given, **named)
+        if failing:
+            raise failing.pop()
+        return answer
+
+    async def get_msg_later(self: JetStreamContext, *given: Any, **named: Any) -> Any:
+        if failing_to_see:
+            raise failing_to_see.pop()
+        return await get_msg(self, *given, **named)
+
+    async def use(peer: NatsPeer) -> None:
+        store = await JetStreamStore.open(peer, f"{name}-{type(trouble).__name__}")
+        monkeypatch.setattr(JetStreamContext, "publish", publish_unanswered)
+        monkeypatch.setattr(JetStreamContext, "get_msg", get_msg_later)
+        await store.save({"a": 1})
+        assert not failing_to_see
+        await store.save({"b": 2})
+        info = await (await peer.jetstream()).stream_info(store._stream)
+        assert info.state.messages == 2
 
     with_peer(nats, use)
 

@@ -125,27 +125,37 @@ class JetStreamStore:
                 return
             except APIError as error:
                 if error.err_code == _WRONG_LAST_SEQUENCE:
-                    await self._check_ours(stream, headers[_ID])
-                    return
-                if error.err_code not in _PASSING:
+                    trouble = await self._check_ours(stream, headers[_ID])
+                    if trouble is None:
+                        return
+                    reason = trouble
+                elif error.err_code in _PASSING:
+                    reason = str(error)
+                else:
                     raise StoreError(f"cannot write the stream {self._stream}: {error.description}") from None
-                reason = str(error)
             except (Error, OSError, TimeoutError) as error:
                 reason = str(error) or type(error).__name__
             logger.warning("writing again", extra={"stream": self._stream, "error": reason})
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _check_ours(self, stream: "JetStreamContext", id: str) -> None:
-        """Somebody has written after what we know of: an earlier attempt of ours, or another process."""
-        from nats.js.errors import NotFoundError  # noqa: PLC0415 - an extra
+    async def _check_ours(self, stream: "JetStreamContext", id: str) -> str | None:
+        """Somebody has written after what we know of: an earlier attempt of ours, or another process.
+
+        Returns why that cannot be told now, or None if it was ours; another process is a `StoreError`.
+        """
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+        from nats.js.errors import NotFoundError  # noqa: PLC0415
 
         try:
             found = await stream.get_msg(self._stream, self._last + 1)
         except NotFoundError:
             found = None
+        except (Error, OSError, TimeoutError) as error:
+            return str(error) or type(error).__name__
         if found is None or (found.headers or {}).get(_ID) != id:
             raise StoreError(f"another broker with the name {self._broker} is writing to {self._stream}")
         self._last += 1
+        return None
 
     async def _load(self, replicas: int) -> None:
         from nats.js.api import DiscardPolicy, StreamConfig  # noqa: PLC0415 - an extra
