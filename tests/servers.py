@@ -86,14 +86,15 @@ def nats_program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class NatsServer:
-    """A `nats-server` process with JetStream, whose store outlives it."""
+    """A `nats-server` process, by default with JetStream, whose store outlives it."""
 
-    def __init__(self, program: str, folder: Path, *arguments: str) -> None:
+    def __init__(self, program: str, folder: Path, *arguments: str, jetstream: bool = True) -> None:
         self._folder = folder
         self._port = free_port()
         self.url = f"nats://127.0.0.1:{self._port}"
         self._command = [program, "-a", "127.0.0.1", "-p", str(self._port)]
-        self._command += ["-js", "-sd", str(folder / "store"), *arguments]
+        self._command += ["-js", "-sd", str(folder / "store")] if jetstream else []
+        self._command += arguments
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "NatsServer":

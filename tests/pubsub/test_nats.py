@@ -301,6 +301,40 @@ def test_saving_waits_for_a_server_that_is_away(tmp_path: Path, nats_program: st
     asyncio.run(scenario())
 
 
+def test_a_server_without_jetstream_is_named(tmp_path: Path, nats_program: str) -> None:
+    async def scenario() -> None:
+        with NatsServer(nats_program, tmp_path, jetstream=False) as server:
+            peer = NatsPeer(server.url, "store")
+            with pytest.raises(UnreachableError, match="has no JetStream; start nats-server with -js"):
+                await JetStreamStore.open(peer, "b1")
+            await peer.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "passing", [ServiceUnavailableError(code=503, err_code=10008), ServerError(code=500, err_code=10009)]
+)
+def test_opening_waits_for_a_jetstream_that_starts(
+    nats: Any, name: str, passing: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream_info = JetStreamContext.stream_info
+    failing = [passing]
+
+    async def stream_info_later(self: JetStreamContext, *given: Any, **named: Any) -> Any:
+        if failing:
+            raise failing.pop()
+        return await stream_info(self, *given, **named)
+
+    monkeypatch.setattr(JetStreamContext, "stream_info", stream_info_later)
+
+    async def use(peer: NatsPeer) -> None:
+        assert (await JetStreamStore.open(peer, name)).values == {}
+        assert not failing
+
+    with_peer(nats, use)
+
+
 def test_a_full_stream_refuses_and_keeps_what_it_has(tmp_path: Path, nats_program: str) -> None:
     config = tmp_path / "nats.conf"
     config.write_text("jetstream { max_file_store: 100KB }\n")

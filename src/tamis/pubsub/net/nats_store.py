@@ -32,6 +32,8 @@ READ_SECONDS = 10.0
 _WRONG_LAST_SEQUENCE = 10071
 _PASSING = (10008, 10009)
 """Errors that go away: JetStream is starting, or is choosing a leader."""
+_NO_JETSTREAM = (None, 10039, 10076)
+"""Nobody answers its requests; the account may not use it; the server does not run it."""
 _EXPECTED_LAST = "Nats-Expected-Last-Sequence"
 _ID = "Tamis-Id"
 _FIRST, _LAST = 1, 2
@@ -159,7 +161,7 @@ class JetStreamStore:
 
     async def _load(self, replicas: int) -> None:
         from nats.js.api import DiscardPolicy, StreamConfig  # noqa: PLC0415 - an extra
-        from nats.js.errors import APIError, NotFoundError  # noqa: PLC0415
+        from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError  # noqa: PLC0415
 
         client = await self._nats.open()
         stream = client.jetstream()
@@ -177,7 +179,9 @@ class JetStreamStore:
                     )
                 )
         except APIError as error:
-            if error.code == 503:
+            if error.err_code in _PASSING:
+                raise ConnectionError(f"JetStream is not ready: {error.description}") from None
+            if isinstance(error, ServiceUnavailableError) and error.err_code in _NO_JETSTREAM:
                 raise UnreachableError(
                     f"NATS at {self._nats.servers} has no JetStream; start nats-server with -js"
                 ) from None
