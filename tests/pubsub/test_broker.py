@@ -10,7 +10,8 @@ from tamis.pubsub import Faults, Limits, Options, PostPruning, Simulator, Topolo
 from tamis.pubsub import inputs as i
 from tamis.pubsub.broker import Broker
 from tamis.pubsub.cut_off import CutOff
-from tamis.pubsub.effects import Reply
+from tamis.pubsub.effects import Persist, Reply
+from tamis.pubsub.refusals import MOST
 from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
 
 
@@ -303,6 +304,62 @@ def test_events_cross_a_broker_that_is_down(routing: Any) -> None:
     simulator.calm()
     simulator.run_until_quiet()
     assert events_heard(ann) == [{"x": 1}]
+
+
+class Publisher:
+    """A client that publishes straight to a broker, which can crash."""
+
+    def __init__(self) -> None:
+        self.disk: dict[str, Any] = {}
+        self.broker = Broker("b1", [])
+        self._requests = 0
+
+    def crash(self) -> None:
+        self.broker = Broker("b1", [], stored={key: x for key, x in self.disk.items() if x is not None})
+
+    def publish(self, number: int, event: str) -> Reply:
+        self._requests += 1
+        effects = self.broker.handle(i.Publish("bob", self._requests, number, event), now=0.0)
+        for effect in effects:
+            if isinstance(effect, Persist):
+                self.disk.update(effect.changes)
+        [reply] = [effect for effect in effects if isinstance(effect, Reply)]
+        assert reply.request == self._requests
+        return reply
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_repeated_publication_is_refused_again(crashes: bool) -> None:
+    bob = Publisher()
+    refused = bob.publish(1, "not json").error
+    assert refused is not None
+    assert bob.publish(2, '{"x": 2}').value == 2
+    if crashes:
+        bob.crash()
+    assert bob.publish(1, "not json").error == refused
+    assert bob.publish(2, '{"x": 2}').value == 2
+
+
+def test_a_number_that_was_refused_last_can_be_used_again() -> None:
+    bob = Publisher()
+    assert bob.publish(1, '{"x": 1}').value == 1
+    assert bob.publish(2, "not json").error is not None
+    bob.crash()
+    assert bob.publish(2, '{"x": 2}').value == 2
+    assert bob.publish(2, '{"x": 2}').value == 2
+
+
+def test_refusals_are_kept_within_a_bound() -> None:
+    bob = Publisher()
+    for number in range(1, 2 * MOST + 1):
+        bob.publish(number, "not json")
+        if number == MOST:
+            assert bob.publish(number + 1, "{}").error is None
+    last = 2 * MOST + 1
+    assert bob.publish(last, "{}").value == last
+    kept = [key for key, error in bob.disk.items() if key.startswith("refused/") and error is not None]
+    assert len(kept) == MOST
+    assert bob.publish(last - 1, "not json").error is not None
 
 
 def test_large_networks_settle() -> None:

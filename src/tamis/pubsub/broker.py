@@ -13,6 +13,7 @@ numbers. The routing tables are not in it; neighbours tell them again.
     subscription/CLIENT/ID  [expression, type, priority]
     advertisement/CLIENT/ID [expression, type]
     client/NAME             [last publication, last notification]
+    refused/CLIENT/NUMBER   why a publication before the last one was refused
     queue/CLIENT/NUMBER     a notification that waits
     out/, sent/, got/       see `forwarding`
 """
@@ -292,7 +293,10 @@ class Broker:
                 case i.Publish():
                     self._on_publish(input)
         except TamisError as error:
-            self.counters.refused += isinstance(input, i.Publish)
+            if isinstance(input, i.Publish):
+                self.counters.refused += 1
+                if input.client in self.clients:
+                    self.clients[input.client].refusals.add(input.number, str(error))
             self._effects.append(Reply(input.client, input.request, error=str(error)))
 
     def _entry(self, input: i.Subscribe | i.AdvertiseEvents) -> Entry:
@@ -392,7 +396,9 @@ class Broker:
         client = self._client(input.client)
         if input.number <= client.published:
             self.counters.repeated += 1
-            self._effects.append(Reply(client.name, input.request, value=input.number))
+            error = client.refusals.error_of(input.number)
+            value = input.number if error is None else None
+            self._effects.append(Reply(client.name, input.request, error, value))
             return
         event = Event(input.event)
         if self._types.declared:
@@ -411,6 +417,8 @@ class Broker:
                 )
         client.published = input.number
         self._persist_client(client)
+        for number, error in client.refusals.changes_with(input.number).items():
+            self._persist(f"refused/{client.name}/{number}", error)
         self.counters.published += 1
         self._route(forward, None)
         self._effects.append(Reply(client.name, input.request, value=input.number))
@@ -455,6 +463,8 @@ class Broker:
             if kind == "client":
                 client = self._client(name)
                 client.published, client.last = value
+            elif kind == "refused":
+                self._client(name).refusals.restore(int(id), value)
             elif kind == "queue":
                 queued.append((name, int(id), value))
             elif kind == "subscription":

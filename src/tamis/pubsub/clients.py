@@ -11,6 +11,7 @@ from typing import Any
 
 from tamis.pubsub.effects import Deliver, DeliverGap
 from tamis.pubsub.entry import Entry
+from tamis.pubsub.refusals import Refusals
 
 Notification = Deliver | DeliverGap
 
@@ -52,6 +53,7 @@ class Client:
         self.attached = False
         self.most_entries: int | None = None
         self.published = 0
+        self.refusals = Refusals()
         self.last = 0
         self.waiting: deque[Notification] = deque()
         self.subscriptions: dict[str, LocalSubscription] = {}
