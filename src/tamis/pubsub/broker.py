@@ -248,7 +248,8 @@ class Broker:
             self._persist(f"queue/{name}/{note.number}", to_record(note))
             self._persist_client(client)
             if client.attached:
-                self._effects.append(note)
+                client.pacing.add(note)
+                self._effects.extend(client.pacing.take())
 
     # --- clients -----------------------------------------------------------------------------------
 
@@ -264,11 +265,13 @@ class Broker:
         client.attached = True
         client.most_entries = input.most_entries
         self._effects.append(Reply(input.client, input.request, value=client.published))
-        self._effects.extend(client.waiting)
+        client.pacing.begin(client.waiting)
+        self._effects.extend(client.pacing.take())
 
     def _on_detach(self, name: str) -> None:
         if name in self.clients:
             self.clients[name].attached = False
+            self.clients[name].pacing.begin(())
             if self.clients[name].is_blank:
                 del self.clients[name]  # or every name that was ever tried would stay
 
@@ -277,6 +280,8 @@ class Broker:
         for gone in client.acknowledge(number):
             self._persist(f"queue/{name}/{gone}", None)
             self._shedding.waiting -= 1
+        if client.attached:
+            self._effects.extend(client.pacing.take())
 
     def _on_request(self, input: Any) -> None:
         """Answer a request; what is wrong with it becomes the error of the reply."""

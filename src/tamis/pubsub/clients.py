@@ -1,8 +1,8 @@
 """What a broker keeps for one client: its subscriptions and advertisements, and what it is still to hear.
 
 Notifications are numbered per client. They stay until the client acknowledges them, and are delivered again
-when it comes back; the client drops numbers it has seen. When too many wait, further ones are replaced by a
-*gap*, which says which numbers were not kept.
+when it comes back, as fast as `pacing` allows; the client drops numbers it has seen. When too many wait,
+further ones are replaced by a *gap*, which says which numbers were not kept.
 """
 
 from collections import deque
@@ -11,9 +11,8 @@ from typing import Any
 
 from tamis.pubsub.effects import Deliver, DeliverGap
 from tamis.pubsub.entry import Entry
+from tamis.pubsub.pacing import Notification, Pacing, last_number
 from tamis.pubsub.refusals import Refusals
-
-Notification = Deliver | DeliverGap
 
 
 @dataclass
@@ -56,6 +55,7 @@ class Client:
         self.refusals = Refusals()
         self.last = 0
         self.waiting: deque[Notification] = deque()
+        self.pacing = Pacing()
         self.subscriptions: dict[str, LocalSubscription] = {}
         self.advertisements: dict[str, LocalAdvertisement] = {}
         self._most_waiting = most_waiting
@@ -91,19 +91,11 @@ class Client:
 
     def acknowledge(self, number: int) -> list[int]:
         """Forget what the client has dealt with; returns the numbers of the records to remove."""
+        self.pacing.acknowledge(number)
         gone: list[int] = []
         while self.waiting and last_number(self.waiting[0]) <= number:
             gone.append(self.waiting.popleft().number)
         return gone
-
-
-def last_number(notification: Notification) -> int:
-    """The last number that a notification stands for.
-
-    >>> last_number(DeliverGap("ann", 3, 7, "buffer full"))
-    7
-    """
-    return notification.last if isinstance(notification, DeliverGap) else notification.number
 
 
 def to_record(notification: Notification) -> list[Any]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from tamis.pubsub.broker import Broker
-from tamis.pubsub.clients import last_number
+from tamis.pubsub.pacing import last_number
 
 
 class InvariantError(AssertionError):
