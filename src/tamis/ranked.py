@@ -246,7 +246,7 @@ class IntervalIndex:
         return (thread_time() - started) * 1e6 / (rounds * len(events)), reads
 
     def _point(self, event: Mapping[str, float]) -> list[float | None]:
-        """The values of an event; what the index does not know of is ignored, with a word if it looks misspelt."""
+        """The values of an event; other attributes are ignored, with a warning if one looks misspelt."""
         point: list[float | None] = []
         absent = [name for name in self._attributes if name not in event]
         for name in event if absent else ():
