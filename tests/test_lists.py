@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tamis
 from tamis._lists import array
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -67,3 +68,9 @@ def test_a_command_does_not_wait_for_pandas(tmp_path: Any) -> None:
         )
         assert finished.stdout.count("\n") == 1
         assert finished.stderr == "[]\n"
+
+
+def test_names_of_weights_are_text() -> None:
+    for weights in ({None: 1.0}, {1: 1.0}):
+        with pytest.raises(TypeError, match="weights"):
+            tamis.Index().add_many([1], ["x > 1"], weights=[weights])  # type: ignore[list-item]

@@ -22,6 +22,9 @@ from tamis.benchmark.topk import boosted
 from tamis.workloads import AbeGen
 from writer import to_builder, to_text
 
+# Formulas here name every attribute there is, also where no subscription happens to have it.
+pytestmark = pytest.mark.filterwarnings("ignore::tamis.UnknownAttributeWarning")
+
 ATTRIBUTES = list(strategies.ATTRIBUTES)
 DEPTHS = {5: 20, 3: 30, 1: 30, 0: 20}
 EVENTS = 10
@@ -522,3 +525,14 @@ def test_what_prunes_finds_the_same_as_what_looks_at_everything() -> None:
                     assert index.top_k(weighted, k=k, score=score, **options) == best[:k]
             best = plain.top_k(event, k=20, score=score)
             assert index.top_k(event, k=5, score=score) == best[:5]
+
+
+def test_formulas_over_what_no_subscription_weighs() -> None:
+    index = tamis.Index()
+    for number in range(400):
+        index.add(number, "age > 5 AND age > 6" if number % 2 else "age > 5")
+    index.optimize()
+    with pytest.warns(tamis.UnknownAttributeWarning, match="zzz"):
+        best = index.top_k({"age": 10}, 3, score="age + zzz")
+    assert [match.id for match in best] == [1, 3, 5]
+    assert [match.id for match in index.top_k({"age": 10}, 3, score="1 * age")] == [1, 3, 5]

@@ -47,6 +47,8 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_map(kind):
         items = list(chain.from_iterable(held))
         names, weights = (_array([item[at] for item in items], part) for at, part in _parts(kind))
+        if names.null_count:
+            raise TypeError("names are expected")
         fields = [kind.key_field, kind.item_field]
         inside = pa.StructArray.from_arrays([names, weights], fields=fields)
     elif pa.types.is_list(kind):

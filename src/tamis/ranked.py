@@ -6,6 +6,7 @@ structures are behind `tamis.Index(algorithm="interval")`.
 """
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from time import thread_time
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tamis import _kernel
-from tamis.errors import ArgumentError, EventError, IdError
+from tamis.errors import ArgumentError, EventError, IdError, UnknownAttributeWarning
 from tamis.index import Match
 
 STRUCTURES: Mapping[str, bool] = dict(_kernel.interval_structures())
@@ -80,6 +81,8 @@ class IntervalIndex:
         if given.size and given.dtype.kind not in "iu":
             _integer_id(given.tolist()[0])
             raise IdError(f"ids are 64-bit integers, not a column of {given.dtype}")
+        if given.size and given.dtype.kind == "u" and given.max() >= 2**63:
+            raise IdError(f"ids are 64-bit integers, and {given.max()} is larger")
         given = given.astype(np.int64)
         ones = np.ones(len(given))
         unknown = set(weights or {}) - set(intervals)
@@ -243,13 +246,15 @@ class IntervalIndex:
         return (thread_time() - started) * 1e6 / (rounds * len(events)), reads
 
     def _point(self, event: Mapping[str, float]) -> list[float | None]:
-        """The values of an event; what the index does not know of is ignored, unless it looks misspelt."""
+        """The values of an event; other attributes are ignored, with a warning if one looks misspelt."""
         point: list[float | None] = []
         absent = [name for name in self._attributes if name not in event]
         for name in event if absent else ():
             if name not in self._attributes and (close := get_close_matches(name, absent, n=1, cutoff=0.8)):
-                raise EventError(
-                    f"the index has no attribute `{name}`, and the event lacks `{close[0]}`; is it misspelt?"
+                warnings.warn(
+                    f"the index has no attribute `{name}`, and the event lacks `{close[0]}`; is it misspelt?",
+                    UnknownAttributeWarning,
+                    stacklevel=3,
                 )
         for name in self._attributes:
             value = event.get(name)

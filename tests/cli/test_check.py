@@ -78,6 +78,7 @@ def test_bad_values_of_every_column_are_listed_and_checking_goes_on(tamis: Comma
         "4,x = 4,2.5,,q4;q5,2026-12-31\n"
         "5,x >,inf,,,\n"
         "6,,,,,\n"
+        '7,x = 7,,"[0.7, 0.2]",,\n'
     )
     finished = tamis("check", path)
     assert finished.code == 1
@@ -93,8 +94,9 @@ def test_bad_values_of_every_column_are_listed_and_checking_goes_on(tamis: Comma
         "6: priority: expected a finite numb",
         "6:4: expected a value, found the en",
         "7: expression: there is none",
+        "8: weights: expected a JSON object,",
     ]
-    assert "5 of 6 rules are bad" in finished.err
+    assert "6 of 7 rules are bad" in finished.err
 
 
 def test_bad_values_as_json(tamis: Command, tmp_path: Path) -> None:

@@ -90,12 +90,13 @@ def test_a_publication_that_was_not_advertised() -> None:
         assert simulator.counters().nonconforming == 1
 
 
-def test_interval_events_go_wherever_they_could_be_wanted() -> None:
+@pytest.mark.parametrize("values", ['{"$interval": [1, 9]}', '{"$where": "> 0"}'])
+def test_sets_of_values_go_wherever_they_could_be_wanted(values: str) -> None:
     simulator = Simulator(Topology.line(3), Options(covering=True))
     ann, bob = simulator.client("b1", "ann"), simulator.client("b3", "bob")
     simulator.subscribe(ann, "s", "x < 3 AND x > 5")
     simulator.run_until_quiet()
-    simulator.publish(bob, '{"x": {"$interval": [1, 9]}}')
+    simulator.publish(bob, f'{{"x": {values}}}')
     simulator.run_until_quiet()
     assert len(ann.heard) == 1
 

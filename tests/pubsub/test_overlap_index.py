@@ -93,3 +93,10 @@ def test_churn_leaves_nothing_behind() -> None:
             index.put(id, held[id])
         asking = tamis.parse(f"x < {chance.randrange(8)} AND y = 1")
         assert set(index.overlapping(asking)) == {id for id, one in held.items() if one.overlaps(asking)}
+
+
+def test_a_conjunction_of_many_disjunctions_is_not_multiplied_out() -> None:
+    index = OverlapIndex()
+    index.put("a", tamis.parse("a0 = 1"))
+    asking = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(64))
+    assert index.any(tamis.parse(asking))

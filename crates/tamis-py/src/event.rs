@@ -202,6 +202,12 @@ impl PyEvent {
         Ok(weights)
     }
 
+    /// Whether some attribute holds an interval, or another set of values, instead of a point.
+    #[getter]
+    fn has_sets(&self) -> bool {
+        self.0.has_sets()
+    }
+
     /// The event as JSON text, from which `tamis.Event` reads it back.
     fn to_json(&self) -> String {
         json::write(&self.0)

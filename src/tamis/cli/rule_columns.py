@@ -16,7 +16,7 @@ def priority(value: Any) -> float:
     """
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"expected a number, such as 1.5, not {_shown(value)}") from None
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, not {value}")
@@ -30,7 +30,7 @@ def weights(value: Any) -> dict[str, float]:
     ({'age': 0.7}, {'age': 0.7})
     """
     parsed = _from_json(value) if isinstance(value, str) else value
-    if isinstance(parsed, list):  # an Arrow map
+    if isinstance(parsed, list) and all(isinstance(pair, tuple) for pair in parsed):  # an Arrow map
         parsed = dict(parsed)
     if not isinstance(parsed, Mapping):
         raise ValueError(f'expected a JSON object, such as {{"age": 0.7}}, not {_shown(value)}')

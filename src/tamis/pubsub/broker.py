@@ -431,8 +431,8 @@ class Broker:
     def _must_go_everywhere(self, client: Client, event: Event, input: i.Publish) -> bool:
         """Whether routing tables cannot be trusted with this event.
 
-        That is so while its advertisement is spreading, if it was not advertised at all, and for interval
-        events, since covering and overlap are about points.
+        That is so while its advertisement is spreading, if it was not advertised at all, and for events that
+        hold sets of values, since covering and overlap are about points.
         """
         conforming = [
             advertisement
@@ -449,7 +449,7 @@ class Broker:
                     f"{client.name}; advertise first what you publish"
                 )
         spread = any(advertisement.spread for advertisement in conforming)
-        return (uses_advertisements and not spread) or '"$interval"' in input.event
+        return (uses_advertisements and not spread) or event.has_sets
 
     # --- durability --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ compared a whole block at a time, other predicates one by one. Late comers wait 
 of them, and are compared one by one till then.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, Literal
@@ -165,7 +166,7 @@ class _Asking:
             below = [alternatives(child) for child in children]
             if kind == "or":
                 return [one for child in below for one in child]
-            if np.prod([len(child) for child in below]) > MOST_ALTERNATIVES:
+            if math.prod(len(child) for child in below) > MOST_ALTERNATIVES:
                 raise OverflowError
             return [frozenset().union(*chosen) for chosen in product(*below)]
 

@@ -63,6 +63,11 @@ impl Record {
         self.values.iter_mut().map(|(name, value)| (&**name, value))
     }
 
+    /// Whether some attribute holds an interval, or another set of values, instead of a point.
+    pub fn has_sets(&self) -> bool {
+        self.values().any(|(_, value)| value.is_set())
+    }
+
     /// The event's weights, sorted by attribute.
     pub fn weights(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
         self.weights.iter().map(|(name, weight)| (&**name, *weight))

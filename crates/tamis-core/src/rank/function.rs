@@ -74,6 +74,13 @@ impl Function {
         // Only infinity times 0 gets here.
         if score.is_nan() { 0.0 } else { score }
     }
+
+    /// The highest score of contributions up to `most`, which may be infinite.
+    pub fn most(&self, most: &[f64]) -> f64 {
+        let score = self.root.evaluate(most);
+        // Infinity times 0, and contributions of a finite share of the one have any score.
+        if score.is_nan() { f64::INFINITY } else { score }
+    }
 }
 
 impl Node {

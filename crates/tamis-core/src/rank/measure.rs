@@ -75,12 +75,17 @@ impl<'a> Measure<'a> {
             Measure::Relevance(scale) | Measure::Relaxed(scale) => scaled(bound, scale),
             Measure::Function(function, scales) => {
                 let most: Vec<f64> = scales.iter().map(|scale| scaled(bound, scale)).collect();
-                function.evaluate(&most)
+                function.most(&most)
             }
         }
     }
 }
 
 fn scaled(bound: f64, scale: &Scale) -> f64 {
-    if scale.is_plain() { bound } else { up(bound * scale.most()) }
+    match scale.most() {
+        _ if scale.is_plain() => bound,
+        // Nothing counts, also where the bound is infinite because nothing is known of a row.
+        0.0 => 0.0,
+        most => up(bound * most),
+    }
 }

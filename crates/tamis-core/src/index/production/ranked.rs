@@ -251,7 +251,7 @@ impl<'a> Outline<'a> {
             Outline::Function(function, factors) => {
                 let most: Option<Vec<f64>> =
                     factors.iter().map(|factors| outlines.bound(row, bits, factors)).collect();
-                most.map(|most| function.evaluate(&most))
+                most.map(|most| function.most(&most))
             }
         }
     }
