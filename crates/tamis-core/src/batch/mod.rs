@@ -86,7 +86,7 @@ pub fn match_events(
         let batch = load(events, range.clone());
         let mut found = BatchMatches::default();
         let first = range.start as u32;
-        let alone = space.probe(index, reader, &batch, filter, |space, event, values| {
+        let alone = space.probe(index, reader, &batch, |space, event, values| {
             let (locations, work) = reader.matches(values, filter, &mut space.scratch);
             found.events.extend(std::iter::repeat_n(first + event as u32, locations.len()));
             found.locations.extend_from_slice(&locations);
@@ -117,7 +117,7 @@ pub fn count_events(
     let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
         let batch = load(events, range);
         let mut counts = Vec::with_capacity(batch.len());
-        let alone = space.probe(index, reader, &batch, filter, |space, _, values| {
+        let alone = space.probe(index, reader, &batch, |space, _, values| {
             let (count, work) = reader.count(values, filter, &mut space.scratch);
             counts.push(count as u32);
             (count, work)
@@ -208,7 +208,6 @@ impl Workspace {
         index: &Index,
         reader: &Reader,
         batch: &[Event<'_>],
-        _filter: &Filter,
         mut one: impl FnMut(&mut Self, usize, &Event<'_>) -> (usize, Work),
     ) -> usize {
         let blockable = bit_view(reader).is_some() && !batch.iter().any(|event| event.has_intervals);

@@ -78,7 +78,7 @@ impl Function {
     /// The highest score of contributions up to `most`, which may be infinite.
     pub fn most(&self, most: &[f64]) -> f64 {
         let score = self.root.evaluate(most);
-        // Infinity times 0, and contributions of a finite share of the one have any score.
+        // Infinity times 0 says nothing, so the score may be anything.
         if score.is_nan() { f64::INFINITY } else { score }
     }
 }
