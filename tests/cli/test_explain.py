@@ -30,7 +30,21 @@ def test_an_unknown_rule_or_event_is_an_error(tamis: Command, rules: Path, event
     unknown = tamis("explain", rules, "ad-77", events)
     assert unknown.code == 2
     assert "no rule with the id ad-77" in unknown.err
-    assert "not that many events" in tamis("explain", rules, "ad-1", events, "--row", 9).err
+    assert "did you mean `ad-" in unknown.err
+    beyond = tamis("explain", rules, "ad-1", events, "--row", 9)
+    assert beyond.code == 2
+    assert "has 3 events, no row 9 (hint: rows count from 0, so the last is --row 2)" in beyond.err
+
+
+def test_an_event_that_cannot_be_read_is_shown_with_its_place(
+    tamis: Command, rules: Path, tmp_path: Path
+) -> None:
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"age": 1}\n\n{"age": \n')
+    for command in ("explain", "why-not"):
+        finished = tamis(command, rules, "ad-1", events, "--row", 1)
+        assert finished.code == 2
+        assert f"{events}:3:9: " in finished.err
 
 
 def test_index_info_and_verify(tamis: Command, rules: Path, tmp_path: Path) -> None:
@@ -57,3 +71,22 @@ def test_index_info_and_verify(tamis: Command, rules: Path, tmp_path: Path) -> N
     snapshot.write_bytes(damaged)
     assert tamis("index", "verify", snapshot).code == 1
     assert tamis("index", "verify", rules).code == 2
+
+
+def test_files_that_cannot_be_read_or_written_are_named_once(
+    tamis: Command, rules: Path, tmp_path: Path
+) -> None:
+    missing = tmp_path / "no" / "rules.tamis"
+    for arguments in (["index", "build", rules, missing], ["index", "verify", missing]):
+        finished = tamis(*arguments)
+        assert finished.code == 2
+        assert finished.err.count(str(missing)) == 1
+        assert "No such file or directory" in finished.err
+    cut = tmp_path / "cut.tamis"
+    assert tamis("index", "build", rules, cut).code == 0
+    cut.write_bytes(cut.read_bytes()[:300])
+    for arguments, code in ((["index", "verify", cut], 1), (["match", cut, "--event", "{}"], 2)):
+        finished = tamis(*arguments)
+        assert finished.code == code
+        assert finished.err.count(str(cut)) == 1
+        assert "truncated" in finished.err

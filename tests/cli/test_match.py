@@ -219,6 +219,9 @@ def test_a_bad_event_stops_with_its_line_or_is_skipped(tamis: Command, rules: Pa
         (["match", "RULES", "--event", "{}", "--output", "out.xyz"], "cannot tell the format"),
         (["match", "RULES", "--event", "{}", "--algorithm", "magic"], "magic"),
         (["match", "RULES", "--nonsense"], "no such option"),
+        (["match", "RULES", "--event", "{}", "--score", "relevance"], "add --k"),
+        (["match", "RULES", "--event", "{}", "--count", "--k", "1"], "leave out --k or --count"),
+        (["workload", "write", "equality", "--out", "/dev/null/x"], "/dev/null/x: Not a directory"),
         (["topk", "RULES", "--k", "0"], "k"),
         (["nonsense"], "nonsense"),
     ],
@@ -308,3 +311,49 @@ def test_a_tag_that_no_rule_has_is_named(tamis: Command, rules: Path, events: Pa
     assert both.code == 0
     assert "no rule has the tag `xyz`, so nothing matches it (there are north, q4)" in both.err
     assert tamis("match", rules, events, "--tag", "nort", "--quiet").err == ""
+
+
+@pytest.mark.parametrize("name", ["events.csv", "events.jsonl", "-"])
+def test_no_events_are_no_error(tamis: Command, rules: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("")
+    finished = tamis("match", rules, "-" if name == "-" else path)
+    assert (finished.code, finished.out, finished.err) == (1, "", "")
+
+
+def test_rows_of_the_wrong_length_stop_or_are_skipped_and_keep_their_numbers(
+    tamis: Command, rules: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("age,country\n27,CA\n30\n5,FR,more\n28,FR\n" + "1,CA\n" * 2_000 + "7\n99,CH\n")
+    stopped = tamis("match", rules, path)
+    assert stopped.code == 2
+    assert "Row #3" in stopped.err
+    skipping = tamis("match", rules, path, "--skip-bad")
+    assert rows(skipping.out) == [
+        {"event": 0, "subscription": "ad-1"},
+        {"event": 0, "subscription": "ad-2"},
+        {"event": 3, "subscription": "ad-2"},
+        {"event": 3, "subscription": "ad-3"},
+        {"event": 2_005, "subscription": "ad-2"},
+    ]
+    assert skipping.err == "tamis: 3 events were skipped: they could not be read\n"
+
+
+@pytest.mark.parametrize("arguments", [["match", "-", "-"], ["explain", "-", "ad-1"]])
+def test_standard_input_is_read_once(tamis: Command, rules: Path, arguments: list[str]) -> None:
+    finished = tamis(*arguments, stdin=rules.read_bytes())
+    assert finished.code == 2
+    assert "cannot both come from standard input" in finished.err
+    assert "name a file of events" in finished.err
+
+
+def test_the_command_alone_shows_help_and_no_error(tamis: Command) -> None:
+    finished = tamis()
+    assert (finished.code, finished.err) == (2, "")
+    assert "why-not" in finished.out
+
+
+def test_options_that_take_no_value_show_no_type(tamis: Command) -> None:
+    for command in (["match"], ["index", "info"], []):
+        assert "<bool>" not in tamis(*command, "--help").out

@@ -48,6 +48,32 @@ def test_an_answer_does_not_wait_for_the_end_of_the_pipe(rules: Path) -> None:
         assert process.wait(timeout=30) == 0
 
 
+def test_a_full_disk_is_one_line(rules: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [*COMMAND, "match", str(rules), "--event", '{"age": 27}'],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert finished.returncode == 2
+    assert finished.stderr == "tamis: No space left on device\n"
+
+
+def test_an_interrupt_while_it_starts_is_clean() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'tamis.cli.app': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from tamis.cli import main; main()"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (130, "")
+
+
 def test_interrupt_is_clean(rules: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "match", str(rules)],

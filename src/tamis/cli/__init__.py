@@ -9,9 +9,12 @@ happen inside the commands, so that `tamis --help` is quick.
 def main() -> None:
     """Run the command line; the entry point that the package installs."""
     import signal
-
-    from tamis.cli.app import run
+    import sys
 
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the command, silently
+    try:
+        from tamis.cli.app import run
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()

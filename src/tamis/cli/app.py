@@ -6,7 +6,7 @@ Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing w
 
 import re
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -31,6 +31,7 @@ from tamis.cli import (
 from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain, nearest
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     name="tamis",
@@ -38,8 +39,9 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
 app.command("match")(match.match)
 app.command("topk")(topk.topk)
@@ -90,10 +92,26 @@ def _nearest_choice(message: str) -> str | None:
     return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
 
 
+def _command() -> Any:
+    """The commands as a tree, with no type shown beside options that take no value."""
+
+    def tidy(command: Any) -> None:
+        for option in command.params:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+        command.get_help_option(typer.Context(command, **SETTINGS)).metavar = ""
+        for inner in getattr(command, "commands", {}).values():
+            tidy(inner)
+
+    command = typer.main.get_command(app)
+    tidy(command)
+    return command
+
+
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
     try:
-        code = app(arguments, prog_name="tamis", standalone_mode=False)
+        code = _command()(arguments, prog_name="tamis", standalone_mode=False)
     except UserError as error:
         complain(error)
         code = error.code
@@ -101,8 +119,13 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "tamis"
         message = error.format_message()  # type: ignore[attr-defined]
-        hint = _nearest_choice(message) or f"see `{command} --help`"
-        complain(UserError(message[:1].lower() + message[1:].rstrip("."), hint=hint))
+        if message:  # there is none after `tamis` alone, which has shown its help
+            hint = _nearest_choice(message) or f"see `{command} --help`"
+            complain(UserError(message[:1].lower() + message[1:].rstrip("."), hint=hint))
+        code = BAD_INPUT
+    except OSError as error:
+        what = error.strerror or str(error)
+        complain(UserError(f"{error.filename}: {what}" if error.filename else what))
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="RULES...", help="Files of rules; - is standard input.")
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="RULES", help="Files of rules; - is standard input.")],
     as_json: o.AsJson = False,
     rules_format: Annotated[
         Format | None,

@@ -5,6 +5,8 @@ Parquet, Arrow) go through as Arrow tables. Either way an event's number is its 
 """
 
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,9 +56,10 @@ class Rows:
 Portion = Lines | Rows
 
 
-def open_events(path: str, asked: Format | None = None) -> Source:
+def open_events(path: str, asked: Format | None = None, *, skip_bad: bool = False) -> Source:
     """Open a source of events; refuses formats that hold none."""
     source = open_source(path, asked, what="events")
+    source.skip_bad = skip_bad
     if source.format is Format.TEXT:
         raise UserError(
             f"{source.name}: a text file holds no events", hint="--format jsonl, csv, parquet or arrow"
@@ -81,24 +84,58 @@ def stream_events(source: Source) -> Iterator[Portion]:
         import pyarrow as pa
 
         for batch in read_batches(source):
-            for first in range(0, batch.num_rows, AT_ONCE):
-                table = pa.Table.from_batches([batch.slice(first, AT_ONCE)])
+            first = 0
+            while first < batch.num_rows:
+                count, until = _next_run(count, source.skipped)
+                table = pa.Table.from_batches([batch.slice(first, until - count)])
                 yield Rows(count, table)
+                first += table.num_rows
                 count += table.num_rows
 
 
-def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> bytes | dict[str, Any]:
-    """The event given as JSON on the command line, or row number `row` of a source."""
+def _next_run(row: int, skipped: list[int]) -> tuple[int, int]:
+    """From which row, `row` or later, to before which one rows can be taken at once.
+
+    >>> _next_run(7, [3, 7, 8, 20]), _next_run(9, [3, 7, 8])
+    ((9, 20), (9, 1033))
+    """
+    following = bisect_left(skipped, row)
+    while following < len(skipped) and skipped[following] == row:
+        following += 1
+        row += 1
+    until = row + AT_ONCE
+    return row, min(until, skipped[following]) if following < len(skipped) else until
+
+
+def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> tuple[str, Any]:
+    """The event given as JSON on the command line, or row number `row` of a source, and where it is from."""
     if inline is not None:
-        return check_json(inline)
-    for portion in stream_events(open_events(path, asked)):
-        if row < len(portion):
+        return "--event", check_json(inline)
+    source = open_events(path, asked)
+    count = 0
+    for portion in stream_events(source):
+        inside = row - count
+        if inside < len(portion):
             if isinstance(portion, Lines):
-                return portion.events[row]
-            record: dict[str, Any] = portion.events.slice(row, 1).to_pylist()[0]
-            return record
-        row -= len(portion)
-    raise UserError(f"there are not that many events in {path}", hint="rows count from 0")
+                return f"{source.name}:{portion.places[inside]}", portion.events[inside]
+            return f"{source.name}: row {row}", portion.events.slice(inside, 1).to_pylist()[0]
+        count += len(portion)
+    hint = f"rows count from 0, so the last is --row {count - 1}" if count else None
+    raise UserError(f"{source.name} has {count:,} event{'' if count == 1 else 's'}, no row {row}", hint=hint)
+
+
+_PLACE = re.compile(r" \(line 1, column (\d+), byte \d+\)$")
+
+
+def at_place(place: str, error: Exception) -> str:
+    """What is wrong with an event, with its place in the file; the place in the event is the column there.
+
+    >>> at_place("events.jsonl:3", ValueError("the text ends (line 1, column 10, byte 9)"))
+    'events.jsonl:3:10: the text ends'
+    """
+    message = str(error).splitlines()[0]
+    inside = _PLACE.search(message)
+    return f"{place}:{inside[1]}: {message[: inside.start()]}" if inside else f"{place}: {message}"
 
 
 def check_json(text: str) -> bytes:

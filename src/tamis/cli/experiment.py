@@ -27,7 +27,7 @@ def list_experiments() -> None:
 
 @app.command("run")
 def run_experiments(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names, or `all`.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names, or `all`.")],
     scale: Annotated[
         str, typer.Option(help="small (seconds), paper (the paper's size), or a number such as 100K.")
     ] = "small",

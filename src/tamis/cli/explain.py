@@ -20,16 +20,17 @@ def explain(
     """
 
     import tamis
-    from tamis.cli.events import one_event
+    from tamis.cli.events import at_place, one_event
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.rules import load_index
     from tamis.cli.subscription import find_id, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
+    place, record = one_event(events, format, event, row)
     try:
-        explanation = index.explain(subscription, one_event(events, format, event, row))
+        explanation = index.explain(subscription, record)
     except tamis.EventError as error:
-        raise UserError(str(error).splitlines()[0]) from None
+        raise UserError(at_place(place, error)) from None
     show(explanation, as_json)
     return FOUND if explanation.truth in ("true", "either") else NOT_FOUND

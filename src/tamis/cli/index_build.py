@@ -25,6 +25,7 @@ def build(
 
     import tamis
     from tamis.cli.failure import UserError
+    from tamis.cli.index_info import human_bytes
     from tamis.cli.rules import load_index
 
     started = time.monotonic()
@@ -32,11 +33,11 @@ def build(
     try:
         index.save(str(output))
     except (tamis.TamisError, OSError) as error:
-        raise UserError(f"cannot write {output}: {error}") from None
+        raise UserError(str(error)) from None
     elapsed = time.monotonic() - started
     size = output.stat().st_size
     if as_json:
         figures = {"rules": len(index), "bytes": size, "seconds": round(elapsed, 3), "path": str(output)}
         typer.echo(json.dumps(figures))
     else:
-        typer.echo(f"{output}: {len(index):,} rules, {size / 1e6:,.1f} MB, in {elapsed:,.1f} s")
+        typer.echo(f"{output}: {len(index):,} rules, {human_bytes(size)}, in {elapsed:,.1f} s")

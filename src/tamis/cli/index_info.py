@@ -78,14 +78,14 @@ def _lines(index: "Index", saved: Path | None) -> Iterator[tuple[str, Any]]:
     contents = _contents(index, saved)
     yield "subscriptions", contents["subscriptions"]
     if saved is not None:
-        yield "file", f"{_human(contents['file_bytes'])}, saved {contents['saved'].replace('T', ' ')}"
+        yield "file", f"{human_bytes(contents['file_bytes'])}, saved {contents['saved'].replace('T', ' ')}"
     yield "version", contents["version"]
     kinds = (f"{name} ({' or '.join(kinds) or 'any'})" for name, kinds in index.attributes.items())
     yield "attributes", _listed(kinds, len(index.attributes))
     most_first = sorted(index.tags.items(), key=lambda tag: (-tag[1], tag[0]))
     yield "tags", _listed((f"{tag} ({count:,})" for tag, count in most_first), len(index.tags))
     if contents["index_bytes"] is not None:
-        yield "in memory", f"{_human(contents['index_bytes'])} besides ids and texts"
+        yield "in memory", f"{human_bytes(contents['index_bytes'])} besides ids and texts"
 
 
 def _listed(names: Iterable[str], count: int) -> str:
@@ -99,10 +99,10 @@ def _listed(names: Iterable[str], count: int) -> str:
     return f"{count:,}: {', '.join(shown)}{more}" if count else "none"
 
 
-def _human(size: float) -> str:
+def human_bytes(size: float) -> str:
     """A number of bytes as people say it.
 
-    >>> _human(308), _human(5_400_000)
+    >>> human_bytes(308), human_bytes(5_400_000)
     ('308 bytes', '5.4 MB')
     """
     if size < 1000:

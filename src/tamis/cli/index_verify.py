@@ -21,9 +21,9 @@ def verify(
     try:
         tamis.Index.open(path).verify()
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+        raise UserError(str(error)) from None
     except tamis.SnapshotError as error:
-        warn(f"{path}: {error}")
+        warn(str(error))
         return NOT_FOUND
     typer.echo(f"{path}: intact")
     return FOUND

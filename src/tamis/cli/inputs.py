@@ -8,8 +8,8 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,10 +18,12 @@ from tamis.cli.failure import UserError, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import csv
 
 STDIN = "-"
 _SNIFFED = 4_096
 _GZIP_MAGIC = b"\x1f\x8b"
+_HEADER_AND_ONE = 2
 
 
 class Format(StrEnum):
@@ -73,6 +75,10 @@ class Source:
     bytes: IO[bytes]
     size: int | None
     """Bytes in the file as stored, for progress; None for a pipe."""
+    skip_bad: bool = False
+    """Whether rows of a CSV file with too few or too many fields are left out instead of stopping."""
+    skipped: list[int] = field(default_factory=list)
+    """The rows that were left out, counted from 0 without the header."""
 
     def fraction(self) -> float | None:
         """Which fraction of a file has been read; None for a pipe."""
@@ -92,16 +98,22 @@ def open_source(path: str, asked: Format | None = None, what: str = "input") -> 
     tamis.cli.failure.UserError: cannot read /no/such/file: No such file or directory
     """
     if path == STDIN:
-        if sys.stdin.isatty():
-            raise UserError(f"no {what} given", hint=f"name a file of {what}, or pipe them in")
-        raw: Any = sys.stdin.buffer
+        stdin: Any = sys.stdin
+        try:
+            if stdin.isatty():
+                raise UserError(f"no {what} given", hint=f"name a file of {what}, or pipe them in")
+            raw: Any = stdin.detach()
+        except ValueError:  # it was detached before
+            raise UserError(
+                "rules and events cannot both come from standard input", hint=f"name a file of {what}"
+            ) from None
         name, size = "<stdin>", None
     else:
         try:
             raw = Path(path).open("rb")  # noqa: SIM115 -- the process or the caller's `with` closes it
             size = Path(path).stat().st_size
         except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}", hint=_similar_file(path)) from None
+            raise UserError(f"cannot read {path}: {error.strerror}", hint=similar_file(path)) from None
         name = path
     start = raw.peek(_SNIFFED)
     if start.startswith(_GZIP_MAGIC):
@@ -135,7 +147,8 @@ def read_batches(source: Source) -> Iterator["pa.RecordBatch"]:
     import pyarrow as pa
 
     try:
-        yield from _batches(source)
+        if source.bytes.peek(1):  # type: ignore[attr-defined]  # an empty file or pipe holds nothing
+            yield from _batches(source)
     except pa.ArrowInvalid as error:
         message = str(error).splitlines()[0]
         raise UserError(f"{source.name}: not readable as {source.format}: {message}") from None
@@ -148,10 +161,14 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
         from pyarrow import csv
 
         parse = csv.ParseOptions(
-            delimiter="\t" if source.format is Format.TSV else ",", newlines_in_values=True
+            delimiter="\t" if source.format is Format.TSV else ",",
+            newlines_in_values=True,
+            invalid_row_handler=_handler_of_bad_rows(source),
         )
         convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-        yield from csv.open_csv(source.bytes, parse_options=parse, convert_options=convert)
+        # With threads, the reader would not know the numbers of bad rows.
+        read = csv.ReadOptions(use_threads=False)
+        yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
     elif source.format is Format.PARQUET:
         import pyarrow.parquet as pq
 
@@ -167,6 +184,16 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
             yield from (file.get_batch(number) for number in range(file.num_record_batches))
     else:
         raise AssertionError(f"{source.format} has no batches")
+
+
+def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
+    def handle(row: "csv.InvalidRow") -> str:
+        if not source.skip_bad:
+            return "error"
+        source.skipped.append(row.number - _HEADER_AND_ONE)
+        return "skip"
+
+    return handle
 
 
 def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -219,7 +246,11 @@ def _sniff(start: bytes) -> Format:
     return Format.CSV
 
 
-def _similar_file(path: str) -> str | None:
+def similar_file(path: str) -> str | None:
+    """A hint that names a file of the same folder, if there is one of almost that name.
+
+    >>> similar_file("/no/such/file")
+    """
     folder = Path(path).parent
     if not folder.is_dir():
         return None

@@ -32,8 +32,9 @@ def match(
 ) -> int:
     """Find the rules that each event satisfies.
 
-    Prints one row per match: the event's number and the rule's id. `cat events.jsonl | tamis match rules.csv
-    -k 3`
+    Prints one row per match: the event's number and the rule's id.
+
+    `cat events.jsonl | tamis match rules.csv -k 3`
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
@@ -44,8 +45,10 @@ def match(
 
     mode = Mode.QUIET if quiet else Mode.COUNTS if count else Mode.MATCHES
     index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
-    if k is None and (min_score is not None or dimension):
-        raise UserError("--min-score and --dimension choose among the k best", hint="add --k")
+    if k is None and (score != "priority" or min_score is not None or dimension):
+        raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
+    if k is not None and count:
+        raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
     ranking = Ranking(k, score, min_score, dimension) if k else None
     question = Question(index, ranking, tag, key, threads, skip_bad)
     return stream(question, mode, path=events, asked=format, inline=event, output=output, as_json=as_json)

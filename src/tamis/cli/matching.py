@@ -1,12 +1,11 @@
 """Ask an index about portions of events; what `tamis match` and `tamis topk` share."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tamis.cli.events import Lines, Portion
+from tamis.cli.events import Lines, Portion, at_place
 from tamis.cli.failure import UserError, nearest
 from tamis.cli.wrong_types import WrongTypes
 
@@ -121,7 +120,7 @@ class Question:
                 tamis.Event(text)
             except tamis.EventError as error:
                 if not self.skip_bad:
-                    message = _at_place(source, place, str(error).splitlines()[0])
+                    message = at_place(f"{source}:{place}", error)
                     raise UserError(message, hint="--skip-bad goes on") from None
                 self.skipped += 1
             else:
@@ -162,18 +161,3 @@ class Question:
 def _no_key(key: str, names: list[str]) -> UserError:
     hint = nearest(key, names) or f"they have {', '.join(names[:10])}"
     return UserError(f"the events have no attribute `{key}`, by which --key names them", hint=hint)
-
-
-_PLACE = re.compile(r" \(line 1, column (\d+), byte \d+\)$")
-
-
-def _at_place(source: str, line: int, message: str) -> str:
-    """An error of one event with the place in its file; the event's own place is the column there.
-
-    >>> _at_place("events.jsonl", 3, "the text ends (line 1, column 10, byte 9)")
-    'events.jsonl:3:10: the text ends'
-    """
-    inside = _PLACE.search(message)
-    if inside is None:
-        return f"{source}:{line}: {message}"
-    return f"{source}:{line}:{inside[1]}: {message[: inside.start()]}"

@@ -17,7 +17,7 @@ RulesPath = Annotated[
 EventsPath = Annotated[
     str,
     typer.Argument(
-        metavar="[EVENTS]", help="Events (JSON lines, CSV, Parquet, Arrow); default: standard input."
+        metavar="EVENTS", help="Events (JSON lines, CSV, Parquet, Arrow); default: standard input."
     ),
 ]
 SubscriptionId = Annotated[str, typer.Argument(metavar="ID", help="The id of a rule.")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def publish(
     events: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EVENT]...", help="Events as JSON; JSON lines on standard input by default."),
+        typer.Argument(metavar="EVENT", help="Events as JSON; JSON lines on standard input by default."),
     ] = None,
     *,
     broker: n.Broker = None,

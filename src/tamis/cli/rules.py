@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.cli.failure import UserError, nearest, warn
-from tamis.cli.inputs import STDIN, Format, Source, open_source, read_batches, read_json_records, read_lines
+from tamis.cli.inputs import (
+    STDIN,
+    Format,
+    Source,
+    open_source,
+    read_batches,
+    read_json_records,
+    read_lines,
+    similar_file,
+)
 from tamis.cli.progress import Progress
 from tamis.cli.rule_columns import OPTIONAL
 
@@ -128,8 +137,10 @@ def load_index(
     if is_snapshot(path):
         try:
             return tamis.Index.open(path)
-        except (tamis.TamisError, OSError) as error:
-            raise UserError(f"cannot open {path}: {error}") from None
+        except tamis.TamisError as error:
+            raise UserError(str(error)) from None
+        except OSError as error:
+            raise UserError(str(error), hint=similar_file(path)) from None
     rules = read_rules(path, asked)
     if not quiet and (note := rules.note()):
         warn(note)
@@ -189,7 +200,7 @@ def _chunks(source: Source) -> Iterator[Chunk]:
     if source.format is Format.JSONL:
         records = read_json_records(source)
         while block := list(islice(records, CHUNK)):
-            names = {name for _, record in block for name in record}
+            names = dict.fromkeys(name for _, record in block for name in record)
             columns = {name: [record.get(name) for _, record in block] for name in names}
             yield [line for line, _ in block], columns
     elif source.format in (Format.CSV, Format.TSV):
@@ -257,7 +268,7 @@ def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> N
     if "expression" not in columns:
         raise UserError(
             f"{rules.where(start)}: no column `expression`",
-            hint=nearest("expression", list(columns)) or "rules have the columns id and expression",
+            hint=nearest("expression", list(columns)) or f"the columns are {', '.join(list(columns)[:10])}",
         )
     rules.expressions += _converted(rules, start, "expression", columns["expression"], _text)
     rules.ids += columns.get("id", places)

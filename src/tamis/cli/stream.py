@@ -33,7 +33,7 @@ def stream(
     """Ask the question about every event and print the answers; returns the exit code."""
     import tamis
 
-    name, portions = _portions(path, asked, inline)
+    name, portions = _portions(path, asked, inline, question)
     try:
         if mode is Mode.QUIET:
             found = any(question.any_match(name, portion) for portion in portions)
@@ -42,8 +42,9 @@ def stream(
     except tamis.TamisError as error:
         raise UserError(str(error).splitlines()[0]) from None
     if question.skipped:
-        what = "1 event was" if question.skipped == 1 else f"{question.skipped:,} events were"
-        warn(f"{what} skipped: they could not be read")
+        one = question.skipped == 1
+        what = "1 event was" if one else f"{question.skipped:,} events were"
+        warn(f"{what} skipped: {'it' if one else 'they'} could not be read")
     if len(question.index) == 0:
         warn("there are no rules, so nothing can match")
     if mode is not Mode.QUIET:
@@ -53,16 +54,19 @@ def stream(
     return FOUND if found else NOT_FOUND
 
 
-def _portions(path: str, asked: Format | None, inline: str | None) -> tuple[str, Iterator[Portion]]:
+def _portions(
+    path: str, asked: Format | None, inline: str | None, question: Question
+) -> tuple[str, Iterator[Portion]]:
     if inline is not None:
         return "--event", iter([Lines([0], [check_json(inline)], [1])])
-    source = open_events(path, asked)
+    source = open_events(path, asked, skip_bad=question.skip_bad)
 
     def reported() -> Iterator[Portion]:
         with Progress("matching", unit="events") as progress:
             for portion in stream_events(source):
                 yield portion
                 progress.advance(len(portion), source.fraction())
+        question.skipped += len(source.skipped)
 
     return source.name, reported()
 

@@ -1,13 +1,17 @@
 """One rule and one event: find the rule, show the answer. What `explain` and `why-not` share."""
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tamis.cli.failure import UserError
+from tamis.cli.failure import UserError, nearest
 
 if TYPE_CHECKING:
     from tamis import Index
     from tamis.explain import Explanation, WhyNot
+
+COMPARED = 10_000
+"""With how many ids one that is not there is compared, for a hint."""
 
 
 def find_id(index: "Index", text: str) -> Any:
@@ -18,7 +22,10 @@ def find_id(index: "Index", text: str) -> Any:
                 return candidate
         except (TypeError, ValueError):
             continue
-    raise UserError(f"there is no rule with the id {text}", hint=f"the index holds {len(index):,} rules")
+    hint = nearest(text, [str(id_) for id_ in islice(index, COMPARED)])
+    raise UserError(
+        f"there is no rule with the id {text}", hint=hint or f"the index holds {len(index):,} rules"
+    )
 
 
 def show(answer: "Explanation | WhyNot", as_json: bool) -> None:

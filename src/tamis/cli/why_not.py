@@ -20,16 +20,17 @@ def why_not(
     """
 
     import tamis
-    from tamis.cli.events import one_event
+    from tamis.cli.events import at_place, one_event
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.rules import load_index
     from tamis.cli.subscription import find_id, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
+    place, record = one_event(events, format, event, row)
     try:
-        reasons = index.why_not(subscription, one_event(events, format, event, row))
+        reasons = index.why_not(subscription, record)
     except tamis.EventError as error:
-        raise UserError(str(error).splitlines()[0]) from None
+        raise UserError(at_place(place, error)) from None
     show(reasons, as_json)
     return NOT_FOUND if reasons.answer == "matches" else FOUND
