@@ -11,11 +11,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import s3fs
 
 import tamis
-from tamis.spark import garbage, opened
+import tamis.spark
+from tamis.spark import files, garbage, opened
 from tamis.spark.build import put_index
 from tamis.spark.directory import Directory, LocalDirectory, open_directory
 from tamis.spark.garbage import collect
@@ -49,21 +54,24 @@ def object_store() -> Iterator[str]:
     server.wait()
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture
+def bucket(object_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new bucket, which this process may use by its name alone."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", object_store)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    name = f"bucket-{tmp_path.name.replace('_', '-')[:40].lower()}"
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(name)
+    return name
+
+
+@pytest.fixture(params=["local", "s3", "s3a"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Directory:
     monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
     if request.param == "local":
         return open_directory(tmp_path / "store")
-    endpoint = request.getfixturevalue("object_store")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    import s3fs
-
-    bucket = f"bucket-{tmp_path.name.replace('_', '-')[:40].lower()}"
-    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
-    return open_directory(f"s3://{bucket}/store")
+    return open_directory(f"{request.param}://{request.getfixturevalue('bucket')}/store")
 
 
 def small_index() -> tamis.Index:
@@ -325,3 +333,38 @@ def test_pins_of_a_query_that_never_came_back_expire(tmp_path: Path) -> None:
     aged(tmp_path / "pins" / "gone" / "000000000001.json", garbage.PIN_SECONDS + 60)
     collect(directory, keep=1, grace=0.0)
     assert version_numbers(directory) == [2, 3]
+
+
+def test_a_protocol_without_its_package_is_refused_with_its_name() -> None:
+    for url in ("abfss://container@account.dfs.core.windows.net/rules", "nowhere://host/rules"):
+        with pytest.raises(tamis.ArgumentError, match=r"adlfs for abfs:// and abfss://"):
+            open_directory(url)
+    with pytest.raises(
+        tamis.ArgumentError, match=r"Unrecognized filesystem type .* use spark\.read\.parquet"
+    ):
+        files._located("nowhere://host/events")
+
+
+def test_an_azure_address_is_read_as_spark_writes_it() -> None:
+    found, path = files._located("abfss://container@account.dfs.core.windows.net/my events/a%20b.parquet")
+    assert (found.type_name, path) == ("abfs", "container/my events/a%20b.parquet")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("protocol", ["s3", "s3a"])
+def test_files_of_an_object_store_are_matched_where_they_are(
+    spark: Any, object_store: str, bucket: str, protocol: str
+) -> None:
+    store = s3fs.S3FileSystem(skip_instance_cache=True)
+    for name, values in {"a b.parquet": [1, 2], "more/100%.parquet": [3]}.items():
+        with store.open(f"{bucket}/my events/{name}", "wb") as file:
+            pq.write_table(pa.table({"x": values}), file)
+    # Executors have no part in the environment of this test: the address says all.
+    options = f"?scheme=http&region=us-east-1&endpoint_override={object_store.removeprefix('http://')}"
+    folder = f"{protocol}://testing:testing@{bucket}/my events"
+    rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+    found = tamis.spark.match_files(spark, folder + options, rules).collect()
+    assert sorted((row.path, row.row) for row in found) == [
+        (f"{folder}/a b.parquet{options}", 1),
+        (f"{folder}/more/100%.parquet{options}", 0),
+    ]

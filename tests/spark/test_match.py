@@ -357,3 +357,55 @@ def test_files_may_have_any_name(spark: Any, tmp_path: Any) -> None:
     for path in (str(folder), f"file://{folder}"):
         [row] = tamis.spark.match_files(spark, path, rules).collect()
         assert (row.path, row.row, row.subscription) == (f"{path}/a b%41.parquet", 1, "a")
+
+
+@pytest.mark.parametrize("ask", [tamis.spark.match_files, tamis.spark.count_files])
+def test_attributes_that_no_file_holds_are_named(spark: Any, tmp_path: Any, ask: Any) -> None:
+    rules = spark.createDataFrame(
+        [("a", "contry = 'CA' AND user.aeg > 3 AND vip"), ("b", "later = 1 AND m.kind = 'x'")], RULES
+    )
+    spark.sql("SELECT 'CA' AS country, named_struct('age', 4) AS user, map('k', 'x') AS m").write.parquet(
+        str(tmp_path / "events" / "old")
+    )
+    spark.sql("SELECT 1 AS later").write.parquet(str(tmp_path / "events" / "new"))
+    with pytest.warns(UserWarning, match=r"contry \(did you mean country\?\)") as caught:
+        answer = ask(spark, str(tmp_path / "events"), rules)
+    assert caught[0].filename == __file__
+    assert tamis.spark.explain(answer).warnings == [
+        "no column of the events holds contry (did you mean country?), user.aeg (did you mean user.age?), "
+        "vip: predicates on them are undefined"
+    ]
+
+
+def test_matches_of_files_are_counted_without_pairs(spark: Any, tmp_path: Any) -> None:
+    rules = [("a", "x > 1", ["q4"]), ("b", "x > 2", []), ("c", "x > 2", ["q4"])]
+    index = tamis.spark.build(
+        spark.createDataFrame(rules, "id string, expression string, tags array<string>")
+    )
+    folder = str(tmp_path / "events")
+    spark.createDataFrame([(value,) for value in (1, 2, 3)], "x int").coalesce(1).write.parquet(folder)
+    counted = tamis.spark.count_files(spark, folder, index)
+    assert counted.columns == ["path", "row", "matches", "version"]
+    assert sorted((row.row, row.matches) for row in counted.collect()) == [(0, 0), (1, 1), (2, 3)]
+    tagged = tamis.spark.count_files(spark, folder, index, tags=["q4"])
+    assert sorted((row.row, row.matches) for row in tagged.collect()) == [(0, 0), (1, 1), (2, 2)]
+    assert tamis.spark.explain(tagged).version.number == 1
+
+
+def test_questions_to_files_are_checked_as_others_are(spark: Any, tmp_path: Any) -> None:
+    index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], RULES))
+    with pytest.raises(tamis.ArgumentError, match="score ranks the best k"):
+        tamis.spark.match_files(spark, str(tmp_path), index, score="relevance")
+    with pytest.raises(TypeError, match="tags is a list"):
+        tamis.spark.count_files(spark, str(tmp_path), index, tags="q4")
+
+
+def test_a_repeated_id_is_shown_with_the_other_expression(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1"), ("b", "x > 2"), ("a", "x > 3")], RULES)
+    [problem] = tamis.spark.validate(rules).collect()
+    shown = {problem.expression, problem.error.removeprefix("this id is also that of: ")}
+    assert (problem.id, shown) == ("a", {"x > 1", "x > 3"})
+    with pytest.raises(
+        tamis.spark.InvalidSubscriptionsError, match=r"'a': this id is also that of: x > [13]\n"
+    ):
+        tamis.spark.build(rules)

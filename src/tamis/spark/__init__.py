@@ -26,6 +26,7 @@ except ImportError as missing:
 from tamis.spark.api import (
     count,
     count_by_subscription,
+    count_files,
     exists,
     explain,
     match,
@@ -49,6 +50,7 @@ __all__ = [
     "build",
     "count",
     "count_by_subscription",
+    "count_files",
     "exists",
     "explain",
     "generate_events",

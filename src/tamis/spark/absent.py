@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql.types import MapType, StructType
 
 NAMED = 5
@@ -52,10 +53,34 @@ def absent_attributes(schema: StructType, attributes: Iterable[str], spread: Ite
     if any(isinstance(types.get(name), MapType) for name in spread):
         return Absent([], {})  # only the rows tell which attributes there are
     known = dict(_paths(types, spread))
-    maps = tuple(f"{path}." for path, data_type in known.items() if isinstance(data_type, MapType))
-    names = sorted(name for name in attributes if name not in known and not name.startswith(maps))
-    close = {name: get_close_matches(name, list(known), n=1, cutoff=0.8) for name in names}
+    maps = [path for path, data_type in known.items() if isinstance(data_type, MapType)]
+    return compared(attributes, known, maps)
+
+
+def compared(attributes: Iterable[str], known: Iterable[str], maps: Iterable[str]) -> Absent:
+    """Compare what subscriptions ask for with what is known, `maps` being attributes whose keys are not.
+
+    >>> compared(["age", "contry", "m.kind"], ["country", "age", "m"], ["m"])
+    Absent(names=['contry'], meant={'contry': 'country'})
+    """
+    there = dict.fromkeys(known)
+    below = tuple(f"{path}." for path in maps)
+    names = sorted(name for name in attributes if name not in there and not name.startswith(below))
+    close = {name: get_close_matches(name, list(there), n=1, cutoff=0.8) for name in names}
     return Absent(names, {name: found[0] for name, found in close.items() if found})
+
+
+def arrow_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, bool]]:
+    """Every attribute that a record of these Arrow fields can have, and whether it is a map.
+
+    >>> fields = {"a": pa.struct({"b": pa.int64()}), "m": pa.map_(pa.string(), pa.string())}
+    >>> list(arrow_paths(pa.schema(fields)))
+    [('a', False), ('a.b', False), ('m', True)]
+    """
+    for field in fields:
+        yield prefix + field.name, pa.types.is_map(field.type)
+        if pa.types.is_struct(field.type):
+            yield from arrow_paths(field.type.fields, f"{prefix}{field.name}.")
 
 
 def _paths(types: dict[str, Any], spread: list[str], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ArgumentError
 from tamis.spark.building import OnError, build, read_on_executor
-from tamis.spark.built_index import BuiltIndex, Key, report_of
-from tamis.spark.files import match_parquet
+from tamis.spark.built_index import BuiltIndex, Key, common_options, match_question, report_of
+from tamis.spark.files import ask_parquet
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import Question
 from tamis.spark.snapshot_file import published_snapshot
@@ -176,15 +176,35 @@ def match_files(
     [(1, 'a')]
     """
     index = index_of(spark, subscriptions, **building)
-    question = Question(
-        "all" if k is None else "top_k",
-        k=k,
-        score=score,
-        tags=None if tags is None else tuple(tags),
-        now=now,
-        payload=index.version.payloads if payload is None else payload,
-    )
-    return match_parquet(spark, os.fspath(path), index, question)
+    payload = index.version.payloads if payload is None else payload
+    question = match_question(k, score, payload=payload, **common_options(tags, now))
+    return ask_parquet(spark, os.fspath(path), index, question)
+
+
+def count_files(
+    spark: "SparkSession",
+    path: str | os.PathLike[str],
+    subscriptions: "Subscriptions",
+    *,
+    tags: Iterable[str] | None = None,
+    now: datetime | None = None,
+    **building: Any,
+) -> "DataFrame":
+    """As `count` for events in Parquet files, which the tasks read themselves as those of `match_files` do.
+
+    The result has a row for each event: `path`, `row`, `matches` and `version`.
+
+    >>> import tempfile
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1"), ("b", "x > 0")], "id string, expression string")
+    >>> folder = tempfile.mkdtemp()
+    >>> spark.createDataFrame([(0,), (2,)], "x int").coalesce(1).write.parquet(f"{folder}/events")
+    >>> sorted((row.row, row.matches) for row in count_files(spark, f"{folder}/events", rules).collect())
+    [(0, 0), (1, 2)]
+    """
+    index = index_of(spark, subscriptions, **building)
+    return ask_parquet(spark, os.fspath(path), index, Question("count", **common_options(tags, now)))
 
 
 def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltIndex:

@@ -19,7 +19,7 @@ from tamis.errors import SnapshotError
 from tamis.index import Index
 from tamis.spark.directory import Directory
 from tamis.spark.opened import sha256_of
-from tamis.spark.subscriptions import add_readable, joined, problem_row
+from tamis.spark.subscriptions import add_readable, joined, problem_rows
 from tamis.spark.versions import IndexFile
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _build_one(
 ) -> dict[str, Any]:
     index = Index(schema)
     refused = add_readable(index, table)
-    problems = [problem_row(table, row) for row in refused[:FIRST_PROBLEMS]]
+    problems = problem_rows(table, refused[:FIRST_PROBLEMS])
     payloads = "payload" in table.column_names and table.column("payload").null_count < table.num_rows
     file = put_index(directory, index)
     if routes is not None:

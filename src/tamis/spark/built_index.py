@@ -73,18 +73,12 @@ class BuiltIndex:
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
         scoring = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
-        scoring = {name: given for name, given in scoring.items() if given is not None}
-        if k is None and (score is not None or scoring):
-            raise ArgumentError(f"{', '.join(['score', *scoring])} rank the best k matches: pass k as well")
-        if k is not None and k < 0:
-            raise ArgumentError(f"k must not be negative, not {k}")
-        question = Question(
-            "all" if k is None else "top_k",
-            k=k,
-            score=score,
+        question = match_question(
+            k,
+            score,
             payload=self.version.payloads if payload is None else payload,
-            scoring=scoring,
-            **_common(tags, now, intervals),
+            scoring={name: given for name, given in scoring.items() if given is not None},
+            **common_options(tags, now, intervals),
         )
         return self._ask(events, question, key, spread, source)
 
@@ -109,7 +103,7 @@ class BuiltIndex:
             )
         partial = self._ask_plain("by_subscription", events, None, **options)
         counted = partial.groupBy("subscription", "version").agg(sf.sum("matches").alias("matches"))
-        return _describe(counted.select("subscription", "matches", "version"), report_of(partial))
+        return described(counted.select("subscription", "matches", "version"), report_of(partial))
 
     def _ask_plain(
         self,
@@ -123,7 +117,7 @@ class BuiltIndex:
         intervals: Sequence[str] = (),
         source: str = "source",
     ) -> "DataFrame":
-        return self._ask(events, Question(mode, **_common(tags, now, intervals)), key, spread, source)
+        return self._ask(events, Question(mode, **common_options(tags, now, intervals)), key, spread, source)
 
     def _ask(
         self,
@@ -156,7 +150,7 @@ class BuiltIndex:
         planned = None if streaming and self.follows else self.version
         source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
         result = self._planned(projected, question, source, by_source)
-        return _describe(result, self.report(events.sparkSession, source.run, noted))
+        return described(result, self.report(events.sparkSession, source.run, noted))
 
     def _planned(
         self, projected: Projected, question: Question, source: Source, by_source: bool
@@ -194,7 +188,30 @@ class BuiltIndex:
         return PlanReport(spark, self.url, self.version, run, list(warnings))
 
 
-def _common(tags: Iterable[str] | None, now: datetime | None, intervals: Sequence[str]) -> dict[str, Any]:
+def match_question(k: int | None, score: Any, *, scoring: Mapping[str, Any] = {}, **options: Any) -> Question:
+    """Ask for all matches, or for the best k.
+
+    >>> match_question(None, "relevance")
+    Traceback (most recent call last):
+    tamis.errors.ArgumentError: score ranks the best k matches: pass k as well
+    """
+    ranking = [*(["score"] if score is not None else []), *scoring]
+    if k is None and ranking:
+        verb = "ranks" if len(ranking) == 1 else "rank"
+        raise ArgumentError(f"{', '.join(ranking)} {verb} the best k matches: pass k as well")
+    if k is not None and k < 0:
+        raise ArgumentError(f"k must not be negative, not {k}")
+    return Question("all" if k is None else "top_k", k=k, score=score, scoring=dict(scoring), **options)
+
+
+def common_options(
+    tags: Iterable[str] | None, now: datetime | None, intervals: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What every question may have, as a `Question` takes it.
+
+    >>> common_options(["q4"], None)
+    {'tags': ('q4',), 'now': None, 'intervals': ()}
+    """
     if isinstance(tags, str):
         raise TypeError(f"tags is a list of strings; write tags=[{tags!r}]")
     return {"tags": None if tags is None else tuple(tags), "now": now, "intervals": tuple(intervals)}
@@ -220,7 +237,7 @@ def result_columns(question: Question, key_types: str, ids: str) -> str:
     return ", ".join([*columns, "payload binary"] if question.payload else columns)
 
 
-def _describe(result: "DataFrame", report: PlanReport) -> "DataFrame":
+def described(result: "DataFrame", report: PlanReport) -> "DataFrame":
     """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
     result.__dict__["tamis"] = report
     return result

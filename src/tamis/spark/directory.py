@@ -231,7 +231,13 @@ class RemoteDirectory(Directory):
                 f"{url} needs the package fsspec (and the one for its protocol); a path of a file system "
                 "that all executors mount needs none"
             ) from missing
-        self._files, self._root = fsspec.core.url_to_fs(url)
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as unknown:
+            raise ArgumentError(
+                f"{url}: {unknown}. Each protocol has a package for fsspec: s3fs for s3:// and s3a://, gcsfs "
+                "for gs://, adlfs for abfs:// and abfss://; install it here and on every executor."
+            ) from unknown
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._root, name)

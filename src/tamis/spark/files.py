@@ -6,7 +6,8 @@ row. Of a Delta table, the files of its current version are read, where they alo
 """
 
 import uuid
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
-from tamis.spark.built_index import BuiltIndex, result_columns
+from tamis.spark.absent import arrow_paths, compared
+from tamis.spark.built_index import BuiltIndex, described, result_columns
 from tamis.spark.delta import current_rows, file_paths, refuse_deleted
 from tamis.spark.opened import open_shard
 from tamis.spark.question import KEY_PREFIX, Answers, Question
@@ -31,11 +33,17 @@ KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
 
 
-def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
-    """Ask a question for the events in Parquet files: one file, or all below a folder."""
+def ask_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
+    """Ask a question for the events in Parquet files: one file, or all below a folder.
+
+    Called by a function that users call: a warning about misspelt attributes points to their line.
+    """
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
-    pieces = row_groups(spark, path)
+    pieces, columns = row_groups(spark, path)
+    absent = compared(index.version.attributes, columns, (name for name, is_map in columns.items() if is_map))
+    if absent.meant:
+        warnings.warn(absent.warning() or "", stacklevel=3)
     refuse_relaxed_sources(index.version, question)
     if question.now is None:
         question = replace(question, now=datetime.now(UTC))
@@ -53,43 +61,40 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
         seen.report(directory, source.run, answers.matches)
 
     work = spark.createDataFrame(pieces, "path string, row_group int, first bigint, rows bigint")
-    columns = result_columns(question, KEY_TYPES, index.version.ids)
-    return work.repartition(max(1, len(pieces)), "path", "row_group").mapInArrow(task, columns)
+    spread_out = work.repartition(max(1, len(pieces)), "path", "row_group")
+    result = spread_out.mapInArrow(task, result_columns(question, KEY_TYPES, index.version.ids))
+    return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
 
 
 Piece = tuple[str, int, int, int]
 """A row group: the file's path, the group's number, the row that it begins with, and how many it has."""
 
 
-def row_groups(spark: "SparkSession", path: str) -> list[Piece]:
+Columns = dict[str, bool]
+"""The attributes that files can hold, by their dotted paths, and whether each is a map."""
+
+
+def row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
 
-    def look() -> list[Piece] | None:
+    def look() -> tuple[list[Piece], Columns] | None:
         files, root = _located(path)
         log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
         if log.type == pyarrow.fs.FileType.Directory:
             return None
-        return [piece for name in _parquet_files(path) for piece in _row_groups(files, name, root, path)]
+        return _look_into((files, name, _shown(path, root, name)) for name in _parquet_files(path))
 
-    pieces: list[Piece] | None = on_executor(spark, look)
-    return _delta_row_groups(spark, path) if pieces is None else pieces
+    found: tuple[list[Piece], Columns] | None = on_executor(spark, look)
+    return _delta_row_groups(spark, path) if found is None else found
 
 
-def _delta_row_groups(spark: "SparkSession", path: str) -> list[Piece]:
+def _delta_row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Delta table's current files, if the files alone say what the table holds."""
     rows = current_rows(spark, path)
     names = file_paths(rows)
-
-    def look() -> list[Piece]:
-        pieces: list[Piece] = []
-        for name in names:
-            files, root = _located(name)
-            pieces += _row_groups(files, root, root, name)
-        return pieces
-
-    pieces: list[Piece] = on_executor(spark, look)
+    pieces, columns = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
     refuse_deleted(rows, path, sum(count for _, _, _, count in pieces))
-    return pieces
+    return pieces, columns
 
 
 def _parquet_files(path: str) -> list[str]:
@@ -115,14 +120,19 @@ def _parquet_files(path: str) -> list[str]:
     return paths
 
 
-def _row_groups(files: Any, name: str, root: str, asked: str) -> Iterator[Piece]:
-    """The row groups of one file below the root that the caller asked for."""
-    metadata = pq.ParquetFile(name, filesystem=files).metadata
-    first = 0
-    for group in range(metadata.num_row_groups):
-        rows = metadata.row_group(group).num_rows
-        yield _shown(asked, root, name), group, first, rows
-        first += rows
+def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, each a file system, a path there, and how it is shown."""
+    pieces: list[Piece] = []
+    columns: Columns = {}
+    for files, name, shown in located:
+        parquet = pq.ParquetFile(name, filesystem=files)
+        columns |= dict(arrow_paths(parquet.schema_arrow))
+        first = 0
+        for group in range(parquet.metadata.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            pieces.append((shown, group, first, rows))
+            first += rows
+    return pieces, columns
 
 
 def read_piece(piece: dict[str, Any], version: Any) -> Iterator[pa.RecordBatch]:
@@ -156,9 +166,15 @@ def _located(path: str) -> tuple[Any, str]:
     protocol, _, rest = path.partition("://")
     rest, mark, options = rest.partition("?")
     protocol = "s3" if protocol in ("s3a", "s3n") else protocol
-    located: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(
-        f"{protocol}://{quote(rest, safe='/@:')}{mark}{options}"
-    )
+    try:
+        located: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(
+            f"{protocol}://{quote(rest, safe='/@:')}{mark}{options}"
+        )
+    except pa.ArrowInvalid as unknown:
+        raise ArgumentError(
+            f"{path}: {unknown}. Files are read by path or from file://, hdfs://, s3://, gs:// and abfss://; "
+            "for others, use spark.read.parquet and tamis.spark.match."
+        ) from unknown
     return located
 
 

@@ -5,13 +5,13 @@ The columns `id` and `expression` are needed; `priority`, `weights` (a map), `ta
 same task and are noticed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from tamis.errors import ArgumentError, ExpressionError, TamisError
+from tamis.errors import ArgumentError, DuplicateIdError, ExpressionError, TamisError
 from tamis.expr import col, parse
 from tamis.index import Index, RefusedRow
 from tamis.spark.session import cluster
@@ -183,7 +183,7 @@ def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None
         if table is None:
             return
         refused = add_readable(Index(schema), table)
-        found = [problem_row(table, row) for row in refused]
+        found = problem_rows(table, refused)
         if found:
             yield from pa.Table.from_pylist(found, problem_schema(table.schema)).to_batches()
 
@@ -233,15 +233,26 @@ def problem_schema(subscriptions: pa.Schema) -> pa.Schema:
     )
 
 
-def problem_row(table: pa.Table, refused: RefusedRow) -> dict[str, Any]:
-    """One refused row as a row of problems."""
-    error = refused.error
-    place = (
-        (error.line, error.column, error.hint) if isinstance(error, ExpressionError) else (None, None, None)
-    )
-    return {
-        "id": table.column("id")[refused.row].as_py(),
-        "expression": table.column("expression")[refused.row].as_py(),
-        "error": str(error),
-        **dict(zip(("line", "column", "hint"), place, strict=True)),
-    }
+def problem_rows(table: pa.Table, refused: Sequence[RefusedRow]) -> list[dict[str, Any]]:
+    """Refused rows of a table as rows of problems.
+
+    >>> table = pa.table({"id": ["a", "a"], "expression": ["x > 1", "x > 2"]})
+    >>> [row["error"] for row in problem_rows(table, Index().add_table(table, on_error="collect"))]
+    ['this id is also that of: x > 1']
+    """
+    ids, expressions = table.column("id"), table.column("expression")
+    first_of: dict[Any, int] = {}
+    if any(isinstance(found.error, DuplicateIdError) for found in refused):
+        first_of = {id: row for row, id in reversed(list(enumerate(ids.to_pylist())))}
+    problems = []
+    for found in refused:
+        id, error = ids[found.row].as_py(), found.error
+        message, line, column, hint = str(error), None, None, None
+        if isinstance(error, ExpressionError):
+            line, column, hint = error.line, error.column, error.hint
+        elif isinstance(error, DuplicateIdError):
+            # The kernel names a row, but the rows of this table were in no order that anybody knows.
+            message = f"this id is also that of: {expressions[first_of[id]].as_py()}"
+        problem = {"id": id, "expression": expressions[found.row].as_py(), "error": message}
+        problems.append(problem | {"line": line, "column": column, "hint": hint})
+    return problems
