@@ -202,24 +202,56 @@ class PruningQueue:
         self._entries: dict[Hashable, int] = {}
 
     def add(self, id: Hashable, expression: "str | Expression", *, distance: int = 1) -> None:
-        """Add an expression whose subscriber is so many hops away (for the measure "accuracy-distance")."""
+        """Add an expression whose subscriber is so many hops away (for the measure "accuracy-distance").
+
+        >>> queue = PruningQueue(measure="accuracy-distance")
+        >>> queue.add("near", "a = 1 AND b > 2")
+        >>> queue.add("far", "a = 1 AND b > 2", distance=4)
+        >>> len(queue), "far" in queue
+        (2, True)
+        """
         if id in self._entries:
             raise DuplicateIdError(f"{id!r} is already in the queue")
         self._entries[id] = self._kernel.add(expression, distance)
 
     def remove(self, id: Hashable) -> None:
-        """Take an expression out, however much it was pruned."""
+        """Take an expression out, however much it was pruned.
+
+        >>> queue = PruningQueue()
+        >>> queue.add("s1", "a = 1 AND b > 2")
+        >>> queue.remove("s1")
+        >>> list(queue)
+        []
+        """
         self._kernel.remove(self._entry(id))
         del self._entries[id]
 
     def prune(
         self, *, steps: int | None = None, predicates: int | None = None, bytes: int | None = None
     ) -> int:
-        """Prune, the globally best first, and return how many prunings were done."""
+        """Prune, the globally best first, and return how many prunings were done.
+
+        It ends after so many `steps`, or when no more than so many `predicates` or `bytes` are left.
+
+        >>> queue = PruningQueue()
+        >>> queue.add("s1", "a = 1 AND b = 2 AND c = 3")
+        >>> queue.prune(predicates=1), queue.predicates
+        (2, 1)
+        """
         return self._kernel.prune(steps, predicates, bytes)
 
     def learn(self, selectivities: Known) -> None:
-        """Replace what is known of how often predicates are true."""
+        """Replace what is known of how often predicates are true.
+
+        Expressions that are there keep their ranks, unless the execution is "restricted".
+
+        >>> known = {"a = 1": 0.1, "b = 2": 0.9}
+        >>> queue = PruningQueue(selectivities=known, execution="restricted")
+        >>> queue.add("s1", "a = 1 AND b = 2")
+        >>> queue.learn({"a = 1": 0.9, "b = 2": 0.1})
+        >>> queue.prune(steps=1), str(queue["s1"])
+        (1, 'b = 2')
+        """
         self._kernel.learn(_known(selectivities))
 
     def __getitem__(self, id: Hashable) -> Expression:
@@ -242,12 +274,24 @@ class PruningQueue:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all expressions: 5 for a predicate, 2 for an AND or OR."""
+        """The bytes of all expressions: 5 for a predicate, 2 for an AND or OR.
+
+        >>> queue = PruningQueue()
+        >>> queue.add("s1", "a = 1 AND b = 2")
+        >>> queue.bytes
+        12
+        """
         return self._kernel.bytes
 
     @property
     def predicates(self) -> int:
-        """The predicates of all expressions, repeated ones included."""
+        """The predicates of all expressions, repeated ones included.
+
+        >>> queue = PruningQueue()
+        >>> queue.add("s1", "a = 1 OR a = 1 AND b = 2")
+        >>> queue.predicates
+        3
+        """
         return self._kernel.predicates
 
     def _entry(self, id: Hashable) -> int:

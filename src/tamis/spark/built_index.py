@@ -44,6 +44,20 @@ class BuiltIndex:
     >>> index = tamis.spark.build(rules)
     >>> index.version.subscriptions, index.version.plan
     (1, 'replicated')
+
+    Every question is a method, and its answer a DataFrame:
+
+    >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
+    >>> [(row.event_id, row.subscription) for row in index.match(events).collect()]
+    [(1, 'a')]
+    >>> sorted((row.event_id, row.matches) for row in index.count(events).collect())
+    [(1, 1), (2, 0)]
+    >>> sorted((row.event_id, row.matched) for row in index.exists(events).collect())
+    [(1, True), (2, False)]
+    >>> [row.event_id for row in index.unmatched(events).collect()]
+    [2]
+    >>> [(row.subscription, row.matches) for row in index.count_by_subscription(events).collect()]
+    [('a', 1)]
     """
 
     url: str

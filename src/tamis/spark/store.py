@@ -45,6 +45,14 @@ class SubscriptionStore:
     >>> events = spark.createDataFrame([(1, 3)], "event_id int, x int")
     >>> [row.subscription for row in tamis.spark.match(events, store).collect()]
     ['a']
+
+    All subscriptions can be replaced at once, and old versions are removed when asked to:
+
+    >>> rules = spark.createDataFrame([("c", "x > 2")], "id string, expression string")
+    >>> store.replace_all(rules).version.number, store.built_index(spark).version.subscriptions
+    (2, 1)
+    >>> store.quarantined(spark).count(), store.collect_garbage(spark)
+    (0, [])
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
