@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tamis.errors import ArgumentError
 from tamis.spark.building import OnError, build, read_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, common_options, match_question, report_of
-from tamis.spark.files import ask_parquet
+from tamis.spark.files import match_parquet
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import Question
 from tamis.spark.snapshot_file import published_snapshot
@@ -178,7 +178,7 @@ def match_files(
     index = index_of(spark, subscriptions, **building)
     payload = index.version.payloads if payload is None else payload
     question = match_question(k, score, payload=payload, **common_options(tags, now))
-    return ask_parquet(spark, os.fspath(path), index, question)
+    return match_parquet(spark, os.fspath(path), index, question)
 
 
 def count_files(
@@ -204,7 +204,7 @@ def count_files(
     [(0, 0), (1, 2)]
     """
     index = index_of(spark, subscriptions, **building)
-    return ask_parquet(spark, os.fspath(path), index, Question("count", **common_options(tags, now)))
+    return match_parquet(spark, os.fspath(path), index, Question("count", **common_options(tags, now)))
 
 
 def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltIndex:

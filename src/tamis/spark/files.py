@@ -33,7 +33,7 @@ KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
 
 
-def ask_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
+def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
     """Ask a question for the events in Parquet files: one file, or all below a folder.
 
     Called by a function that users call: a warning about misspelt attributes points to their line.
