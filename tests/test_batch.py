@@ -163,3 +163,9 @@ def test_invalid_arrow_data_is_refused(index: Index) -> None:
         index.match_batch(pa.table({"city": lies}))
     with pytest.raises(ValueError, match="Arrow"):
         Index().add_many([1], lies)
+
+
+@pytest.mark.parametrize("ask", ["match_batch", "count_batch", "top_k_batch"])
+def test_a_dict_is_no_batch(index: Index, ask: str) -> None:
+    with pytest.raises(TypeError, match=r"write \[event\] for one event, and pyarrow\.table"):
+        getattr(index, ask)({"age": [17, 70]})

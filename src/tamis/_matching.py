@@ -181,6 +181,7 @@ class Matching:
         >>> index.match_batch(pa.table({"age": [25, 18, 40]})).to_pydict()
         {'event': [0, 2, 2], 'subscription': [1, 1, 2]}
         """
+        _refuse_one_event(events)
         options = _options(tags, now, intervals, threads)
         if not isinstance(events, pa.RecordBatchReader):
             return _table(_kernel.match_batch(self._kernel, events, 0, options))
@@ -217,6 +218,7 @@ class Matching:
         >>> index.top_k_batch([{"age": 25}, {"age": 40}], k=1).select(["event", "score"]).to_pydict()
         {'event': [0, 1], 'score': [1.0, 2.0]}
         """
+        _refuse_one_event(events)
         options = _options(tags, now, intervals, threads, weights)
         dimensions = self._known_dimensions(score, dimensions)
         if callable(score):
@@ -257,6 +259,7 @@ class Matching:
         >>> index.count_batch(b'{"age": 25}\\n{"age": 18}\\n').to_pylist()
         [1, 0]
         """
+        _refuse_one_event(events)
         options = _options(tags, now, intervals, threads)
         parts = events if isinstance(events, pa.RecordBatchReader) else [events]
         counted = (_table(_kernel.count_batch(self._kernel, part, options)).column(0) for part in parts)
@@ -292,6 +295,14 @@ class Matching:
         timed = _table(_kernel.time_events(self._kernel, events, mode, ranking, repeats, options))
         times: np.ndarray[Any, np.dtype[np.int64]] = timed.column(0).to_numpy()
         return times
+
+
+def _refuse_one_event(events: Any) -> None:
+    if isinstance(events, Mapping):
+        raise TypeError(
+            "a batch is a table, a list of events, or JSON lines, not a dict: write [event] for one event, "
+            "and pyarrow.table(columns) for columns"
+        )
 
 
 def _table(answer: Any) -> pa.Table:
