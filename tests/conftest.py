@@ -54,7 +54,11 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def duck() -> Iterator[Any]:
-    """An in-memory DuckDB."""
+    """An in-memory DuckDB.
+
+    Only functions import it: a test's module may outlive the interpreter, and DuckDB would then complain of
+    that after pytest's last line.
+    """
     import duckdb
 
     with duckdb.connect() as connection:

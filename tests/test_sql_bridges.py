@@ -8,7 +8,6 @@ import itertools
 import math
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -93,7 +92,7 @@ def check(expressions: list[Expression], answers: list[list[bool | None]]) -> No
     assert not wrong, "\n".join(wrong)
 
 
-def test_duckdb(duck: duckdb.DuckDBPyConnection, expressions: list[Expression]) -> None:
+def test_duckdb(duck: Any, expressions: list[Expression]) -> None:
     duck.register("bridges", table())
     columns = ", ".join(
         f"({expression.to_sql('duckdb')}) AS c{at}" for at, expression in enumerate(expressions)

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import duckdb
 import pytest
 
 import tamis
@@ -54,17 +53,15 @@ def test_python_means_the_same(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
-def test_sql_means_the_same(workload: Workload) -> None:
+def test_sql_means_the_same(duck: Any, workload: Workload) -> None:
     rules = _rules(workload)[:60]
     rows = workload.events_table(20)
-    with duckdb.connect() as connection:
-        connection.register("rows", rows)
-        for text, tree in rules:
-            answer = connection.execute(f"SELECT count(*) FROM rows WHERE {languages.sql(tree)}")
-            [(found,)] = answer.fetchall()
-            index = tamis.Index()
-            index.add(1, text)
-            assert found == sum(index.count(event) for event in workload.events(20)), text
+    duck.register("rows", rows)
+    for text, tree in rules:
+        [(found,)] = duck.execute(f"SELECT count(*) FROM rows WHERE {languages.sql(tree)}").fetchall()
+        index = tamis.Index()
+        index.add(1, text)
+        assert found == sum(index.count(event) for event in workload.events(20)), text
 
 
 def test_conjunctions_are_the_normal_form_and_too_many_are_refused() -> None:

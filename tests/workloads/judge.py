@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +11,8 @@ _PREDICATE = re.compile(r"\w+ (?:(?:=|!=|<|<=|>|>=) (?:\d+|'\w*')|BETWEEN \d+ AN
 
 def match_shares(expressions: Sequence[str], events: pa.Table, step: int = 200) -> np.ndarray:
     """For each expression the share of the events that satisfy it."""
+    import duckdb
+
     shares: list[float] = []
     with duckdb.connect() as database:
         database.register("events", events)
