@@ -8,8 +8,8 @@ clusters and 65 % without.
 
 import numpy as np
 
-from tamis.experiments.contract import Experiment, Result, Row, Scale
-from tamis.experiments.sadoghi_workloads import ZIPF, begen, growth, less, sweep
+from tamis.experiments.contract import Chart, Experiment, Result, Row, Scale
+from tamis.experiments.sadoghi_workloads import DISTRIBUTIONS, PLAIN, ZIPF, Lines, begen, growth, less, sweep
 
 CLUSTERS = (2, 8, 26, None)
 NONE = 40
@@ -47,9 +47,20 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         "predicates in an index of its own here, where the original merges a list for every value, so "
         "overlapping ranges cost it less."
     )
-    return Result(
-        rows=rows, lines=lines, axes=("clusters of an attribute", "microseconds per event"), note=note
-    )
+    axes = ("clusters of an attribute", "microseconds per event")
+    return Result(rows=rows, lines=lines, axes=axes, note=note, charts=_charts(sizes))
+
+
+def _charts(sizes: Lines) -> list[Chart]:
+    """One for each distribution; without the scan, beside which nothing else would be seen."""
+    return [
+        Chart(
+            f"Figure 7, cluster size, {distribution}",
+            {name: sizes[f"{name}, {distribution}"] for name in PLAIN if name != "scan"},
+            ("cluster size", "microseconds per event"),
+        )
+        for distribution in DISTRIBUTIONS
+    ]
 
 
 EXPERIMENT = Experiment(

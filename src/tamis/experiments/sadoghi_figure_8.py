@@ -18,10 +18,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     count = scale.of(small=10_000, paper=1_000_000)
     seed = int(rng.integers(2**32))
     lines: Lines = {}
+    looked_at: Lines = {}
     for share in SHARES:
         for name, workload in data_sets(max(10, round(count * share)), seed).items():
-            measure_top_k(name, workload.count, load(workload, weighted=True), lines)
-    rows = [row for name in data_sets(3, seed) for row in gains(name, lines)]
+            measure_top_k(name, workload.count, load(workload, weighted=True), lines, looked_at)
+    rows = [row for name in data_sets(3, seed) for row in gains(name, lines, looked_at)]
     return Result(
         rows=rows,
         lines=lines,
