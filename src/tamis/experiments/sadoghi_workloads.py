@@ -212,6 +212,21 @@ def sweep(
     return rows, lines
 
 
+def without_scan(lines: Lines) -> Lines:
+    """The lines for a chart: a scan takes a thousand times longer, and beside it nothing else is seen.
+
+    >>> list(without_scan({"BE*, Zipf": [], "scan, Zipf": []}))
+    ['BE*, Zipf']
+    """
+    return {name: points for name, points in lines.items() if not name.startswith("scan, ")}
+
+
+LOOKED_AT = (
+    "Rows of candidates count the subscriptions that were looked at, on any machine the same. What matches "
+    "has to be looked at by all; what an algorithm looks at beside that is what another can save."
+)
+"""How to read the rows of `explanations`."""
+
 EXPLAINED = ("BE*", "BE", "k-ind")
 
 
