@@ -38,10 +38,10 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         what = f"{name}: time at skew {SKEWS[-1]:g} over {SKEWS[0]:g}"
         rows.append(Row(what, None, measured[-1][1] / measured[0][1], f"{there} in the paper"))
     note = (
-        f"{count:,} subscriptions of {DIMENSIONS} attributes. The paper gives this figure as a drawing only. R "
-        "rises, as there; that the others fall does not reproduce. With 20,000 subscriptions the share of "
-        "intervals that hold the value of an event falls from 74 to 19 %, but the Threshold Algorithm reads no "
-        "fewer of them before it may stop: 6,047 at the least skew, 6,558 at the greatest."
+        f"{count:,} subscriptions of {DIMENSIONS} attributes. The paper gives this figure as a drawing only. "
+        "R rises, as there; that the others fall does not reproduce. With 20,000 subscriptions the share of "
+        "intervals that hold the value of an event falls from 74 to 19 %, but the Threshold Algorithm reads "
+        "no fewer of them before it may stop: 6,047 at the least skew, 6,558 at the greatest."
     )
     return Result(rows=[*rows, *reads], lines=lines, axes=("skew of lengths", "us"), note=note)
 
