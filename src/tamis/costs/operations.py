@@ -136,8 +136,7 @@ def count_operations(
     seen = list(events)
     if not expressions or not seen:
         raise ValueError("there is nothing to count: the model needs at least one subscription and one event")
-    step = max(1, len(expressions) // sample)
-    chosen = expressions[::step]
+    chosen = _sample(expressions, sample)
     scale = len(expressions) / len(chosen)
     literals = Literals()
     trees = [literals.tree(expression) for expression in chosen[::2]]
@@ -175,6 +174,14 @@ def count_operations(
         uncounted=round((len(trees) - len(boolean.trees)) * scale),
         **{name: count / len(seen) for name, count in counts.items()},
     )
+
+
+def _sample(expressions: Sequence[str | Expression], size: int) -> list[str | Expression]:
+    """Some of them, always the same. Every n-th would not do: kinds of rules often come in turns."""
+    if len(expressions) <= size:
+        return list(expressions)
+    places = np.random.default_rng(len(expressions)).choice(len(expressions), size, replace=False)
+    return [expressions[place] for place in places]
 
 
 def growth(of_half: float, of_all: float, scale: float) -> float:

@@ -42,8 +42,10 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         f"{largest:,} subscriptions; a negative number means that counting was faster. The paper explains "
         "its gains by hit vectors that outgrow a processor cache of its time: a byte for each of 2, 4 or 6 "
         "translated conjunctions instead of one for the subscription. Notes give the work of both. Boolean "
-        "filtering has fewer hits, as there; but subscriptions reach their minimum without being true, and "
-        "each of those is a tree to evaluate, which counting does not have."
+        "filtering has fewer hits, as there, but subscriptions reach their minimum without being true, and "
+        "each is a tree to evaluate: with 20,000 subscriptions 2,045, 20,000 (all) and 1,198 trees for an "
+        "event in classes 1 to 3, where 1 to 2 tests decide. What boolean takes above counting is 39, 218 "
+        "and 65 ns for each: a tree lies elsewhere in memory, and its candidates come in no order."
     )
     return Result(rows=rows, lines=lines, axes=("subscriptions", "microseconds per event"), note=note)
 
