@@ -201,6 +201,16 @@ def test_a_sample_of_the_subscriptions_stands_for_all() -> None:
     assert sampled.lines == pytest.approx(whole.lines, rel=0.3)
 
 
+def test_kinds_that_come_in_turns_are_all_in_a_sample() -> None:
+    auction = BookAuction(count=3_000, seed=9)
+    texts, events = auction.subscriptions_table()["expression"].to_pylist(), auction.events_dicts(20)
+    whole, sampled = count_operations(texts, events), count_operations(texts, events, sample=1_000)
+    assert sampled.conjunctions == pytest.approx(whole.conjunctions, rel=0.05)
+    assert sampled.hits == pytest.approx(whole.hits, rel=0.1)
+    # Doubling brings less and less: what the last one brought is more than the next ones will.
+    assert whole.satisfied / 2 < sampled.satisfied < 2 * whole.satisfied
+
+
 def test_nothing_to_count_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one subscription and one event"):
         count_operations(["a = 1"], [])

@@ -9,7 +9,10 @@ from html import escape
 
 _WIDTH, _HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 36, 40
-_COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770")
+_COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770", "#c2428f", "#222222")
+
+_MOST_TENS = 3
+"""Powers of ten on an axis, above which it needs no further ticks between them."""
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
@@ -164,13 +167,22 @@ def _lines(
 
 
 class _Axis:
-    """A logarithmic axis from the power of ten below the values to the one above."""
+    """A logarithmic axis from the round number below the values to the one above.
+
+    >>> _Axis([2.0, 40.0], 0, 100).ticks, _Axis([3.0, 40_000.0], 0, 100).ticks
+    ([2.0, 5.0, 10.0, 20.0, 50.0], [10.0, 100.0, 1000.0, 10000.0])
+    """
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
-        self._low = math.floor(math.log10(min(values)))
-        self._high = max(self._low + 1, math.ceil(math.log10(max(values))))
+        powers = range(math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))) + 1)
+        round_numbers = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        low = max(tick for tick in round_numbers if tick <= min(values) * (1 + 1e-9))
+        high = min(tick for tick in round_numbers if tick >= max(values) * (1 - 1e-9) and tick > low)
+        self._low, self._high = math.log10(low), math.log10(high)
         self._start, self._end = start, end
-        self.ticks = [10.0**power for power in range(self._low, self._high + 1)]
+        within = [tick for tick in round_numbers if low <= tick <= high]
+        tens = [tick for tick in within if abs(math.log10(tick) % 1) < 1e-9]
+        self.ticks = tens if len(tens) > _MOST_TENS else within
 
     def place(self, value: float) -> float:
         share = (math.log10(value) - self._low) / (self._high - self._low)

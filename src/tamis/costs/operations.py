@@ -9,8 +9,12 @@ predicates the events satisfy. They are averages per event.
 | counting | a hit for every conjunction, after translation, with a satisfied predicate |
 | cluster | a line for every conjunction whose access predicate is satisfied; tests of its others |
 | auto | an entry for every satisfied access predicate; tests of those whose second predicate holds, too |
+
+Beside the operations stands the memory that each algorithm steps about in (`footprint`): a step to a place
+that the step before did not bring along waits for memory if all of it does not fit into the cache.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,6 +45,18 @@ MAX_PREDICATES = 255
 SAMPLE = 3_000
 """Subscriptions that are looked at, if there are more; the counts are scaled."""
 
+BYTES_OF_PREDICATE = 150
+"""A predicate in its table and index, and the head of the list of what has it."""
+BYTES_OF_ROW = 160
+"""What is noted of a subscription beside its expression; looked at for each match."""
+BYTES_OF_USE = 4
+BYTES_OF_ENCODED = 6
+"""A predicate in an encoded tree, with its share of the operators."""
+BYTES_OF_COUNTERS = 8
+"""Hits and size of a conjunction, and the number of its subscription."""
+BYTES_OF_LINE = 30
+"""The number of a conjunction, and its share of the head of its group; groups are small."""
+
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
@@ -52,10 +68,16 @@ class Operations:
     conjunctions: float
     """All conjunctions after translation."""
     attributes: float
+    uses: float
+    """Predicates of all expressions, as often as they are written."""
+    translated_uses: float
+    """The same of all conjunctions."""
+    literals: float
+    """Different predicates and negations."""
     satisfied: float
-    """Different predicates that are true."""
+    """Those of them that are true."""
     intervals: float
-    """Those of them that are a BETWEEN, which are found in a tree of intervals."""
+    """Those that are true and a BETWEEN, which are found in a tree of intervals."""
     matches: float
     hits: float
     """Boolean filtering: uses of the true predicates."""
@@ -67,6 +89,8 @@ class Operations:
     """Boolean filtering: predicates that evaluations look at."""
     translated_hits: float
     """Counting: uses of the true predicates in conjunctions."""
+    clusters: float
+    """Cluster: groups of conjunctions of one size under a true access predicate."""
     lines: float
     """Cluster: conjunctions under a true access predicate."""
     line_tests: float
@@ -79,6 +103,24 @@ class Operations:
     """Subscriptions that counting and cluster refuse; they are in none of their counts."""
     uncounted: int = 0
     """Subscriptions that Boolean filtering refuses."""
+
+    def footprint(self, algorithm: str) -> float:
+        """Bytes that the events of a stream lead to, all together: predicates, lists or groups, rows.
+
+        >>> counted = count_operations(["a = 1 AND (b = 2 OR c = 3)"] * 1_000, [{"a": 1}])
+        >>> counted.footprint("counting") > counted.footprint("boolean")
+        True
+        """
+        held = BYTES_OF_PREDICATE * self.literals + BYTES_OF_ROW * self.subscriptions
+        match algorithm:
+            case "boolean":
+                return held + BYTES_OF_USE * self.uses + BYTES_OF_ENCODED * self.uses
+            case "counting":
+                return held + BYTES_OF_USE * self.translated_uses + BYTES_OF_COUNTERS * self.conjunctions
+            case "cluster":
+                return held + BYTES_OF_USE * self.translated_uses + BYTES_OF_LINE * self.conjunctions
+            case _:
+                return held + BYTES_OF_USE * self.uses
 
 
 def count_operations(
@@ -94,11 +136,12 @@ def count_operations(
     seen = list(events)
     if not expressions or not seen:
         raise ValueError("there is nothing to count: the model needs at least one subscription and one event")
-    step = max(1, len(expressions) // sample)
-    chosen = expressions[::step]
+    chosen = _sample(expressions, sample)
     scale = len(expressions) / len(chosen)
     literals = Literals()
-    trees = [literals.tree(expression) for expression in chosen]
+    trees = [literals.tree(expression) for expression in chosen[::2]]
+    of_half = len(literals.expressions)
+    trees += [literals.tree(expression) for expression in chosen[1::2]]
     truth = literals.truth(seen)
     often = np.maximum(np.mean(truth, axis=0), literals.rarities() / len(seen))
 
@@ -108,20 +151,48 @@ def count_operations(
     production = _Production(trees, often)
     is_interval = np.array(literals.ranks) == INTERVAL_RANK
     counts: defaultdict[str, float] = defaultdict(float)
+    satisfied_of_half = 0
     for holds in truth:
         counts["satisfied"] += int(holds.sum())
+        satisfied_of_half += int(holds[:of_half].sum())
         counts["intervals"] += int((holds & is_interval).sum())
         for algorithm in (boolean, cluster, production):
             for name, count in algorithm.count(holds).items():
                 counts[name] += scale * count
+    # What is counted once however often it is used grows less than the subscriptions.
+    for name in ("satisfied", "intervals"):
+        counts[name] *= growth(satisfied_of_half, counts["satisfied"], scale)
+    counts["clusters"] *= growth(of_half, len(literals.expressions), scale) / scale
     return Operations(
         subscriptions=len(expressions),
         conjunctions=cluster.size * scale,
         attributes=sum(len(event) for event in seen) / len(seen),
+        uses=len(boolean.leaf) * scale,
+        translated_uses=cluster.uses * scale,
+        literals=len(literals.expressions) * growth(of_half, len(literals.expressions), scale),
         untranslated=round((len(trees) - len(held)) * scale),
         uncounted=round((len(trees) - len(boolean.trees)) * scale),
         **{name: count / len(seen) for name, count in counts.items()},
     )
+
+
+def _sample(expressions: Sequence[str | Expression], size: int) -> list[str | Expression]:
+    """Some of them, always the same. Every n-th would not do: kinds of rules often come in turns."""
+    if len(expressions) <= size:
+        return list(expressions)
+    places = np.random.default_rng(len(expressions)).choice(len(expressions), size, replace=False)
+    return [expressions[place] for place in places]
+
+
+def growth(of_half: float, of_all: float, scale: float) -> float:
+    """How many times more different things there are in `scale` times as much, by what doubling brought.
+
+    >>> growth(10, 20, 8), growth(20, 20, 8), growth(0, 0, 8)
+    (8.0, 1.0, 1.0)
+    """
+    if not of_half or scale <= 1:
+        return 1.0
+    return float(scale ** min(1.0, math.log2(of_all / of_half)))
 
 
 class _Boolean:
@@ -174,6 +245,10 @@ class _Cluster:
         self.groups: list[np.ndarray[tuple[int, int], np.dtype[np.int64]]] = [
             np.array(group) for group in by_width.values()
         ]
+        self.uses = sum(group.size for group in self.groups)
+        self.access_of_cluster: Numbers = np.array(
+            [access for group in self.groups for access in np.unique(group[:, 0]).tolist()], dtype=np.int64
+        )
 
     def count(self, holds: Truth) -> dict[str, float]:
         hits = lines = looked = 0
@@ -185,7 +260,12 @@ class _Cluster:
             if rest.shape[1]:
                 first_false = np.where(rest.all(axis=1), rest.shape[1] - 1, rest.argmin(axis=1))
                 looked += int((first_false + 1).sum())
-        return {"translated_hits": hits, "lines": lines, "line_tests": looked}
+        return {
+            "translated_hits": hits,
+            "clusters": int(holds[self.access_of_cluster].sum()),
+            "lines": lines,
+            "line_tests": looked,
+        }
 
 
 ALWAYS = -1

@@ -6,6 +6,7 @@ and 27, 20 and 61 % in classes 1, 2 and 3.
 
 import numpy as np
 
+from tamis.costs import count_operations
 from tamis.experiments.contract import Experiment, Result, Row, Scale
 from tamis.experiments.measuring import measure
 from tamis.workloads import BookAuction
@@ -30,12 +31,21 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
             for algorithm, points in times.items():
                 points.append((count, measure(auction, algorithm, events=events).microseconds))
         boolean, counting = (times[algorithm][-1][1] for algorithm in ("boolean", "counting"))
-        rows.append(Row(f"{name}: less time, %", published, 100 * (1 - boolean / counting)))
+        work = count_operations(auction.subscriptions_table()["expression"].to_pylist(), events[:20])
+        note = (
+            f"{boolean:,.0f} us for {work.hits:,.0f} hits and {work.tests:,.0f} tests in "
+            f"{work.evaluations:,.0f} trees; {counting:,.0f} us for {work.translated_hits:,.0f} hits"
+        )
+        rows.append(Row(f"{name}: less time, %", published, 100 * (1 - boolean / counting), note))
         lines |= {f"{algorithm}, {name}": points for algorithm, points in times.items()}
     note = (
         f"{largest:,} subscriptions; a negative number means that counting was faster. The paper explains "
         "its gains by hit vectors that outgrow a processor cache of its time: a byte for each of 2, 4 or 6 "
-        "translated conjunctions instead of one for the subscription."
+        "translated conjunctions instead of one for the subscription. Notes give the work of both. Boolean "
+        "filtering has fewer hits, as there, but subscriptions reach their minimum without being true, and "
+        "each is a tree to evaluate: with 20,000 subscriptions 2,045, 20,000 (all) and 1,198 trees for an "
+        "event in classes 1 to 3, where 1 to 2 tests decide. What boolean takes above counting is 39, 218 "
+        "and 65 ns for each: a tree lies elsewhere in memory, and its candidates come in no order."
     )
     return Result(rows=rows, lines=lines, axes=("subscriptions", "microseconds per event"), note=note)
 

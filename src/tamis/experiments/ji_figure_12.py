@@ -7,7 +7,12 @@ from tamis.experiments.ji_sweeps import sweeps
 
 NOTE = (
     "The paper has drawings, and in its text the order A-Tree, translation, BDD, boolean, Interval ID, scan. "
-    "Where an algorithm refused expressions as too large, its time is for the others only."
+    "Where an algorithm refused expressions as too large, its time is for the others only. BDD is ahead "
+    "of A-Tree in the first rows because so much matches. With 2,000 expressions and 20 attributes, all of "
+    "them in an event, 930 match: results reach 4,856 nodes of A-Tree, while BDD walks 7,850 steps from its "
+    "1,970 roots, which it does whatever matches. With 400 attributes 106 match, A-Tree is reached in 426 "
+    "nodes and takes 18 us, BDD walks 10,231 steps in 80 us. Translation follows true predicates only, 2,112 "
+    "and 74 paths, and is ahead of A-Tree at this size; the paper has PSTBloom for it."
 )
 
 

@@ -38,9 +38,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     for k in calls:
         fastest = min(others, key=lambda name: over(name, "SOPT-R", k))
         rows.append(Row(f"fastest other over SOPT-R, {k:,} calls", None, over(fastest, "SOPT-R", k), fastest))
-    most = max(over(name, "SOPT-R", k) for name in others for k in calls)
+    next_best = max(min(over(name, "SOPT-R", k) for name in others) for k in calls)
+    slowest = max(over(name, "SOPT-R", k) for name in others for k in calls)
     rows += [
-        Row("slowest other over SOPT-R, most", 2.0, most, "up to 2 in the paper"),
+        Row("fastest other over SOPT-R, most", 2.0, next_best, "up to 2 over the others in the paper"),
+        Row("slowest other over SOPT-R, most", None, slowest),
         Row("IR over Segment, 20 calls", 1.0, over("IR", "Segment", 20), "about the same there"),
         Row("Interval over SOPT-R, 20 calls", None, over("Interval", "SOPT-R", 20), "the slowest there"),
         Row(f"R over SOPT-R, {last:,} calls", None, over("R", "SOPT-R", last), "more with more calls there"),
@@ -48,7 +50,9 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     note = (
         f"{count:,} intervals, {len(events):,} events. The paper gives this figure as a drawing; in its text "
         "SOPT-R is the fastest by up to 2, IR and Segment are alike, and all meet where nearly everything is "
-        "read. Interval and R depend on how much there is to pass over: compare at the paper's size."
+        "read. With a million intervals Interval takes as long for one call as for twenty, 0.3 ms: all of it "
+        "goes into finding where to begin, since its lists are in the order of scores, as the paper says. "
+        "Compare at the paper's size: there is less to pass over in fewer intervals."
     )
     lines = {name: list(time[name].items()) for name in STRUCTURES.values()}
     return Result(rows=rows, lines=lines, axes=("calls of getnext()", "us"), note=note)

@@ -7,7 +7,7 @@ structures become faster with it, except the scored R-tree, which meets more hol
 import numpy as np
 
 from tamis.experiments.contract import Experiment, Result, Row, Scale
-from tamis.experiments.machanavajjhala_setup import EVENTS, PAPER, STRUCTURES, measure
+from tamis.experiments.machanavajjhala_setup import EVENTS, PAPER, STRUCTURES, measure, points
 from tamis.workloads import ZipfRegions
 
 SKEWS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -26,7 +26,8 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         for structure, name in STRUCTURES.items():
             found = measure(workload, structure, events=events)
             lines[name].append((skew, found.microseconds))
-        reads.append(Row(f"skew {skew:g}: intervals read", None, found.reads))
+        note = f"{_share_held(workload):.0%} of all hold the value of an event"
+        reads.append(Row(f"skew {skew:g}: intervals read", None, found.reads, note))
     rows = [
         Row(f"skew {skew:g}: {name}, us", None, microseconds)
         for name, measured in lines.items()
@@ -37,9 +38,19 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         what = f"{name}: time at skew {SKEWS[-1]:g} over {SKEWS[0]:g}"
         rows.append(Row(what, None, measured[-1][1] / measured[0][1], f"{there} in the paper"))
     note = (
-        f"{count:,} subscriptions of {DIMENSIONS} attributes. The paper gives this figure as a drawing only."
+        f"{count:,} subscriptions of {DIMENSIONS} attributes. The paper gives this figure as a drawing only. "
+        "R rises, as there; that the others fall does not reproduce. With 20,000 subscriptions the share of "
+        "intervals that hold the value of an event falls from 74 to 19 %, but the Threshold Algorithm reads "
+        "no fewer of them before it may stop: 6,047 at the least skew, 6,558 at the greatest."
     )
     return Result(rows=[*rows, *reads], lines=lines, axes=("skew of lengths", "us"), note=note)
+
+
+def _share_held(workload: ZipfRegions) -> float:
+    """The share of the intervals of an attribute that hold the value of an event."""
+    low, high, _ = workload.boxes()
+    held = [((low <= point) & (point <= high)).mean() for point in np.array(points(workload, 20))]
+    return float(np.mean(held))
 
 
 EXPERIMENT = Experiment(

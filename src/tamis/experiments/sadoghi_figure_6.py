@@ -8,7 +8,7 @@ to 250 million values, and BE* hardly at all.
 import numpy as np
 
 from tamis.experiments.contract import Experiment, Result, Row, Scale
-from tamis.experiments.sadoghi_workloads import UNIFORM, ZIPF, begen, growth, sweep
+from tamis.experiments.sadoghi_workloads import LOOKED_AT, UNIFORM, ZIPF, begen, growth, sweep, without_scan
 
 CARDINALITIES = (2_500, 250_000, 250_000_000)
 
@@ -31,12 +31,16 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
             )
     return Result(
         rows=rows,
-        lines=lines,
+        lines=without_scan(lines),
         axes=("values of an attribute", "microseconds per event"),
         note=(
             f"{count:,} subscriptions. Ranges have up to five values whatever the domain, or k-index as "
             "published would not fit into memory; here its lists belong to predicates, so it does not depend "
-            "on the domain."
+            f"on the domain. {LOOKED_AT} With 100,000 uniform subscriptions BE looks at 138, of which a "
+            "hundred match: no more than 28 % of them could be saved, and the average of 35 % is out of "
+            "reach here. Candidates do not grow with the domain. What grows are the c-nodes of BE, by which "
+            "it gets down to them: from 18,511 to 42,011 for 20,000 uniform subscriptions and from 12,330 to "
+            "22,608 for Zipf, where BE* keeps 11,000 and 8,000."
         ),
     )
 

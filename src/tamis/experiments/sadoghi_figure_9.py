@@ -25,9 +25,9 @@ def workload(data_set: str, count: int, seed: int, probability: float) -> BeGen:
         case "uniform" | "Zipf":
             return begen(count, seed, data_set, match_probability=probability)
         case "author":
-            size, event_size, shown = 8, 16, count
+            size, event_size, shown = 8, 16, max(1, count * 2 // 5)
         case _:
-            size, event_size, shown = 30, 43, max(1, count // 3)
+            size, event_size, shown = 30, 43, max(1, count * 3 // 20)
     return BeGen(
         count=shown,
         seed=seed,
@@ -45,17 +45,20 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     count = scale.of(small=10_000, paper=1_000_000)
     seed = int(rng.integers(2**32))
     lines: Lines = {}
+    looked_at: Lines = {}
     for name in (UNIFORM, ZIPF, "author", "title"):
         for probability in PROBABILITIES:
             loaded = load(workload(name, count, seed, probability), weighted=True)
-            measure_top_k(name, 100 * probability, loaded, lines, probability)
+            measure_top_k(name, 100 * probability, loaded, lines, looked_at, match_probability=probability)
     return Result(
-        rows=[row for name in GAINS for row in gains(name, lines)],
+        rows=[row for name in GAINS for row in gains(name, lines, looked_at)],
         lines=lines,
         axes=("matching subscriptions, %", "microseconds per event"),
         note=(
-            f"{count:,} subscriptions, a third of that for titles. "
-            "The percentages of the paper are those of its Figure 8."
+            f"{count:,} subscriptions, for authors 40 and for titles 15 % of that, as in the paper. "
+            "The percentages of the paper are those of its Figure 8. What is saved grows with the matches: "
+            "candidates, in the notes, fall to a few whatever matches, while all matches have to be looked "
+            "at otherwise."
         ),
     )
 
