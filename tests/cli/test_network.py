@@ -17,9 +17,9 @@ from cli.conftest import Command
 from pubsub.inside import Inside, on_nats, on_tcp
 from pubsub.processes import BrokerProcess
 from servers import free_ports
-from tamis.cli.broker import _routing
+from tamis.cli.broker import _pre_pruning, _routing
 from tamis.cli.failure import UserError
-from tamis.pubsub.options import Options
+from tamis.pubsub.options import Options, PrePruning
 from tamis.pubsub.routing import AdvertisementForwarding, Rendezvous
 
 
@@ -140,6 +140,9 @@ def test_what_is_wrong_is_said(tamis: Command, tmp_path: Path) -> None:
         ("broker", "b 1"): "'b 1' is no name for a broker",
         ("broker", "b1", "-n", "b1"): "the neighbours of b1 are others, each named once",
         ("broker", "b1", "--prune", "2"): "--prune cannot be '2'",
+        ("broker", "b1", "--pre-prune", "none"): "--pre-prune cannot be 'none'",
+        ("broker", "b1", "--pre-prune", "0"): "--pre-prune cannot be '0'",
+        ("broker", "b1", "-n", "b2", "--pre-prune", "b3=2"): "b3 is no neighbour",
         ("broker", "b1", "--key", "x"): "--key without --certificate",
         ("broker", "b1", "--routing", "random"): "there is no routing 'random'",
         ("broker", "b1", "--rendezvous", "b2"): "--rendezvous means nothing to subscriptions",
@@ -159,6 +162,14 @@ def test_rendezvous_from_the_command_line() -> None:
         _routing("rendezvous", ["b9"], "b1", ["b2"])
     with pytest.raises(UserError, match="needs one way for all types without their own"):
         _routing("rendezvous", ["book=b2"], "b1", ["b2"])
+
+
+def test_pre_pruning_from_the_command_line() -> None:
+    assert _pre_pruning([], ["b2"]) is None
+    assert _pre_pruning(["4", "b2=1", "b3=off"], ["b2", "b3"]) == PrePruning(
+        4, neighbours={"b2": 1, "b3": None}
+    )
+    assert _pre_pruning(["b2=1"], ["b2"]) == PrePruning(None, neighbours={"b2": 1})
 
 
 def test_events_meet_at_the_rendezvous_broker(tmp_path: Path) -> None:

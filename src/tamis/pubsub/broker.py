@@ -96,7 +96,7 @@ class Broker:
             self.options,
             self.counters,
             self._say,
-            selectivities=lambda: self._tuning.selectivities,
+            selectivities=lambda: self._tuning.recent_selectivities(),  # noqa: PLW0108 - it comes below
         )
         self._tuning = Tuning(self.spreading, self.options.post_pruning, self.counters, self._sample)
         self.forwarding = Forwarding(self.neighbours, self._persist)
