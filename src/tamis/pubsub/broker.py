@@ -86,6 +86,9 @@ class Broker:
         self._links = {
             neighbour: Link(self.epoch, self.options.resend_after) for neighbour in self.neighbours
         }
+        self._place = {neighbour: place for place, neighbour in enumerate(self.neighbours)}
+        self._touched = set(self.neighbours)
+        """Links that may have something to send: few of them, where a broker has a thousand neighbours."""
         self._types = EventTypes(self.options.types)
         self._local = Matcher(self.options.algorithm)
         self._shedding = Shedding(self.options.limits)
@@ -111,10 +114,10 @@ class Broker:
             case i.FrameReceived(neighbour, frame):
                 self._on_frame(neighbour, frame)
             case i.LinkUp(neighbour):
-                self._links[neighbour].nudge()
+                self._touch(neighbour).nudge()
             case i.TimerFired(name):
                 self._timers.pop(name, None)
-                self._links[name].due(now)
+                self._touch(name).due(now)
             case i.Attach():
                 self._on_attach(input)
             case i.Detach(name):
@@ -142,7 +145,7 @@ class Broker:
     # --- links -------------------------------------------------------------------------------------
 
     def _on_frame(self, neighbour: str, frame: Frame) -> None:
-        link = self._links[neighbour]
+        link = self._touch(neighbour)
         received = link.receive(frame, accept=lambda message: self._can_take(neighbour, message))
         if received.restarted:
             for forward in self.forwarding.waiting[neighbour].values():
@@ -181,10 +184,14 @@ class Broker:
         self.counters.held_back += 1
         return False
 
+    def _touch(self, neighbour: str) -> Link:
+        self._touched.add(neighbour)
+        return self._links[neighbour]
+
     def _say(self, neighbour: str, message: Message) -> None:
         # Without a conversation nobody listens; everything is told when one begins.
         if self._links[neighbour].in_conversation:
-            self._links[neighbour].say(message)
+            self._touch(neighbour).say(message)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -491,9 +498,11 @@ class Broker:
             self._changes = {}
         effects += self._effects
         self._effects = []
-        for neighbour, link in self._links.items():
+        for neighbour in sorted(self._touched, key=self._place.__getitem__):
+            link = self._links[neighbour]
             effects += [Send(neighbour, frame) for frame in link.take(now)]
             if link.deadline is not None and self._timers.get(neighbour) != link.deadline:
                 self._timers[neighbour] = link.deadline
                 effects.append(SetTimer(neighbour, link.deadline))
+        self._touched.clear()
         return effects
