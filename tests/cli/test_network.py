@@ -81,22 +81,35 @@ def test_publish_subscribe_and_advertise(tamis: Command, broker: Any) -> None:
     assert tamis("advertise", "price > 3", "--name", "eve", *way).err == "advertised as eve/cli\n"
     refused = tamis("publish", '{"price": 2}', "--name", "eve", *way)
     assert refused.code == 2
-    assert "conforms to none of the 1 advertisements of eve" in refused.err
+    assert "conforms to no advertisement of eve, of which there are 1" in refused.err
     assert tamis("advertise", "--withdraw", "--name", "eve", *way).err == "withdrawn as eve/cli\n"
     published = tamis("publish", "--name", "eve", *way, stdin=b'{"price": 2}\n\n{"price": 3}\n')
     assert published.out == "1\n2\n"
 
 
 @pytest.mark.parametrize("broker", ["tcp"], indirect=True)
-def test_ctrl_c_ends_the_subscription(broker: Any) -> None:
+def test_of_many_events_the_one_that_is_wrong_is_named(tamis: Command, broker: Any) -> None:
+    _, _, way = broker
+    published = tamis("publish", *way, stdin=b'{"x": 1}\n\n{x: 2}\n{"x": 3}\n')
+    assert (published.out, published.code) == ("1\n", 2)
+    assert "line 3 of standard input: an event is a JSON object" in published.err
+    published = tamis("publish", '{"x": 4}', "5", *way)
+    assert (published.out, published.code) == ("2\n", 2)
+    assert "event 2: " in published.err
+
+
+@pytest.mark.parametrize("broker", ["tcp"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_subscription(broker: Any, number: signal.Signals) -> None:
     inside, _, way = broker
     command = [sys.executable, "-m", "tamis.cli", "subscribe", "x = 1", *way]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "subscribed as subscriber/cli; ends with Ctrl-C\n"
         assert subscriptions(inside) == ["cli"]
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 128 + number
     assert subscriptions(inside) == []
 
 

@@ -87,7 +87,8 @@ def broker(
 ) -> None:
     """Run a broker until it is interrupted. Logs are JSON lines on standard error.
 
-    `tamis broker b1 --listen :7001` and `tamis broker b2 --listen :7002 -n b1=localhost:7001`
+    Two neighbours name each other: `tamis broker b1 --listen :7001 -n b2` and
+    `tamis broker b2 --listen :7002 -n b1=localhost:7001`
 
     On NATS: `tamis broker b1 -n b2 --nats nats://localhost:4222` and
     `tamis broker b2 -n b1 --nats nats://localhost:4222`
