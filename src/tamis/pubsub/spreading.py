@@ -285,16 +285,17 @@ class Spreading:
 
         For subscriptions, the neighbour's own advertisements are needed too: they decide what it hears.
         """
-        for neighbour in self.neighbours:
-            if self._conversation[neighbour] == 0:
-                continue
-            others = set(self.neighbours) - {neighbour}
-            for what in (ADVERTISEMENTS, SUBSCRIPTIONS):
-                ready = others <= self._heard_all[what] and (
+        for what in (ADVERTISEMENTS, SUBSCRIPTIONS):
+            heard, told = self._heard_all[what], self._told_all[what]
+            if len(heard) < len(self.neighbours) - 1:
+                continue  # so it is during most of the beginning, with a thousand neighbours
+            silent = set(self.neighbours) - heard
+            for neighbour in self.neighbours:
+                ready = silent <= {neighbour} and (
                     what == ADVERTISEMENTS or neighbour in self._heard_all[ADVERTISEMENTS]
                 )
-                if ready and neighbour not in self._told_all[what]:
-                    self._told_all[what].add(neighbour)
+                if ready and self._conversation[neighbour] > 0 and neighbour not in told:
+                    told.add(neighbour)
                     self._say(neighbour, Synced(what))
 
 
