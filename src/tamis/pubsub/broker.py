@@ -124,8 +124,8 @@ class Broker:
                 self._on_detach(name)
             case i.Acknowledge(name, number):
                 self._on_acknowledge(name, number)
-            case i.Prune(share):
-                self._tuning.prune(share)
+            case i.Prune(share, replace):
+                self._tuning.prune(share, replace)
             case i.PruneAdvertisements(steps):
                 self._tuning.prune_advertisements(steps)
             case _:
@@ -452,8 +452,8 @@ class Broker:
             self.counters.nonconforming += 1
             if self.options.nonconforming == "refuse":
                 raise ProtocolError(
-                    f"the event conforms to none of the {len(client.advertisements)} advertisements of "
-                    f"{client.name}; advertise first what you publish"
+                    f"the event conforms to no advertisement of {client.name}, of which there are "
+                    f"{len(client.advertisements)}; advertise first what you publish"
                 )
         spread = any(advertisement.spread for advertisement in conforming)
         return (uses_advertisements and not spread) or event.has_sets

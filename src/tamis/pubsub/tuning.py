@@ -36,6 +36,7 @@ class Tuning:
         self._forwarded = 0
         self._seconds = 0.0
         self._unlearned = 0
+        self._is_replaced = False
         self.cut_off = CutOff()
         self.selectivities: Selectivities | None = None
         """How often predicates were true in the sample, when it was last counted."""
@@ -52,8 +53,11 @@ class Tuning:
         self._events = self._forwarded = 0
         self.prune(self.cut_off.observe(cost) if self._options.cut_off == "auto" else self._options.cut_off)
 
-    def prune(self, share: float) -> int:
-        """Prune the event routing tables so far; returns how many prunings were done."""
+    def prune(self, share: float, replace: float | None = None) -> int:
+        """Prune the event routing tables so far; returns how many prunings were done.
+
+        `replace` is the share of comparisons that then give way to wider ones, unless it is as configured.
+        """
         pruner = self._spreading.pruner
         if pruner is None:
             return 0
@@ -63,8 +67,10 @@ class Tuning:
         for (neighbour, id), expression in pruner.changed():
             self._spreading.subscriptions_from[neighbour].replace(id, expression)
         self._counters.prunings += done
-        if self._options is not None and self._options.replace:
-            self.replace_predicates(self._options.replace)
+        if replace is None:
+            replace = self._options.replace if self._options is not None else 0.0
+        if replace or self._is_replaced:
+            self._is_replaced = self.replace_predicates(replace) > 0
         return done
 
     def replace_predicates(self, share: float) -> int:
