@@ -9,7 +9,7 @@ from html import escape
 
 _WIDTH, _HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 36, 40
-_COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770")
+_COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770", "#c94f7c", "#222222")
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
