@@ -13,11 +13,11 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 
 use super::masks::Masks;
-use crate::event::Event;
 use crate::index::segment::layout::{ACCEPTS, Layout, code_place};
 use crate::index::segment::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
+use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
 /// Events in a block.
@@ -151,15 +151,14 @@ impl Fired for MaskKeys<'_> {
 /// be points, at most [`WIDTH`] of them.
 pub fn matching_units(
     layout: &Layout,
-    events: &[Event<'_>],
+    events: impl Iterator<Item = impl Fires>,
     scratch: &mut BlockScratch,
     mut holds: impl FnMut(u32, &Mask),
 ) {
-    if layout.units() == 0 || events.is_empty() {
+    if layout.units() == 0 {
         return;
     }
-    scratch.set_keys(layout, events);
-    let all = Mask::first(events.len());
+    let all = Mask::first(scratch.set_keys(layout, events));
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
@@ -192,17 +191,17 @@ fn evaluate_avx2(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: 
 }
 
 impl BlockScratch {
-    fn set_keys(&mut self, layout: &Layout, events: &[Event<'_>]) {
+    /// Sets the masks of the keys that fire; says how many events there are.
+    fn set_keys(&mut self, layout: &Layout, events: impl Iterator<Item = impl Fires>) -> usize {
         let catalog = &layout.catalog;
         // One more than there are keys: the empty mask.
         self.clear_keys(layout.keys() as usize + 1);
-        for (event, values) in events.iter().enumerate() {
+        let mut count = 0;
+        for (event, values) in events.enumerate() {
             self.bits.reset(catalog.bits as usize);
-            catalog.fire(
-                values,
-                &mut self.bits,
-                &mut MaskKeys { keys: &mut self.keys, live: &mut self.live, event },
-            );
+            let mut fired = MaskKeys { keys: &mut self.keys, live: &mut self.live, event };
+            values.fire(catalog, &mut self.bits, &mut fired);
+            count += 1;
         }
         for table in catalog.cut_tables.iter() {
             for first in [table.above, table.below] {
@@ -223,6 +222,7 @@ impl BlockScratch {
         if self.truth.len() < layout.remembered as usize {
             self.truth = Masks::new(layout.remembered as usize);
         }
+        count
     }
 }
 

@@ -13,12 +13,15 @@ pub struct Number {
 }
 
 impl Number {
+    #[inline]
     pub fn from_i64(i: i64) -> Self {
         let nearest = i as f64;
-        let remainder = (i as i128 - nearest as i128) as i16;
+        let is_exact = i.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS;
+        let remainder = if is_exact { 0 } else { (i as i128 - nearest as i128) as i16 };
         Self { float_bits: sortable(nearest), remainder }
     }
 
+    #[inline]
     pub fn from_f64(x: f64) -> Self {
         Self { float_bits: sortable(x), remainder: 0 }
     }
@@ -29,6 +32,7 @@ impl Number {
     }
 }
 
+#[inline]
 fn sortable(x: f64) -> u64 {
     let x = if x.is_nan() {
         f64::NAN.abs()

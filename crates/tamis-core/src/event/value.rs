@@ -140,6 +140,7 @@ impl Value {
 
 impl<'a> ValueRef<'a> {
     /// `None` for null; the kind of its ends for an interval.
+    #[inline]
     pub fn kind(self) -> Option<Kind> {
         match self {
             ValueRef::Null => None,

@@ -212,11 +212,12 @@ impl Reader {
 }
 
 /// Sorts distinct rows of one segment. Where they are many, marking them in a set is faster than comparing.
-fn sort_by_row(found: &mut [Location], rows: usize) {
+pub(crate) fn sort_by_row(found: &mut [Location], rows: usize) {
     let row_of = |location: &Location| match location {
         Location::Row { row, .. } => *row,
-        Location::Buffer(_) => unreachable!("the buffer is empty"),
+        Location::Buffer(_) => unreachable!("these are rows"),
     };
+    let Some(&Location::Row { part, .. }) = found.first() else { return };
     if found.len() * 64 < rows {
         return found.sort_unstable_by_key(row_of);
     }
@@ -228,7 +229,7 @@ fn sort_by_row(found: &mut [Location], rows: usize) {
     for (at, mut bits) in marked.into_iter().enumerate() {
         while bits != 0 {
             let row = 64 * at as u32 + bits.trailing_zeros();
-            *places.next().expect("each row was found once") = Location::Row { part: 0, row };
+            *places.next().expect("each row was found once") = Location::Row { part, row };
             bits &= bits - 1;
         }
     }
@@ -292,5 +293,5 @@ impl ClassicState {
 }
 
 /// For callers that stop early.
-pub(super) const STOP: ControlFlow<()> = ControlFlow::Break(());
-pub(super) const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+pub(crate) const STOP: ControlFlow<()> = ControlFlow::Break(());
+pub(crate) const GO_ON: ControlFlow<()> = ControlFlow::Continue(());

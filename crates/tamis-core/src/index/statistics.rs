@@ -38,18 +38,13 @@ pub struct SlowEvent {
 }
 
 impl Observed {
-    pub fn note(&self, matches: usize, work: Work, nanoseconds: u64) {
-        self.events.fetch_add(1, Ordering::Relaxed);
+    pub fn note(&self, events: usize, matches: usize, work: Work, nanoseconds: u64) {
+        self.events.fetch_add(events as u64, Ordering::Relaxed);
         self.matches.fetch_add(matches as u64, Ordering::Relaxed);
         self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
         self.evaluations.fetch_add(work.evaluations, Ordering::Relaxed);
         self.mismatches.fetch_add(work.mismatches, Ordering::Relaxed);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-    }
-
-    /// Values of a wrong kind in events that were matched together.
-    pub fn note_mismatches(&self, values: u64) {
-        self.mismatches.fetch_add(values, Ordering::Relaxed);
     }
 
     /// Whether an event of this duration belongs to the slowest.

@@ -198,9 +198,21 @@ impl Index {
 
     /// Notes what an event cost, and keeps some events to learn from.
     pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
+        self.observe_many(1, matches, work, nanoseconds, |_, keep| keep(event));
+    }
+
+    /// The same for many events together; `see` calls what it is given with the event of a number.
+    pub fn observe_many(
+        &self,
+        events: usize,
+        matches: usize,
+        work: Work,
+        nanoseconds: u64,
+        see: impl Fn(usize, &mut dyn FnMut(&Event<'_>)),
+    ) {
         if let Engine::Production(production) = &self.engine {
-            production.observe(event, &work);
+            production.observe(events, &work, see);
         }
-        self.observed.note(matches, work, nanoseconds);
+        self.observed.note(events, matches, work, nanoseconds);
     }
 }

@@ -86,12 +86,21 @@ impl Catalog {
     /// Sets the bits of all predicates that `event` satisfies and reports the access keys that fire.
     /// For an interval value it sets the bits of all that *can* be true.
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
-        set(bits, TRUE_BIT, fired);
+        self.fire_always(bits, fired);
         for (attribute, value) in &event.values {
             if let Some(entry) = self.entry(*attribute) {
                 self.fire_value(entry, *value, bits, fired);
             }
         }
+        self.fire_absent(bits, fired);
+    }
+
+    pub(super) fn fire_always(&self, bits: &mut Bits, fired: &mut impl Fired) {
+        set(bits, TRUE_BIT, fired);
+    }
+
+    /// After all values: the attributes without one.
+    pub(super) fn fire_absent(&self, bits: &mut Bits, fired: &mut impl Fired) {
         for &at in self.asks_absence.iter() {
             let entry = &self.attributes[at as usize];
             if !bits.get(entry.present) {
@@ -100,19 +109,15 @@ impl Catalog {
         }
     }
 
-    fn fire_value(
+    pub(super) fn fire_value(
         &self,
         entry: &AttributeEntry,
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
     ) {
-        set(bits, entry.present, fired);
-        let Some(kind) = value.kind() else { return };
-        let defined = entry.defined[kind as usize];
-        if defined != 0 {
-            set(bits, defined, fired);
-        }
+        let Some(kind) = value.kind() else { return set_if_asked(bits, entry.present, fired) };
+        self.fire_present(entry, kind, bits, fired);
         match value {
             ValueRef::Array(items) => self.fire_elements(entry, items, bits, fired),
             ValueRef::Interval((low, high)) => {
@@ -132,8 +137,7 @@ impl Catalog {
                     if table.kind == kind as u32
                         && let Some(rank) = rank(&self.cuts, table, value, &self.pool)
                     {
-                        self.fire_cuts(table, rank, rank, bits, fired);
-                        self.stabbing.stab(table.tree, rank, |key| fired.key(key));
+                        self.fire_rank(table, rank, bits, fired);
                     }
                 }
             }
@@ -141,6 +145,32 @@ impl Catalog {
         if entry.asked > 0 {
             self.asked.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
         }
+    }
+
+    /// There is a value of that kind.
+    #[inline]
+    pub(super) fn fire_present(
+        &self,
+        entry: &AttributeEntry,
+        kind: Kind,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) {
+        set_if_asked(bits, entry.present, fired);
+        set_if_asked(bits, entry.defined[kind as usize], fired);
+    }
+
+    /// The value is this entry of the points.
+    pub(super) fn fire_point(&self, point: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        for &bit in self.points.bits_of(point) {
+            set(bits, bit, fired);
+        }
+    }
+
+    /// So many cuts lie below the value.
+    pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        self.fire_cuts(table, rank, rank, bits, fired);
+        self.stabbing.stab(table.tree, rank, |key| fired.key(key));
     }
 
     fn fire_elements(
@@ -240,6 +270,12 @@ impl Catalog {
             + self.stabbing.by_low.byte_len()
             + self.stabbing.by_high.byte_len()
             + self.pool.byte_len()
+    }
+}
+
+fn set_if_asked(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
+    if bit != 0 {
+        set(bits, bit, fired);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Gives every predicate of a segment its bits.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -84,6 +86,8 @@ pub struct CatalogBuilder<'a> {
     /// Interval keys asked for so far, per cut table: (above cut, below cut) → key.
     intervals: Vec<HashMap<(u32, u32), u32, FxBuildHasher>>,
     next_key: u32,
+    /// Of the bits that say that there is a value: those that some literal tests.
+    tested: Vec<AtomicU64>,
 }
 
 impl<'a> CatalogBuilder<'a> {
@@ -128,6 +132,7 @@ impl<'a> CatalogBuilder<'a> {
             cut_tables: layout.cut_tables,
             stabbing: StabbingBuilder::default(),
             next_key: catalog.bits,
+            tested: (0..catalog.bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             catalog,
         }
     }
@@ -151,6 +156,27 @@ impl<'a> CatalogBuilder<'a> {
     }
 
     pub fn test(&self, literal: Literal) -> LiteralTest {
+        let test = self.find_test(literal);
+        match test {
+            LiteralTest::SetAndClear(set, _) | LiteralTest::AbsentOr(_, set, _) => self.note_tested(set),
+            LiteralTest::Bit(bit) if literal.is_negated() => self.note_tested(bit),
+            _ => {}
+        }
+        test
+    }
+
+    fn note_tested(&self, bit: u32) {
+        let (word, mask) = (&self.tested[bit as usize / 64], 1 << (bit % 64));
+        if word.load(Ordering::Relaxed) & mask == 0 {
+            word.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+
+    fn is_tested(&self, bit: u32) -> bool {
+        self.tested[bit as usize / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 == 1
+    }
+
+    fn find_test(&self, literal: Literal) -> LiteralTest {
         match (self.places[literal.atom() as usize], literal.is_negated()) {
             (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
                 LiteralTest::Bit(bit)
@@ -217,7 +243,18 @@ impl<'a> CatalogBuilder<'a> {
         self.next_key
     }
 
+    /// The catalog. Bits that say that there is a value are left out where no literal tests them.
     pub fn finish(mut self) -> Catalog {
+        let mut attributes = self.catalog.attributes.to_vec();
+        for entry in &mut attributes {
+            if entry.absent == 0 && !self.is_tested(entry.present) {
+                entry.present = 0;
+            }
+            for bit in entry.defined.iter_mut().filter(|bit| !self.is_tested(**bit)) {
+                *bit = 0;
+            }
+        }
+        self.catalog.attributes = attributes.into();
         self.catalog.cut_tables = self.cut_tables.into();
         self.catalog.stabbing = self.stabbing.finish();
         self.catalog

@@ -32,6 +32,12 @@ pub struct CutTable {
     pub tree: u32,
 }
 
+impl CutTable {
+    fn cuts<'a>(&self, all: &'a [[u64; 2]]) -> &'a [[u64; 2]] {
+        &all[self.first as usize..(self.first + self.len) as usize]
+    }
+}
+
 /// A cut as it is built: an operand and on which side of it the cut lies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cut {
@@ -62,17 +68,24 @@ impl Cut {
 
 /// How many cuts of the table lie below the value; `None` if it cannot be compared.
 pub fn rank(cuts: &Buffer<[u64; 2]>, table: &CutTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
-    let cuts = &cuts[table.first as usize..(table.first + table.len) as usize];
-    let rank = match value {
-        ValueRef::Str(text) => cuts.partition_point(|cut| match text_at(cut[0], pool).cmp(text.as_bytes()) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => cut[1] == 0,
-            std::cmp::Ordering::Greater => false,
-        }),
-        _ => {
-            let key = ordered_key(value)? << 1 | 1;
-            cuts.partition_point(|cut| join(*cut) < key)
-        }
+    match value {
+        ValueRef::Str(text) => Some(rank_of_text(cuts, table, text, pool)),
+        _ => Some(rank_of_key(cuts, table, ordered_key(value)?)),
+    }
+}
+
+/// The same for the [`ordered_key`] of a value.
+pub fn rank_of_key(cuts: &Buffer<[u64; 2]>, table: &CutTable, key: u128) -> u32 {
+    let key = key << 1 | 1;
+    table.cuts(cuts).partition_point(|cut| join(*cut) < key) as u32
+}
+
+/// The same for a text.
+pub fn rank_of_text(cuts: &Buffer<[u64; 2]>, table: &CutTable, text: &str, pool: &[u8]) -> u32 {
+    let is_below = |cut: &[u64; 2]| match text_at(cut[0], pool).cmp(text.as_bytes()) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Equal => cut[1] == 0,
+        std::cmp::Ordering::Greater => false,
     };
-    Some(rank as u32)
+    table.cuts(cuts).partition_point(is_below) as u32
 }

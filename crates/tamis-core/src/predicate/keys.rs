@@ -5,6 +5,7 @@ use crate::event::value::Kind;
 
 /// A number, timestamp or boolean as an integer of at most 81 bits that sorts like it.
 /// `None` for strings and for what is not a scalar.
+#[inline]
 pub fn ordered_key(value: ValueRef<'_>) -> Option<u128> {
     match value {
         ValueRef::Bool(b) => Some(b as u128),
@@ -22,6 +23,7 @@ pub fn join(parts: [u64; 2]) -> u128 {
 }
 
 /// Hashes are stored in snapshots: this function never changes.
+#[inline]
 pub fn hash_key(parts: [u64; 2]) -> u64 {
     let mixed = (parts[1] ^ parts[0].rotate_left(32)) as u128 * 0x9E37_79B9_7F4A_7C15;
     (mixed ^ (mixed >> 64)) as u64

@@ -13,5 +13,6 @@ pub mod catalog_builder;
 pub mod cuts;
 pub mod keys;
 pub mod patterns;
+pub mod placed;
 pub mod points;
 pub mod stabbing;

@@ -15,6 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use super::keys::{hash_key, hash_text, is_keyed, ordered_key, split};
 use crate::event::ValueRef;
 use crate::event::value::Kind;
+use crate::prefetch::prefetch;
 use crate::snapshot::Buffer;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -53,13 +54,27 @@ impl Points {
     }
 
     fn find(&self, table: &PointTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
-        let (hash, text, key) = match value {
-            ValueRef::Str(text) => (hash_text(text), Some(text), [0, 0]),
+        match value {
+            ValueRef::Str(text) => self.find_text(table, text, hash_text(text), pool),
             _ => {
                 let key = split(ordered_key(value)?);
-                (hash_key(key), None, key)
+                self.find_key(table, key, hash_key(key))
             }
-        };
+        }
+    }
+
+    #[inline]
+    fn find_key(&self, table: &PointTable, key: [u64; 2], hash: u64) -> Option<u32> {
+        self.probe(table, hash, |stored| *stored == key)
+    }
+
+    #[inline]
+    fn find_text(&self, table: &PointTable, text: &str, hash: u64, pool: &[u8]) -> Option<u32> {
+        self.probe(table, hash, |stored| stored[0] == hash && text_at(stored[1], pool) == text.as_bytes())
+    }
+
+    #[inline]
+    fn probe(&self, table: &PointTable, hash: u64, is_same: impl Fn(&[u64; 2]) -> bool) -> Option<u32> {
         let mut at = hash as u32 & table.mask;
         loop {
             let slot = self.slots[(table.first_slot + at) as usize];
@@ -67,16 +82,73 @@ impl Points {
                 return None;
             }
             let entry = table.first_entry + slot - 1;
-            let stored = self.keys[entry as usize];
-            let same = match text {
-                Some(text) => stored[0] == hash && text_at(stored[1], pool) == text.as_bytes(),
-                None => stored == key,
-            };
-            if same {
+            if is_same(&self.keys[entry as usize]) {
                 return Some(entry);
             }
             at = (at + 1) & table.mask;
         }
+    }
+
+    /// Looks up many values that have keys, which must be of the kind of the table.
+    pub fn find_keys(&self, table: &PointTable, keys: &[[u64; 2]], lookup: &mut Lookup) {
+        lookup.find(self, table, keys.iter().map(|key| hash_key(*key)), |at, hash| {
+            self.find_key(table, keys[at], hash)
+        });
+    }
+
+    /// Looks up many texts.
+    pub fn find_texts(&self, table: &PointTable, texts: &[&str], pool: &[u8], lookup: &mut Lookup) {
+        lookup.find(self, table, texts.iter().map(|text| hash_text(text)), |at, hash| {
+            self.find_text(table, texts[at], hash, pool)
+        });
+    }
+}
+
+/// The entry of a value that nobody names.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// Tables with fewer entries stay in the cache by themselves.
+const WORTH_FETCHING: u32 = 512;
+
+/// Many values looked up in one table, fetching what all of them need before any of it is read.
+#[derive(Default)]
+pub struct Lookup {
+    hashes: Vec<u64>,
+    /// The entry of each value, or [`NOWHERE`].
+    pub found: Vec<u32>,
+}
+
+impl Lookup {
+    /// So many values for which there is no table.
+    pub fn nowhere(&mut self, values: usize) {
+        self.found.clear();
+        self.found.resize(values, NOWHERE);
+    }
+
+    fn find(
+        &mut self,
+        points: &Points,
+        table: &PointTable,
+        hashes: impl Iterator<Item = u64>,
+        find: impl Fn(usize, u64) -> Option<u32>,
+    ) {
+        self.hashes.clear();
+        self.hashes.extend(hashes);
+        if table.entries >= WORTH_FETCHING {
+            let place = |hash: &u64| (table.first_slot + (*hash as u32 & table.mask)) as usize;
+            for hash in &self.hashes {
+                prefetch(&points.slots[place(hash)]);
+            }
+            for hash in &self.hashes {
+                if let Some(slot) = points.slots[place(hash)].checked_sub(1) {
+                    prefetch(&points.keys[(table.first_entry + slot) as usize]);
+                    prefetch(&points.bit_off[(table.first_entry + slot) as usize]);
+                }
+            }
+        }
+        self.found.clear();
+        let each = self.hashes.iter().enumerate();
+        self.found.extend(each.map(|(at, hash)| find(at, *hash).unwrap_or(NOWHERE)));
     }
 }
 

@@ -1,9 +1,12 @@
 //! One column of a batch, read row by row as the values of an attribute.
 
+use std::ops::Range;
+
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{BooleanArray, LargeStringArray, StringArray, StringViewArray, types::Float16Type};
 
 use super::place::Place;
+use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
 
 pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -48,6 +51,12 @@ pub(super) enum Data<'b> {
     Intervals(Vec<Option<Value>>),
 }
 
+/// Is shown the values of a column. A trait, since a closure would be compiled once for all types of columns:
+/// an implementation that is always inlined becomes a loop of its own for each.
+pub trait See<'s> {
+    fn value(&mut self, row: usize, value: ValueRef<'s>);
+}
+
 impl<'b> ColumnView<'b> {
     /// The value in a row of the batch, or `None` when it is absent. Panics when there is no such row.
     #[inline]
@@ -77,6 +86,51 @@ impl<'b> ColumnView<'b> {
             Data::Arrays { values, offsets } => ValueRef::Array(&values[offsets[at]..offsets[at + 1]]),
             Data::Intervals(intervals) => intervals[at].as_ref()?.as_ref(),
         })
+    }
+
+    /// Hands each of the rows that has a value to `see`, with the value, in order.
+    #[inline]
+    pub fn for_each<'s>(&'s self, rows: Range<usize>, see: &mut impl See<'s>) {
+        // What a column is made of is asked once, and not for every row.
+        let place = &self.place;
+        match &self.data {
+            Data::Int32(values) => {
+                place.for_each(rows, |row, at| see.value(row, ValueRef::Int(values[at] as i64)))
+            }
+            Data::Int64(values) => place.for_each(rows, |row, at| see.value(row, ValueRef::Int(values[at]))),
+            Data::Float64(values) => {
+                place.for_each(rows, |row, at| see.value(row, ValueRef::Float(values[at])))
+            }
+            Data::Utf8(array) => {
+                place.for_each(rows, |row, at| see.value(row, ValueRef::Str(array.value(at))))
+            }
+            _ => rows.for_each(|row| {
+                if let Some(value) = self.value(row) {
+                    see.value(row, value);
+                }
+            }),
+        }
+    }
+
+    /// The kind of all its values, where they are of one kind by the column's type.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match &self.data {
+            Data::Bool(_) => Kind::Bool,
+            Data::Utf8(_) | Data::LargeUtf8(_) | Data::Utf8View(_) => Kind::Str,
+            Data::Timestamp(..) | Data::TimestampNanos(_) | Data::Date(_) => Kind::Timestamp,
+            Data::Record => Kind::Record,
+            Data::Arrays { .. } => Kind::Array,
+            Data::Ready(_) | Data::Intervals(_) => return None,
+            _ => Kind::Number,
+        })
+    }
+
+    pub fn is_made_of_arrays(&self) -> bool {
+        matches!(self.data, Data::Arrays { .. })
+    }
+
+    pub fn is_made_of_intervals(&self) -> bool {
+        matches!(self.data, Data::Intervals(_))
     }
 
     /// How many rows there are.

@@ -32,7 +32,7 @@ use arrow_array::RecordBatch;
 use super::error::EventError;
 use super::{AttrId, Attributes, Event, Schema};
 
-pub use column::ColumnView;
+pub use column::{ColumnView, See};
 
 /// The rows of a batch as events for one index.
 pub struct ArrowEvents<'b> {
@@ -114,6 +114,11 @@ impl<'b> ArrowEvents<'b> {
     pub fn column(&self, attribute: AttrId) -> Option<&ColumnView<'b>> {
         let at = self.columns.binary_search_by_key(&attribute, |(id, _)| *id).ok()?;
         Some(&self.columns[at].1)
+    }
+
+    /// Whether some value may stand for several.
+    pub fn has_intervals(&self) -> bool {
+        self.columns.iter().any(|(_, column)| column.is_made_of_intervals())
     }
 
     /// Every column that some subscription uses, sorted by attribute.

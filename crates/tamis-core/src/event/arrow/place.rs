@@ -1,6 +1,7 @@
 //! Where the value for a row of the batch lies in an array that may be far from the batch: the values
 //! of a dictionary, the fields of a struct, the entries of a map.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::NullBuffer;
@@ -60,6 +61,24 @@ impl Place {
         match &self.nulls {
             Some(nulls) if nulls.is_null(element) => None,
             _ => Some(element),
+        }
+    }
+
+    /// Calls `see` with each of the rows that has a value, and with its element, in order.
+    #[inline]
+    pub fn for_each(&self, rows: Range<usize>, mut see: impl FnMut(usize, usize)) {
+        match (&self.elements, &self.nulls) {
+            (None, None) => rows.for_each(|row| see(row, row)),
+            (None, Some(nulls)) => {
+                let first = rows.start;
+                let here = nulls.inner().slice(first, rows.len());
+                here.set_indices().for_each(|at| see(first + at, first + at));
+            }
+            (Some(_), _) => rows.for_each(|row| {
+                if let Some(at) = self.element(row) {
+                    see(row, at);
+                }
+            }),
         }
     }
 

@@ -67,13 +67,15 @@ impl AutoOptimizer {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// The candidates per event of a window that ends with this event.
-    fn note(&self, work: &Work) -> Option<f64> {
+    /// The candidates per event of a window that ends with these events.
+    fn note(&self, events: usize, work: &Work) -> Option<f64> {
         self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
-        if !(self.events.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(WINDOW) {
+        if self.events.fetch_add(events as u64, Ordering::Relaxed) + (events as u64) < WINDOW {
             return None;
         }
-        Some(self.candidates.swap(0, Ordering::Relaxed) as f64 / WINDOW as f64)
+        // Another thread may have ended the window just now.
+        let events = Some(self.events.swap(0, Ordering::Relaxed)).filter(|events| *events > 0)?;
+        Some(self.candidates.swap(0, Ordering::Relaxed) as f64 / events as f64)
     }
 
     /// Never waits: who matches is not held up.
@@ -82,13 +84,13 @@ impl AutoOptimizer {
     }
 }
 
-/// Notes what an event cost and starts rewriting the index if that has come to pay.
-pub(super) fn note(inner: &Arc<Inner>, work: &Work) {
+/// Notes what some events cost together and starts rewriting the index if that has come to pay.
+pub(super) fn note(inner: &Arc<Inner>, events: usize, work: &Work) {
     let auto = &inner.auto;
     if !auto.is_enabled() {
         return;
     }
-    let Some(candidates) = auto.note(work) else { return };
+    let Some(candidates) = auto.note(events, work) else { return };
     if auto.is_resting() || !pays(&inner.current.load(), candidates, inner.samples.len()) {
         return;
     }

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::view::View;
-use crate::event::{AttrId, Event};
+use crate::event::value::Kind;
+use crate::event::{AttrId, Event, ValueRef};
 use crate::expr::atoms::AtomTable;
 
 /// By attribute, a bit per kind; no bits where any value will do, as for `IS NULL`.
@@ -51,11 +52,16 @@ impl ExpectedKinds {
         self.0.get(attribute.0 as usize).copied().unwrap_or(0)
     }
 
+    /// Whether no predicate on the attribute expects values of that kind.
+    pub fn is_wrong(&self, attribute: AttrId, kind: Kind) -> bool {
+        let kinds = self.kinds(attribute);
+        kinds != 0 && kinds >> kind as u32 & 1 == 0
+    }
+
     /// How many values of an event are of a kind that none expects.
     pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong = |(attribute, value): &&(AttrId, crate::event::ValueRef<'_>)| {
-            let kinds = self.kinds(*attribute);
-            kinds != 0 && value.kind().is_some_and(|kind| kinds >> kind as u32 & 1 == 0)
+        let is_wrong = |(attribute, value): &&(AttrId, ValueRef<'_>)| {
+            value.kind().is_some_and(|kind| self.is_wrong(*attribute, kind))
         };
         event.values.iter().filter(is_wrong).count() as u64
     }

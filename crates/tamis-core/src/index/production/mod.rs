@@ -156,10 +156,10 @@ impl Production {
         merge::merge_all_in_background(&self.inner);
     }
 
-    /// Learns from an event that was matched, and what it cost.
-    pub fn observe(&self, event: &Event<'_>, work: &Work) {
-        self.inner.samples.offer(event);
-        auto::note(&self.inner, work);
+    /// Learns from events that were matched, and what they cost together; see `Samples::offer_many`.
+    pub fn observe(&self, events: usize, work: &Work, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
+        self.inner.samples.offer_many(events, see);
+        auto::note(&self.inner, events, work);
     }
 
     /// Whether the index lays itself out anew when events drift.

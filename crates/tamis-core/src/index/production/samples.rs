@@ -41,10 +41,21 @@ pub struct Samples {
 impl Samples {
     /// Considers an event. Never waits.
     pub fn offer(&self, event: &Event<'_>) {
-        let seen = self.seen.fetch_add(1, Ordering::Relaxed);
-        if seen >= CAPACITY as u64 && !seen.is_multiple_of(EVERY) {
-            return;
+        self.offer_many(1, |_, keep| keep(event));
+    }
+
+    /// Considers so many events; `see` calls what it is given with the event of a number. Never waits.
+    pub fn offer_many(&self, events: usize, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
+        let first = self.seen.fetch_add(events as u64, Ordering::Relaxed);
+        for at in 0..events {
+            let seen = first + at as u64;
+            if seen < CAPACITY as u64 || seen.is_multiple_of(EVERY) {
+                see(at, &mut |event| self.keep(event));
+            }
         }
+    }
+
+    fn keep(&self, event: &Event<'_>) {
         if let Some(mut kept) = self.kept.try_lock() {
             let (events, next) = &mut *kept;
             if events.len() < CAPACITY {

@@ -144,7 +144,12 @@ impl View {
 
     /// How many values of an event are of a kind that no predicate expects.
     pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        get_or_init(&self.expected, || ExpectedKinds::of(self)).mismatches(event)
+        self.expected().mismatches(event)
+    }
+
+    /// The kinds of values that predicates expect.
+    pub fn expected(&self) -> &ExpectedKinds {
+        get_or_init(&self.expected, || ExpectedKinds::of(self))
     }
 
     /// Calls `found` with the place of every match, each once, in no particular order.
@@ -244,9 +249,9 @@ impl View {
 }
 
 /// Counts the rows of the units that hold.
-struct Counting<'a> {
-    layout: &'a Layout,
-    rows: usize,
+pub(crate) struct Counting<'a> {
+    pub layout: &'a Layout,
+    pub rows: usize,
 }
 
 impl Holding for Counting<'_> {

@@ -16,6 +16,7 @@ use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
+use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
 /// How far ahead of the evaluation memory is fetched, in units.
@@ -130,7 +131,7 @@ impl Layout {
     /// With interval values, units that only *might* be true are reported too, never one too few.
     pub fn matching_units(
         &self,
-        event: &Event<'_>,
+        event: &impl Fires,
         scratch: &mut Scratch,
         holding: &mut impl Holding,
     ) -> Work {
@@ -144,13 +145,14 @@ impl Layout {
         queue.clear();
         open.clear();
         let mut work = Work::default();
-        self.catalog.fire(event, bits, &mut FiredKeys { runs });
+        event.fire(&self.catalog, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
-        if event.has_intervals {
+        let with_intervals = event.with_intervals();
+        if let Some(event) = with_intervals {
             self.note_open_bits(event, open);
         }
         work.candidates = runs.iter().map(|(from, to)| (to - from) as u64).sum();
-        if !event.has_intervals && self.is_worth_a_lone_set(work.candidates as usize) {
+        if with_intervals.is_none() && self.is_worth_a_lone_set(work.candidates as usize) {
             lone.open(self);
         } else {
             lone.close();

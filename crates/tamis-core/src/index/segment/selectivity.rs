@@ -59,9 +59,9 @@ fn guess(catalog: &Catalog) -> Vec<f32> {
     let mut guesses = vec![(PRIOR_PRESENCE * PRIOR_PATTERN) as f32; catalog.bits as usize];
     guesses[TRUE_BIT as usize] = 1.0;
     for entry in catalog.attributes.iter() {
-        guesses[entry.present as usize] = PRIOR_PRESENCE as f32;
-        for bit in entry.defined.iter().chain(&entry.clean).filter(|bit| **bit != 0) {
-            guesses[*bit as usize] = PRIOR_PRESENCE as f32;
+        let presence = [entry.present].into_iter().chain(entry.defined).chain(entry.clean);
+        for bit in presence.filter(|bit| *bit != 0) {
+            guesses[bit as usize] = PRIOR_PRESENCE as f32;
         }
         if entry.absent != 0 {
             guesses[entry.absent as usize] = (1.0 - PRIOR_PRESENCE) as f32;

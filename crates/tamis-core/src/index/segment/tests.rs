@@ -76,7 +76,7 @@ proptest! {
             prop_assert_eq!(found, expected);
         }
         let mut by_event = vec![vec![]; resolved.len()];
-        bit_parallel::matching_units(&layout, &resolved, &mut BlockScratch::default(), |unit, events| {
+        bit_parallel::matching_units(&layout, resolved.iter(), &mut BlockScratch::default(), |unit, events| {
             events.for_each(|event| by_event[event].extend_from_slice(layout.rows_of(unit)));
         });
         for (event, mut found) in resolved.iter().zip(by_event) {

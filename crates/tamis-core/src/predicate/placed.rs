@@ -1,0 +1,277 @@
+//! Values that were looked up in a catalog before their event is matched.
+//!
+//! Looking up is fast when many values of one attribute are looked up together: its tables stay in the cache,
+//! and while one place is on its way from memory, others can be asked for. So a block of events is placed
+//! attribute by attribute, and matched event by event.
+
+use std::ops::Range;
+
+use super::bits::Bits;
+use super::catalog::{AttributeEntry, Catalog, Fired};
+use super::cuts::{rank_of_key, rank_of_text};
+use super::keys::{join, ordered_key, split};
+use super::points::{Lookup, NOWHERE};
+use crate::event::arrow::{ColumnView, See};
+use crate::event::value::Kind;
+use crate::event::{Event, ValueRef};
+
+/// Where a value lies in the tables of its attribute.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The attribute's entry in the catalog.
+    entry: u32,
+    state: State,
+    /// Its entry among the points of its kind.
+    point: u32,
+    /// How many cuts of its kind lie below it.
+    rank: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Placed(Kind),
+    /// It has to be looked at when its event is matched; `point` is its place among the values.
+    Whole,
+}
+
+/// Anything that sets bits and fires keys of a catalog.
+pub trait Fires {
+    /// Sets the bits of all predicates that are satisfied and reports the access keys that fire.
+    fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired);
+
+    /// The event, if it has values that stand for several.
+    fn with_intervals(&self) -> Option<&Event<'_>>;
+}
+
+impl Fires for Event<'_> {
+    fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
+        catalog.fire(self, bits, fired);
+    }
+
+    fn with_intervals(&self) -> Option<&Event<'_>> {
+        self.has_intervals.then_some(self)
+    }
+}
+
+impl<F: Fires> Fires for &F {
+    fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
+        (**self).fire(catalog, bits, fired);
+    }
+
+    fn with_intervals(&self) -> Option<&Event<'_>> {
+        (**self).with_intervals()
+    }
+}
+
+/// An event of a block: a point, whose values are placed.
+#[derive(Clone, Copy)]
+pub struct PlacedEvent<'a> {
+    places: &'a [Place],
+    values: &'a [ValueRef<'a>],
+}
+
+impl Fires for PlacedEvent<'_> {
+    fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
+        catalog.fire_always(bits, fired);
+        for place in self.places {
+            let entry = &catalog.attributes[place.entry as usize];
+            match place.state {
+                State::Whole => catalog.fire_value(entry, self.values[place.point as usize], bits, fired),
+                State::Placed(kind) => {
+                    catalog.fire_present(entry, kind, bits, fired);
+                    if place.point != NOWHERE {
+                        catalog.fire_point(place.point, bits, fired);
+                    }
+                    if place.rank != NOWHERE
+                        && let Some(table) = catalog.cuts_of(entry).iter().find(|cut| cut.kind == kind as u32)
+                    {
+                        catalog.fire_rank(table, place.rank, bits, fired);
+                    }
+                }
+            }
+        }
+        catalog.fire_absent(bits, fired);
+    }
+
+    fn with_intervals(&self) -> Option<&Event<'_>> {
+        None
+    }
+}
+
+/// A block of events, placed in one catalog.
+#[derive(Default)]
+pub struct PlacedBlock<'v> {
+    /// The most values an event can have.
+    width: usize,
+    /// How many values each event has.
+    held: Vec<u32>,
+    /// `width` for each event, of which it uses the first `held`.
+    places: Vec<Place>,
+    values: Vec<ValueRef<'v>>,
+    gathered: Gathered<'v>,
+}
+
+/// Values of one attribute and one kind, to be looked up together.
+#[derive(Default)]
+struct Gathered<'v> {
+    /// Whether none can be looked up this way.
+    none: bool,
+    kind: Option<Kind>,
+    events: Vec<u32>,
+    /// One for each event, if the kind has keys; otherwise `texts`.
+    keys: Vec<[u64; 2]>,
+    texts: Vec<&'v str>,
+    lookup: Lookup,
+}
+
+impl<'v> Gathered<'v> {
+    fn clear(&mut self) {
+        self.kind = None;
+        self.events.clear();
+        self.keys.clear();
+        self.texts.clear();
+    }
+
+    /// Takes a scalar of the kind of those before it.
+    #[inline(always)]
+    fn take(&mut self, event: u32, value: ValueRef<'v>) -> bool {
+        let Some(kind) = value.kind() else { return false };
+        if self.none || self.kind.is_some_and(|known| known != kind) {
+            return false;
+        }
+        match value {
+            ValueRef::Str(text) => self.texts.push(text),
+            _ => match ordered_key(value) {
+                Some(key) => self.keys.push(split(key)),
+                None => return false,
+            },
+        }
+        self.kind = Some(kind);
+        self.events.push(event);
+        true
+    }
+}
+
+/// Gathers the values of a column that can be looked up together; the others wait in the block.
+struct Gathering<'a, 'v> {
+    block: &'a mut PlacedBlock<'v>,
+    gathered: &'a mut Gathered<'v>,
+    number: u32,
+    first: usize,
+}
+
+impl<'v> See<'v> for Gathering<'_, 'v> {
+    #[inline(always)]
+    fn value(&mut self, row: usize, value: ValueRef<'v>) {
+        let event = row - self.first;
+        if !self.gathered.take(event as u32, value) {
+            self.block.push_whole(event, self.number, value);
+        }
+    }
+}
+
+impl<'v> PlacedBlock<'v> {
+    /// Forgets what it holds; there are so many events to come, with so many values each at most.
+    pub fn clear(&mut self, events: usize, width: usize) {
+        self.width = width;
+        self.held.clear();
+        self.held.resize(events, 0);
+        self.values.clear();
+        let nothing = Place { entry: 0, state: State::Whole, point: NOWHERE, rank: NOWHERE };
+        if self.places.len() < events * width {
+            self.places.resize(events * width, nothing);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn event(&self, event: usize) -> PlacedEvent<'_> {
+        let first = event * self.width;
+        PlacedEvent { places: &self.places[first..first + self.held[event] as usize], values: &self.values }
+    }
+
+    pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = PlacedEvent<'_>> {
+        range.map(|event| self.event(event))
+    }
+
+    /// Places events one after the other.
+    pub fn place_events(&mut self, catalog: &Catalog, events: &[Event<'v>]) {
+        self.clear(events.len(), events.iter().map(|event| event.values.len()).max().unwrap_or(0));
+        for (at, event) in events.iter().enumerate() {
+            for (attribute, value) in &event.values {
+                if let Some(entry) = catalog.entry(*attribute) {
+                    let number = catalog.attribute_index(entry) as u32;
+                    self.push_whole(at, number, *value);
+                }
+            }
+        }
+    }
+
+    /// Places what rows of a column hold: row `rows.start` is event 0. No value may stand for several.
+    pub fn place_column(
+        &mut self,
+        catalog: &Catalog,
+        entry: &AttributeEntry,
+        column: &'v ColumnView<'_>,
+        rows: Range<usize>,
+    ) {
+        let number = catalog.attribute_index(entry) as u32;
+        let first = rows.start;
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.clear();
+        gathered.none = entry.asked > 0 || column.is_made_of_arrays();
+        column.for_each(rows, &mut Gathering { block: self, gathered: &mut gathered, number, first });
+        self.place_gathered(catalog, number, &mut gathered);
+        self.gathered = gathered;
+    }
+
+    fn place_gathered(&mut self, catalog: &Catalog, number: u32, gathered: &mut Gathered<'v>) {
+        let Gathered { kind, events, keys, texts, lookup, .. } = gathered;
+        let Some(kind) = *kind else { return };
+        let entry = &catalog.attributes[number as usize];
+        let points = catalog.points_of(entry);
+        let points = points.iter().find(|table| table.kind == kind as u32 && table.of_elements == 0);
+        match points {
+            None => lookup.nowhere(events.len()),
+            Some(table) if kind == Kind::Str => {
+                catalog.points.find_texts(table, texts, &catalog.pool, lookup)
+            }
+            Some(table) => catalog.points.find_keys(table, keys, lookup),
+        }
+        let cuts = catalog.cuts_of(entry).iter().find(|table| table.kind == kind as u32);
+        let is_heard_of = entry.present != 0 || entry.defined[kind as usize] != 0;
+        for (at, &event) in events.iter().enumerate() {
+            let rank = match cuts {
+                None => NOWHERE,
+                Some(table) if kind == Kind::Str => {
+                    rank_of_text(&catalog.cuts, table, texts[at], &catalog.pool)
+                }
+                Some(table) => rank_of_key(&catalog.cuts, table, join(keys[at])),
+            };
+            let point = lookup.found[at];
+            if !is_heard_of && point == NOWHERE && rank == NOWHERE {
+                continue;
+            }
+            self.push(event as usize, Place { entry: number, state: State::Placed(kind), point, rank });
+        }
+    }
+
+    fn push_whole(&mut self, event: usize, entry: u32, value: ValueRef<'v>) {
+        let point = self.values.len() as u32;
+        self.values.push(value);
+        self.push(event, Place { entry, state: State::Whole, point, rank: NOWHERE });
+    }
+
+    #[inline]
+    fn push(&mut self, event: usize, place: Place) {
+        let held = &mut self.held[event];
+        self.places[event * self.width + *held as usize] = place;
+        *held += 1;
+    }
+}
