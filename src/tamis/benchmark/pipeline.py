@@ -129,7 +129,7 @@ CASES = [
 def against_the_kernel(spark: Any, results: Results, scale: float) -> None:
     """Counting matches, beside the kernel's own batches and a task that passes rows through.
 
-    Moving rows to Python and matching them take the same cores, so that the sum of both is the least there is.
+    Moving rows to Python and matching them take the same cores, so the sum of both is the least there is.
     """
     columns = [
         "workload",
