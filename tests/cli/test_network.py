@@ -103,7 +103,13 @@ def test_of_many_events_the_one_that_is_wrong_is_named(tamis: Command, broker: A
 def test_a_signal_ends_the_subscription(broker: Any, number: signal.Signals) -> None:
     inside, _, way = broker
     command = [sys.executable, "-m", "tamis.cli", "subscribe", "x = 1", *way]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # A shell lets what it runs in the background ignore Ctrl-C, and the command would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with started as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "subscribed as subscriber/cli; ends with Ctrl-C\n"
         assert subscriptions(inside) == ["cli"]
