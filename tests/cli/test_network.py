@@ -17,9 +17,9 @@ from cli.conftest import Command
 from pubsub.inside import Inside, on_nats, on_tcp
 from pubsub.processes import BrokerProcess
 from servers import free_ports
-from tamis.cli.broker import _routing
+from tamis.cli.broker import _pre_pruning, _routing
 from tamis.cli.failure import UserError
-from tamis.pubsub.options import Options
+from tamis.pubsub.options import Options, PrePruning
 from tamis.pubsub.routing import AdvertisementForwarding, Rendezvous
 
 
@@ -81,22 +81,41 @@ def test_publish_subscribe_and_advertise(tamis: Command, broker: Any) -> None:
     assert tamis("advertise", "price > 3", "--name", "eve", *way).err == "advertised as eve/cli\n"
     refused = tamis("publish", '{"price": 2}', "--name", "eve", *way)
     assert refused.code == 2
-    assert "conforms to none of the 1 advertisements of eve" in refused.err
+    assert "conforms to no advertisement of eve, of which there are 1" in refused.err
     assert tamis("advertise", "--withdraw", "--name", "eve", *way).err == "withdrawn as eve/cli\n"
     published = tamis("publish", "--name", "eve", *way, stdin=b'{"price": 2}\n\n{"price": 3}\n')
     assert published.out == "1\n2\n"
 
 
 @pytest.mark.parametrize("broker", ["tcp"], indirect=True)
-def test_ctrl_c_ends_the_subscription(broker: Any) -> None:
+def test_of_many_events_the_one_that_is_wrong_is_named(tamis: Command, broker: Any) -> None:
+    _, _, way = broker
+    published = tamis("publish", *way, stdin=b'{"x": 1}\n\n{x: 2}\n{"x": 3}\n')
+    assert (published.out, published.code) == ("1\n", 2)
+    assert "line 3 of standard input: an event is a JSON object" in published.err
+    published = tamis("publish", '{"x": 4}', "5", *way)
+    assert (published.out, published.code) == ("2\n", 2)
+    assert "event 2: " in published.err
+
+
+@pytest.mark.parametrize("broker", ["tcp"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_subscription(broker: Any, number: signal.Signals) -> None:
     inside, _, way = broker
     command = [sys.executable, "-m", "tamis.cli", "subscribe", "x = 1", *way]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # A shell lets what it runs in the background ignore Ctrl-C, and the command would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with started as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "subscribed as subscriber/cli; ends with Ctrl-C\n"
         assert subscriptions(inside) == ["cli"]
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 128 + number
     assert subscriptions(inside) == []
 
 
@@ -140,6 +159,9 @@ def test_what_is_wrong_is_said(tamis: Command, tmp_path: Path) -> None:
         ("broker", "b 1"): "'b 1' is no name for a broker",
         ("broker", "b1", "-n", "b1"): "the neighbours of b1 are others, each named once",
         ("broker", "b1", "--prune", "2"): "--prune cannot be '2'",
+        ("broker", "b1", "--pre-prune", "none"): "--pre-prune cannot be 'none'",
+        ("broker", "b1", "--pre-prune", "0"): "--pre-prune cannot be '0'",
+        ("broker", "b1", "-n", "b2", "--pre-prune", "b3=2"): "b3 is no neighbour",
         ("broker", "b1", "--key", "x"): "--key without --certificate",
         ("broker", "b1", "--routing", "random"): "there is no routing 'random'",
         ("broker", "b1", "--rendezvous", "b2"): "--rendezvous means nothing to subscriptions",
@@ -159,6 +181,14 @@ def test_rendezvous_from_the_command_line() -> None:
         _routing("rendezvous", ["b9"], "b1", ["b2"])
     with pytest.raises(UserError, match="needs one way for all types without their own"):
         _routing("rendezvous", ["book=b2"], "b1", ["b2"])
+
+
+def test_pre_pruning_from_the_command_line() -> None:
+    assert _pre_pruning([], ["b2"]) is None
+    assert _pre_pruning(["4", "b2=1", "b3=off"], ["b2", "b3"]) == PrePruning(
+        4, neighbours={"b2": 1, "b3": None}
+    )
+    assert _pre_pruning(["b2=1"], ["b2"]) == PrePruning(None, neighbours={"b2": 1})
 
 
 def test_events_meet_at_the_rendezvous_broker(tmp_path: Path) -> None:

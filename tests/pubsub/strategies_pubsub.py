@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from oracle import Connective, Constant, Node, Predicate
 from pubsub.history import rendezvous_at
-from tamis.pubsub.options import Options, PostPruning
+from tamis.pubsub.options import Options, PostPruning, PrePruning
 from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
 from tamis.pubsub.topology import Topology
 
@@ -55,7 +55,16 @@ plain_options = st.builds(
     merging=st.sampled_from(["off", "perfect", "imperfect"]),
     merge_prunings=st.integers(1, 2),
     summaries=st.sampled_from([None, None, 1, 4]),
-    pre_pruning=st.sampled_from([None, None, 1, 2]),
+    pre_pruning=st.sampled_from(
+        [
+            None,
+            None,
+            PrePruning(1),
+            PrePruning(2, "efficiency"),
+            PrePruning(None, neighbours={"b1": 1, "b2": 2}),
+            PrePruning(1, neighbours={"b1": None, "b3": 2}),
+        ]
+    ),
     post_pruning=st.sampled_from(
         [None]
         + [

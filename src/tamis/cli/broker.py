@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tamis.pubsub.net.connection import Transport
     from tamis.pubsub.net.server import Setup
-    from tamis.pubsub.options import PostPruning
+    from tamis.pubsub.options import PostPruning, PrePruning
     from tamis.pubsub.routing import Routing
 
 
@@ -58,6 +58,13 @@ def broker(
         str, typer.Option(help="What is pruned first: accuracy, accuracy-occurrence, efficiency, ...")
     ] = "accuracy-occurrence",
     prune_every: Annotated[int, typer.Option(min=1, help="Events between two prunings.")] = 500,
+    pre_prune: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NEIGHBOUR=]PREDICATES",
+            help="Prune what is sent to at most so many predicates, or `off`; NEIGHBOUR= is for that one.",
+        ),
+    ] = None,
     nonconforming: Annotated[
         str, typer.Option(help="What was not advertised: refuse, or count (and send everywhere).")
     ] = "refuse",
@@ -80,7 +87,8 @@ def broker(
 ) -> None:
     """Run a broker until it is interrupted. Logs are JSON lines on standard error.
 
-    `tamis broker b1 --listen :7001` and `tamis broker b2 --listen :7002 -n b1=localhost:7001`
+    Two neighbours name each other: `tamis broker b1 --listen :7001 -n b2` and
+    `tamis broker b2 --listen :7002 -n b1=localhost:7001`
 
     On NATS: `tamis broker b1 -n b2 --nats nats://localhost:4222` and
     `tamis broker b2 -n b1 --nats nats://localhost:4222`
@@ -120,6 +128,7 @@ def broker(
                 routing=_routing(routing, rendezvous or [], name, [of for of, _ in neighbours]),
                 covering=covering,
                 merging=merging,  # type: ignore[arg-type]
+                pre_pruning=_pre_pruning(pre_prune or [], [of for of, _ in neighbours]),
                 post_pruning=_post_pruning(prune, prune_by, prune_every),
                 nonconforming=nonconforming,  # type: ignore[arg-type]
                 types=json.loads(types.read_text(encoding="utf-8")) if types else {},
@@ -172,6 +181,29 @@ def _routing(algorithm: str, rendezvous: list[str], name: str, neighbours: list[
             hint="add --rendezvous BROKER, the same rendezvous broker being meant at all brokers",
         )
     return Rendezvous(towards, default[0])
+
+
+def _pre_pruning(settings: list[str], neighbours: list[str]) -> "PrePruning | None":
+    from tamis.pubsub.options import PrePruning
+
+    if not settings:
+        return None
+    default: int | None = None
+    by_neighbour: dict[str, int | None] = {}
+    for text in settings:
+        neighbour, _, number = text.rpartition("=")
+        if number != "off" and (not number.isdecimal() or int(number) < 1):
+            raise UserError(f"--pre-prune cannot be {text!r}", hint="1 or more predicates, or off")
+        if neighbour and neighbour not in neighbours:
+            raise UserError(
+                f"--pre-prune {text}: {neighbour} is no neighbour", hint=f"add -n {neighbour} or take it out"
+            )
+        most = None if number == "off" else int(number)
+        if neighbour:
+            by_neighbour[neighbour] = most
+        else:
+            default = most
+    return PrePruning(default, neighbours=by_neighbour)
 
 
 def _post_pruning(prune: str | None, measure: str, every: int) -> "PostPruning | None":

@@ -22,7 +22,8 @@ Broker = Annotated[
         "--broker", "-b", help="HOST:PORT of the broker, by default 127.0.0.1:7001; with --nats, its name."
     ),
 ]
-Name = Annotated[str, typer.Option("--name", help="Who you are; subscriptions belong to a name.")]
+OWNED = "Who you are: subscriptions and advertisements belong to a name, and a name to one connection."
+Name = Annotated[str, typer.Option("--name", help=OWNED)]
 Token = Annotated[str | None, typer.Option(envvar="TAMIS_TOKEN", help="Your token, if the broker wants one.")]
 Authority = Annotated[Path | None, typer.Option(help="PEM file: trusted certificates; connects with TLS.")]
 Type = Annotated[str | None, typer.Option(help="The event type.")]
@@ -88,11 +89,16 @@ def with_client(way: Way, use: "Callable[[Client], Awaitable[T]]") -> T:
     """Connect, use the client, and close; errors become one line."""
     import asyncio
     import os
+    import signal
     import sys
 
     from tamis.errors import TamisError
 
     async def session() -> T:
+        # As after Ctrl-C: what the command would take back at its end is taken back.
+        this = asyncio.current_task()
+        assert this is not None, "a coroutine runs in a task"
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
         client = way.client()
         try:
             await asyncio.wait_for(client.connect(), ANSWER_SECONDS)
@@ -108,6 +114,8 @@ def with_client(way: Way, use: "Callable[[Client], Awaitable[T]]") -> T:
     survive_broken_pipes()
     try:
         return asyncio.run(session())
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit from None

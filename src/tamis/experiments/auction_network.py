@@ -10,7 +10,7 @@ many subscriptions ask for each title as in the thesis, and as many events trave
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import median
@@ -18,7 +18,7 @@ from typing import Any
 
 import tamis
 from tamis import relate
-from tamis.pubsub import Options, Simulator, Topology
+from tamis.pubsub import Broker, Options, Simulator, Topology, trees
 from tamis.workloads import BookAuction
 from tamis.workloads.book_auction import OperandDistribution
 
@@ -155,12 +155,29 @@ def conjunctive_bytes(expressions: Iterable[tamis.Expression]) -> int:
 
 def routing_entries(simulator: Simulator) -> list[tamis.Expression]:
     """The entries of all event routing tables, as they are matched."""
-    return [
-        table.matcher[id]
+    return [entry for broker in simulator.brokers.values() for entry in _entries(broker)]
+
+
+def different_predicates(simulator: Simulator) -> int:
+    """How many predicates the brokers have in their predicate indexes, each counted once a broker.
+
+    >>> different_predicates(network(["x = 1 AND y = 2", "x = 1"], Options(), Topology.line(2)))
+    3
+    """
+    return sum(
+        len({json.dumps(leaf, sort_keys=True) for entry in _entries(broker) for leaf in _leaves(entry)})
         for broker in simulator.brokers.values()
-        for table in broker.spreading.subscriptions_from.values()
-        for id in table.matcher
-    ]
+    )
+
+
+def _entries(broker: Broker) -> Iterator[tamis.Expression]:
+    for table in broker.spreading.subscriptions_from.values():
+        for id in table.matcher:
+            yield table.matcher[id]
+
+
+def _leaves(expression: tamis.Expression) -> Iterator[Any]:
+    return trees.leaves(trees.tree_of(expression))
 
 
 def expressions_of(auction: BookAuction) -> list[str]:

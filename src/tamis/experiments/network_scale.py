@@ -1,7 +1,7 @@
 """Does pruning pay in networks of other shapes, and of up to a thousand brokers?
 
 Bittner (2008, section 8.3.3) prunes 12,500 subscriptions by accuracy and occurrence in lines and stars of
-5 to 100 simulated brokers. Trees and random overlays are added here, and at the paper's scale 1,000 brokers.
+5 to 100 simulated brokers. Trees and random overlays are added here, and from `--scale 10K` on 1,000 brokers.
 Every broker knows every subscription, so the largest networks get fewer of them.
 """
 
@@ -57,7 +57,8 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
 def _sizes(scale: Scale) -> tuple[int, ...]:
     if scale.name == "paper":
         return (5, 10, 20, 50, 100, 200, 1_000)
-    return (5, 20, 100) if scale.of(small=1_200, paper=0) >= 1_000 else (5, 20)
+    asked = scale.of(small=1_200, paper=0)
+    return (5, 20, 100, 1_000) if asked >= 10_000 else (5, 20, 100) if asked >= 1_000 else (5, 20)
 
 
 def _subscriptions(scale: Scale, size: int) -> int:

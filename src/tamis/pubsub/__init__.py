@@ -7,7 +7,7 @@ runs one on TCP or NATS, and `Client` talks to it. See `docs/pubsub.md`.
 from tamis.pubsub.broker import Broker
 from tamis.pubsub.combined_pruning import Weights
 from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
-from tamis.pubsub.options import Limits, Options, PostPruning
+from tamis.pubsub.options import Limits, Options, PostPruning, PrePruning
 from tamis.pubsub.simulator import Faults, Simulator
 from tamis.pubsub.topology import Topology
 
@@ -20,6 +20,7 @@ __all__ = [
     "Notification",
     "Options",
     "PostPruning",
+    "PrePruning",
     "RefusedError",
     "Simulator",
     "Topology",

@@ -86,6 +86,9 @@ class Broker:
         self._links = {
             neighbour: Link(self.epoch, self.options.resend_after) for neighbour in self.neighbours
         }
+        self._place = {neighbour: place for place, neighbour in enumerate(self.neighbours)}
+        self._touched = set(self.neighbours)
+        """Links that may have something to send: few of them, where a broker has a thousand neighbours."""
         self._types = EventTypes(self.options.types)
         self._local = Matcher(self.options.algorithm)
         self._shedding = Shedding(self.options.limits)
@@ -96,7 +99,7 @@ class Broker:
             self.options,
             self.counters,
             self._say,
-            selectivities=lambda: self._tuning.selectivities,
+            selectivities=lambda: self._tuning.recent_selectivities(),  # noqa: PLW0108 - it comes below
         )
         self._tuning = Tuning(self.spreading, self.options.post_pruning, self.counters, self._sample)
         self.forwarding = Forwarding(self.neighbours, self._persist)
@@ -111,18 +114,18 @@ class Broker:
             case i.FrameReceived(neighbour, frame):
                 self._on_frame(neighbour, frame)
             case i.LinkUp(neighbour):
-                self._links[neighbour].nudge()
+                self._touch(neighbour).nudge()
             case i.TimerFired(name):
                 self._timers.pop(name, None)
-                self._links[name].due(now)
+                self._touch(name).due(now)
             case i.Attach():
                 self._on_attach(input)
             case i.Detach(name):
                 self._on_detach(name)
             case i.Acknowledge(name, number):
                 self._on_acknowledge(name, number)
-            case i.Prune(share):
-                self._tuning.prune(share)
+            case i.Prune(share, replace):
+                self._tuning.prune(share, replace)
             case i.PruneAdvertisements(steps):
                 self._tuning.prune_advertisements(steps)
             case _:
@@ -142,7 +145,7 @@ class Broker:
     # --- links -------------------------------------------------------------------------------------
 
     def _on_frame(self, neighbour: str, frame: Frame) -> None:
-        link = self._links[neighbour]
+        link = self._touch(neighbour)
         received = link.receive(frame, accept=lambda message: self._can_take(neighbour, message))
         if received.restarted:
             for forward in self.forwarding.waiting[neighbour].values():
@@ -181,10 +184,14 @@ class Broker:
         self.counters.held_back += 1
         return False
 
+    def _touch(self, neighbour: str) -> Link:
+        self._touched.add(neighbour)
+        return self._links[neighbour]
+
     def _say(self, neighbour: str, message: Message) -> None:
         # Without a conversation nobody listens; everything is told when one begins.
         if self._links[neighbour].in_conversation:
-            self._links[neighbour].say(message)
+            self._touch(neighbour).say(message)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -445,8 +452,8 @@ class Broker:
             self.counters.nonconforming += 1
             if self.options.nonconforming == "refuse":
                 raise ProtocolError(
-                    f"the event conforms to none of the {len(client.advertisements)} advertisements of "
-                    f"{client.name}; advertise first what you publish"
+                    f"the event conforms to no advertisement of {client.name}, of which there are "
+                    f"{len(client.advertisements)}; advertise first what you publish"
                 )
         spread = any(advertisement.spread for advertisement in conforming)
         return (uses_advertisements and not spread) or event.has_sets
@@ -491,9 +498,11 @@ class Broker:
             self._changes = {}
         effects += self._effects
         self._effects = []
-        for neighbour, link in self._links.items():
+        for neighbour in sorted(self._touched, key=self._place.__getitem__):
+            link = self._links[neighbour]
             effects += [Send(neighbour, frame) for frame in link.take(now)]
             if link.deadline is not None and self._timers.get(neighbour) != link.deadline:
                 self._timers[neighbour] = link.deadline
                 effects.append(SetTimer(neighbour, link.deadline))
+        self._touched.clear()
         return effects

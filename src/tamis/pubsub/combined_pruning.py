@@ -68,6 +68,7 @@ class CombinedQueue:
         self._known = selectivities or Selectivities()
         self._shares: dict[str, float] = {}
         self._uses: dict[str, int] = {}
+        self._predicates = 0
         self._entries: dict[Hashable, _Entry] = {}
         self._queue: list[tuple[Rank, int, int, Hashable]] = []
         self._pushed = 0
@@ -118,7 +119,7 @@ class CombinedQueue:
     @property
     def predicates(self) -> int:
         """The predicates of all expressions, repeated ones included."""
-        return sum(self._uses.values())
+        return self._predicates
 
     def __getitem__(self, id: Hashable) -> Expression:
         """Return the expression as it is now."""
@@ -184,6 +185,7 @@ class CombinedQueue:
 
     def _count(self, tree: Tree, by: int) -> None:
         for leaf in trees.leaves(tree):
+            self._predicates += by
             key = repr(leaf)
             self._uses[key] = self._uses.get(key, 0) + by
             if not self._uses[key]:

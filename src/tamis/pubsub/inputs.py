@@ -117,6 +117,8 @@ class Prune:
     """Set how far the entries of the event routing tables are pruned: 0 not at all, 1 as far as possible."""
 
     share: float
+    replace: float | None = None
+    """The share of comparisons that then give way to wider ones; None: as configured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,34 @@ PRUNING_MEASURES: tuple[str, ...] = (*get_args(Measure), "combined")
 
 
 @dataclass(frozen=True)
+class PrePruning:
+    """Generalise entries before they are sent, so that the neighbour stores the small form.
+
+    Neighbours differ: one is a small machine or behind a thin line, another has room for everything.
+
+    >>> setting = PrePruning(4, neighbours={"b2": 1, "b3": None})
+    >>> [setting.most(neighbour) for neighbour in ("b2", "b3", "b4")]
+    [1, None, 4]
+    """
+
+    predicates: int | None
+    """At most so many in an entry, where pruning can get so far; None: entries are sent as they are."""
+    measure: Measure = "accuracy"
+    neighbours: Mapping[str, int | None] = field(default_factory=dict)
+    """What holds for these neighbours instead."""
+
+    def __post_init__(self) -> None:
+        """Refuse a number that no entry can get down to."""
+        for most in (self.predicates, *self.neighbours.values()):
+            if most is not None and most < 1:
+                raise ValueError(f"an entry cannot be pruned to {most} predicates; 1 is the fewest")
+
+    def most(self, neighbour: str) -> int | None:
+        """How many predicates an entry may have that is sent there."""
+        return self.neighbours.get(neighbour, self.predicates)
+
+
+@dataclass(frozen=True)
 class PostPruning:
     """Generalise the entries of the event routing tables.
 
@@ -64,8 +92,7 @@ class Options:
     merge_prunings: int = 1
     summaries: int | None = None
     """Send, for entries over the same attributes, which values any of them wants: at most so many of each."""
-    pre_pruning: int | None = None
-    """At most so many predicates in an entry that is sent."""
+    pre_pruning: PrePruning | None = None
     post_pruning: PostPruning | None = None
     advertisement_covering: bool = False
     """Do not send an advertisement that another one covers."""

@@ -158,10 +158,10 @@ class Simulator:
         """Let a slow client acknowledge all that it has heard."""
         self._input(client.broker, i.Acknowledge(client.name, client.seen))
 
-    def prune(self, share: float) -> None:
-        """Let all brokers prune their event routing tables so far."""
+    def prune(self, share: float, replace: float | None = None) -> None:
+        """Let all brokers prune their event routing tables so far, and replace that share of comparisons."""
         for name in self.topology.brokers:
-            self._input(name, i.Prune(share))
+            self._input(name, i.Prune(share, replace))
 
     def prune_advertisements(self, steps: int) -> None:
         """Let all brokers do so many prunings on their subscription routing tables."""

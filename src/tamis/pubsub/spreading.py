@@ -18,7 +18,7 @@ from tamis.pubsub.counters import Counters
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.messages import Advertise, Deregister, Message, Register, Settled, Synced, Withdraw
 from tamis.pubsub.options import Options
-from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruning, Show, Stage, Summaries
+from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruner, Show, Stage, Summaries
 from tamis.pubsub.overlap_index import OverlapIndex
 from tamis.pubsub.pruning import PostPruner
 from tamis.pubsub.settling import Settling
@@ -68,7 +68,7 @@ class Spreading:
             neighbour: Advertisements(options.overlap, counters) for neighbour in self.neighbours
         }
         self.outgoing = {
-            neighbour: Outgoing(_stages(f"{name}~{neighbour}", options, selectivities))
+            neighbour: Outgoing(_stages(name, neighbour, options, selectivities))
             for neighbour in self.neighbours
         }
         self.advertising = {
@@ -285,20 +285,22 @@ class Spreading:
 
         For subscriptions, the neighbour's own advertisements are needed too: they decide what it hears.
         """
-        for neighbour in self.neighbours:
-            if self._conversation[neighbour] == 0:
-                continue
-            others = set(self.neighbours) - {neighbour}
-            for what in (ADVERTISEMENTS, SUBSCRIPTIONS):
-                ready = others <= self._heard_all[what] and (
+        for what in (ADVERTISEMENTS, SUBSCRIPTIONS):
+            heard, told = self._heard_all[what], self._told_all[what]
+            if len(heard) < len(self.neighbours) - 1:
+                continue  # so it is during most of the beginning, with a thousand neighbours
+            silent = set(self.neighbours) - heard
+            for neighbour in self.neighbours:
+                ready = silent <= {neighbour} and (
                     what == ADVERTISEMENTS or neighbour in self._heard_all[ADVERTISEMENTS]
                 )
-                if ready and neighbour not in self._told_all[what]:
-                    self._told_all[what].add(neighbour)
+                if ready and self._conversation[neighbour] > 0 and neighbour not in told:
+                    told.add(neighbour)
                     self._say(neighbour, Synced(what))
 
 
-def _stages(name: str, options: Options, selectivities: Callable[[], Any]) -> list[Stage]:
+def _stages(broker: str, neighbour: str, options: Options, selectivities: Callable[[], Any]) -> list[Stage]:
+    name = f"{broker}~{neighbour}"
     stages: list[Stage] = []
     if options.covering:
         stages.append(Covering(by_sets=options.subsumption))
@@ -306,6 +308,7 @@ def _stages(name: str, options: Options, selectivities: Callable[[], Any]) -> li
         stages.append(Merging(options.merging, name, options.merge_prunings))
     if options.summaries is not None:
         stages.append(Summaries(name, options.summaries))
-    if options.pre_pruning is not None:
-        stages.append(PrePruning(options.pre_pruning, selectivities=selectivities))
+    most = options.pre_pruning.most(neighbour) if options.pre_pruning is not None else None
+    if options.pre_pruning is not None and most is not None:
+        stages.append(PrePruner(most, options.pre_pruning.measure, selectivities))
     return stages

@@ -35,6 +35,8 @@ class Tuning:
         self._events = 0
         self._forwarded = 0
         self._seconds = 0.0
+        self._unlearned = 0
+        self._is_replaced = False
         self.cut_off = CutOff()
         self.selectivities: Selectivities | None = None
         """How often predicates were true in the sample, when it was last counted."""
@@ -42,6 +44,7 @@ class Tuning:
     def after_event(self, forwarded: int) -> None:
         """An event was routed to so many neighbours."""
         self._events += 1
+        self._unlearned += 1
         self._forwarded += forwarded
         if self._options is None or self._options.cut_off is None or self._events < self._options.window:
             return
@@ -50,8 +53,11 @@ class Tuning:
         self._events = self._forwarded = 0
         self.prune(self.cut_off.observe(cost) if self._options.cut_off == "auto" else self._options.cut_off)
 
-    def prune(self, share: float) -> int:
-        """Prune the event routing tables so far; returns how many prunings were done."""
+    def prune(self, share: float, replace: float | None = None) -> int:
+        """Prune the event routing tables so far; returns how many prunings were done.
+
+        `replace` is the share of comparisons that then give way to wider ones, unless it is as configured.
+        """
         pruner = self._spreading.pruner
         if pruner is None:
             return 0
@@ -61,8 +67,10 @@ class Tuning:
         for (neighbour, id), expression in pruner.changed():
             self._spreading.subscriptions_from[neighbour].replace(id, expression)
         self._counters.prunings += done
-        if self._options is not None and self._options.replace:
-            self.replace_predicates(self._options.replace)
+        if replace is None:
+            replace = self._options.replace if self._options is not None else 0.0
+        if replace or self._is_replaced:
+            self._is_replaced = self.replace_predicates(replace) > 0
         return done
 
     def replace_predicates(self, share: float) -> int:
@@ -104,12 +112,16 @@ class Tuning:
         self._counters.prunings += changed
         return changed
 
+    def recent_selectivities(self) -> Selectivities | None:
+        """What is known, counted again if it was never, or a window of events ago: for pre-pruning."""
+        window = self._options.window if self._options is not None else PostPruning.window
+        if self._sample and (self.selectivities is None or self._unlearned >= window):
+            self.learn()
+        return self.selectivities
+
     def learn(self) -> None:
-        """Count on the sample how often the predicates of all routing entries are true."""
-        expressions = [
-            entry.expression
-            for table in self._spreading.subscriptions_from.values()
-            for entry in table.entries.values()
-        ]
+        """Count on the sample how often the predicates of all subscriptions are true."""
+        expressions = [entry.expression for entry in self._spreading.subscriptions]
         if expressions and self._sample:
             self.selectivities = Selectivities.from_events(expressions, list(self._sample))
+            self._unlearned = 0

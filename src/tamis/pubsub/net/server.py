@@ -216,7 +216,8 @@ class BrokerServer:
         if hello.get("hello") == "broker":
             self._setup.access.neighbour(name, token)
             if name not in self._setup.neighbours:
-                raise ProtocolError(f"{name} is no neighbour of {self._setup.name}")
+                here = self._setup.name
+                raise ProtocolError(f"{name} is no neighbour of {here}; start {here} with -n {name}")
             connection.send({"welcome": self._setup.name})
             await self._serve_neighbour(name, connection)
         elif hello.get("hello") == "client":
@@ -269,7 +270,9 @@ class BrokerServer:
     async def _serve_client(self, name: str, permissions: Permissions, connection: Connection) -> None:
         if name in self._clients:
             # The newest is the right one: the other may be what is left of a connection that broke.
-            self._clients[name].send({"error": f"another connection has taken over the name {name!r}"})
+            self._clients[name].send(
+                {"error": f"another connection has taken over the name {name!r}; each needs its own"}
+            )
             self._clients[name].close()
         self._clients[name] = connection
         rate = RateLimit(permissions.limits.requests_per_second, time.monotonic())

@@ -8,7 +8,7 @@ from tamis.pubsub.outgoing.contract import Change, Hide, Show, Stage
 from tamis.pubsub.outgoing.covering import Covering
 from tamis.pubsub.outgoing.merging import Merging
 from tamis.pubsub.outgoing.pipeline import Outgoing
-from tamis.pubsub.outgoing.pre_pruning import PrePruning
+from tamis.pubsub.outgoing.pre_pruning import PrePruner
 from tamis.pubsub.outgoing.summaries import Summaries
 
-__all__ = ["Change", "Covering", "Hide", "Merging", "Outgoing", "PrePruning", "Show", "Stage", "Summaries"]
+__all__ = ["Change", "Covering", "Hide", "Merging", "Outgoing", "PrePruner", "Show", "Stage", "Summaries"]

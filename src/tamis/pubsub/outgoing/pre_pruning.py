@@ -1,6 +1,7 @@
 """Pre-pruning: entries are generalised before they are sent, so that the neighbour stores the small form.
 
-Post-pruning, which generalises what a broker has received, is `tamis.pubsub.pruning`; both can be on.
+The decision rests on what this broker has seen, not the neighbour. Post-pruning, which generalises what a
+broker has received, is `tamis.pubsub.pruning`; both can be on.
 """
 
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from tamis.pubsub.outgoing.contract import Change, Hide, Show
 from tamis.relate import Measure
 
 
-class PrePruning:
+class PrePruner:
     """Prunes each entry until it has at most so many predicates.
 
     >>> import tamis
-    >>> [change] = PrePruning(predicates=1).show(Entry("s", tamis.parse("x = 1 AND y > 2"), None))
+    >>> [change] = PrePruner(predicates=1).show(Entry("s", tamis.parse("x = 1 AND y > 2"), None))
     >>> change.entry.expression.predicates
     1
     """
