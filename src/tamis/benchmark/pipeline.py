@@ -21,9 +21,7 @@ import tamis.spark
 from tamis.benchmark.environment import describe, one_line
 from tamis.benchmark.pipeline_rivals import RIVALS
 from tamis.demo.local_spark import local_session
-from tamis.spark.files import match_parquet
 from tamis.spark.generate import generate_events, generate_subscriptions
-from tamis.spark.question import Question
 from tamis.workloads import AbeGen, BookAuction, Dense, Equality, Workload
 
 CORES = 2
@@ -121,7 +119,7 @@ CASES = [
     Case("rows", BookAuction, 1_000, 1_000_000),
     Case("both", Equality, 100_000, 1_000_000),
     Case("both", BookAuction, 100_000, 400_000),
-    Case("matching", Dense, 100_000, 100_000),
+    Case("matching", Dense, 100_000, 300_000),
     Case("matching", AbeGen, 1_000_000, 20_000),
 ]
 
@@ -159,15 +157,16 @@ def _beside_the_kernel(spark: Any, case: Case, scale: float) -> list[Any]:
     index = tamis.spark.build(generate_subscriptions(spark, workload))
     asked = [name for name in rows.columns if name in index.version.attributes]
     needed = rows.select("event_id", *asked)
-    kernel = tamis.Index.open(Path(index.url) / index.version.shards[0][0].name)
+    parts = [tamis.Index.open(Path(index.url) / part.name) for part in index.version.shards[0]]
     table = workload.events_table(min(events, 100_000))
-    matches = float(kernel.count_batch(table.slice(0, 10_000)).to_numpy().mean())
+    matches = sum(float(part.count_batch(table.slice(0, 10_000)).to_numpy().mean()) for part in parts)
     path = f"{index.url}/bench-events"
     rows.write.mode("overwrite").parquet(path)
-    alone = seconds(lambda: kernel.count_batch(table, threads=CORES)) * events / table.num_rows
+    alone = seconds(lambda: [part.count_batch(table, threads=CORES) for part in parts])
+    alone *= events / table.num_rows
     passed = seconds(lambda: drained(needed.mapInArrow(pass_through, "event_id bigint")))
     counted = seconds(lambda: drained(index.count(rows)))
-    files = seconds(lambda: drained(match_parquet(spark, path, index, Question("count"))))
+    files = seconds(lambda: drained(tamis.spark.count_files(spark, path, index)))
     rows.unpersist()
     return [
         workload.name,

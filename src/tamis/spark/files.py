@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
@@ -28,6 +29,9 @@ from tamis.spark.task import Seen, Source, refuse_relaxed_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+MOST_TASKS = 10_000
+"""With more row groups than that, a task reads several."""
 
 KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
@@ -55,19 +59,24 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
         indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, KEYS)
-        pieces = (piece for batch in batches for piece in batch.to_pylist())
-        events = (rows for piece in pieces for rows in read_piece(piece, version))
+        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+        events = (rows for number in numbers for rows in read_piece(pieces[number], version))
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.run, answers.matches)
 
-    work = spark.createDataFrame(pieces, "path string, row_group int, first bigint, rows bigint")
-    spread_out = work.repartition(max(1, len(pieces)), "path", "row_group")
-    result = spread_out.mapInArrow(task, result_columns(question, KEY_TYPES, index.version.ids))
+    # Numbers alone travel: shuffled rows would put two of few pieces into one task, and leave another idle.
+    work = spark.range(0, len(pieces), 1, max(1, min(len(pieces), MOST_TASKS)))
+    result = work.mapInArrow(task, result_columns(question, KEY_TYPES, index.version.ids))
     return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
 
 
-Piece = tuple[str, int, int, int]
-"""A row group: the file's path, the group's number, the row that it begins with, and how many it has."""
+class Piece(NamedTuple):
+    """A row group: its file, its number there, the row that it begins with, and how many it has."""
+
+    path: str
+    row_group: int
+    first: int
+    rows: int
 
 
 Columns = dict[str, bool]
@@ -84,17 +93,24 @@ def row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
             return None
         return _look_into((files, name, _shown(path, root, name)) for name in _parquet_files(path))
 
-    found: tuple[list[Piece], Columns] | None = on_executor(spark, look)
-    return _delta_row_groups(spark, path) if found is None else found
+    found = on_executor(spark, look)
+    return _delta_row_groups(spark, path) if found is None else _received(found)
 
 
 def _delta_row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Delta table's current files, if the files alone say what the table holds."""
     rows = current_rows(spark, path)
     names = file_paths(rows)
-    pieces, columns = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
-    refuse_deleted(rows, path, sum(count for _, _, _, count in pieces))
+    found = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
+    pieces, columns = _received(found)
+    refuse_deleted(rows, path, sum(piece.rows for piece in pieces))
     return pieces, columns
+
+
+def _received(found: tuple[list[list[Any]], Columns]) -> tuple[list[Piece], Columns]:
+    """What an executor found, which came as lists."""
+    pieces, columns = found
+    return [Piece(*piece) for piece in pieces], columns
 
 
 def _parquet_files(path: str) -> list[str]:
@@ -130,23 +146,24 @@ def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Co
         first = 0
         for group in range(parquet.metadata.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
-            pieces.append((shown, group, first, rows))
+            pieces.append(Piece(shown, group, first, rows))
             first += rows
     return pieces, columns
 
 
-def read_piece(piece: dict[str, Any], version: Any) -> Iterator[pa.RecordBatch]:
+def read_piece(piece: Piece, version: Any) -> Iterator[pa.RecordBatch]:
     """The events of a row group, with only the columns that are asked for, and their keys."""
-    files, name = _located(piece["path"])
+    files, name = _located(piece.path)
     # As Spark reads its own old timestamps; nanoseconds would not reach the year 9999.
     parquet = pq.ParquetFile(name, filesystem=files, coerce_int96_timestamp_unit="us")
     tops = {attribute.split(".", 1)[0] for attribute in version.attributes} | set(version.attributes)
     columns = [column for column in parquet.schema_arrow.names if column in tops]
-    row = piece["first"]
-    batches = parquet.iter_batches(batch_size=65_536, row_groups=[piece["row_group"]], columns=columns)
-    for batch in batches:
-        rows = pa.array(range(row, row + batch.num_rows), pa.int64())
-        paths = pa.repeat(pa.scalar(piece["path"]), batch.num_rows)
+    row = piece.first
+    groups = [piece.row_group]
+    # Spark gives a task one core.
+    for batch in parquet.iter_batches(65_536, row_groups=groups, columns=columns, use_threads=False):
+        rows = pa.array(np.arange(row, row + batch.num_rows))
+        paths = pa.repeat(pa.scalar(piece.path), batch.num_rows)
         held = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield pa.record_batch({f"{KEY_PREFIX}0": paths, f"{KEY_PREFIX}1": rows, **held})
         row += batch.num_rows
