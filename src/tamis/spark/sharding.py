@@ -1,10 +1,10 @@
 """Which subscriptions share a shard, and how little must be known of them to send an event there or not.
 
 Subscriptions that share an access predicate (one that must be true for the expression to be) lie together, so
-that an event concerns few shards; shards are cut so that the work which sampled events would cause there is
-even, not the number of rows. What the router keeps of a shard is its expressions, pruned: predicates are
-dropped from ANDs, those first whose absence lets the fewest further events pass, until all fit into a budget
-of bytes. A pruned expression covers its original, so no match is missed.
+that an event concerns few shards; shards are cut so that the work which sampled events would cause there and
+the memory that they take are even, not the number of rows. What the router keeps of a shard is its
+expressions, pruned: predicates are dropped from ANDs, first those whose absence lets the fewest more events
+pass, until all fit into a budget of bytes. A pruned expression covers its original, so no match is missed.
 """
 
 import bisect
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
 from tamis import relate
@@ -41,8 +42,9 @@ def assigned(rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Tabl
     """The subscriptions with the number of their shard."""
     every = max(1, subscriptions // SAMPLED_SUBSCRIPTIONS)
     some = rows.filter(sf.pmod(sf.hash("id"), sf.lit(every)) == 0)
-    placed = some.mapInArrow(_placing(sample), "key string, hash bigint, work double").collect()
-    cuts = cut([((row["key"], row["hash"]), row["work"]) for row in placed], shards)
+    placed = some.mapInArrow(_placing(sample), "key string, hash bigint, work double, size bigint").collect()
+    costs = costs_of([row["work"] for row in placed], [row["size"] for row in placed])
+    cuts = cut([((row["key"], row["hash"]), cost) for row, cost in zip(placed, costs, strict=True)], shards)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -62,6 +64,7 @@ def _placing(sample: pa.Table | None) -> Callable[[Iterator[pa.RecordBatch]], It
                     "key": pa.array([place[0] for place, _ in found], pa.string()),
                     "hash": pa.array([place[1] for place, _ in found], pa.int64()),
                     "work": pa.array([work for _, work in found], pa.float64()),
+                    "size": pc.coalesce(pc.binary_length(batch.column("expression")), 0).cast(pa.int64()),
                 }
             )
 
@@ -106,20 +109,33 @@ def is_readable(text: str | None) -> bool:
         return False
 
 
+def costs_of(works: Sequence[float], sizes: Sequence[int]) -> list[float]:
+    """What each subscription costs: its share of all the work, and its share of all the memory.
+
+    Shards of even cost have at most twice their even share of either. By work alone, all that the sampled
+    events do not concern would be free, and could lie in one shard.
+
+    >>> costs_of([3.0, 1.0, 0.0], [10, 10, 20])
+    [1.0, 0.5, 0.5]
+    """
+    work, size = sum(works) or 1.0, sum(sizes) or 1
+    return [each / work + bytes / size for each, bytes in zip(works, sizes, strict=True)]
+
+
 def cut(placed: list[tuple[Place, float]], shards: int) -> list[Place]:
-    """The places where the next shard begins, so that every shard has the same work.
+    """The places where the next shard begins, so that every shard has the same cost.
 
     >>> cut([(("a", 0), 1.0), (("b", 0), 1.0), (("c", 0), 2.0), (("d", 0), 0.5)], 2)
     [('c', 0)]
     """
     ordered = sorted(placed)
-    share = sum(work for _, work in ordered) / shards
+    share = sum(cost for _, cost in ordered) / shards
     cuts: list[Place] = []
     done = 0.0
-    for place, work in ordered:
-        if done + work / 2 > share * (len(cuts) + 1) and len(cuts) < shards - 1:
+    for place, cost in ordered:
+        if done + cost / 2 > share * (len(cuts) + 1) and len(cuts) < shards - 1:
             cuts.append(place)
-        done += work
+        done += cost
     return cuts
 
 
