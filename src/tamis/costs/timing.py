@@ -215,19 +215,20 @@ def measured_microseconds(index: Index, events: Iterable[EventDict], rounds: int
 def measured_in_turn(indexes: Sequence[tuple[Index, list[EventDict]]], rounds: int = ROUNDS) -> list[float]:
     """The same for several indexes, each with its events: every round goes through all of them.
 
-    What slows a machine down for a while then does so for all indexes alike, and not for a few.
+    What slows a machine down for a while then does so for all indexes alike, and not for a few. Every other
+    event is timed; the production index may lay itself out for the rest of them.
 
     >>> measured_in_turn([])
     []
     """
     for index, events in indexes:
-        for event in events:
+        for event in events[1::2]:
             index.count(event)
         index.optimize()
-    fastest = [[math.inf] * len(events) for _, events in indexes]
+    fastest = [[math.inf] * len(events[::2]) for _, events in indexes]
     for _ in range(rounds):
         for (index, events), so_far in zip(indexes, fastest, strict=True):
-            for number, event in enumerate(events):
+            for number, event in enumerate(events[::2]):
                 index.reset_stats()
                 index.count(event)
                 taken = float(index.stats()["observed"]["microseconds_per_event"])

@@ -64,9 +64,11 @@ def measure_rows(
     started = time.process_time()
     index, refused = index_of(ids, texts, algorithm, options)
     build_seconds = time.process_time() - started
-    matches = sum(index.count(event) for event in events)
+    timed, learnt = events[::2], events[1::2]
+    matches = sum(index.count(event) for event in learnt)
     index.optimize()  # The production index lays itself out for events it has seen; others stay as they are.
-    nanoseconds = index.time_events(events, repeats=1 if algorithm == "scan" else ROUNDS)
+    matches += sum(index.count(event) for event in timed)
+    nanoseconds = index.time_events(timed, repeats=1 if algorithm == "scan" else ROUNDS)
     stats = index.stats()
     return Measured(
         build_seconds=build_seconds,

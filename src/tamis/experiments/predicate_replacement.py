@@ -41,14 +41,17 @@ class Point:
 
 
 def run(scale: Scale, rng: np.random.Generator) -> Result:
-    """Generalise one network in three ways, further and further."""
+    """Generalise a network in three ways, further and further."""
     auction = auction_like(scale.of(small=1_500, paper=200_000), 200_000, int(rng.integers(2**32)))
     events = list(auction.events_json(scale.of(small=150, paper=20_000)))
     sample = list(auction.events_json(scale.of(small=1_500, paper=20_000)))
     options = Options(algorithm="boolean", post_pruning=PostPruning("accuracy"))
-    simulator = network(expressions_of(auction), options)
-    measure(simulator, sample)  # brokers learn from it how often predicates are true
-    found = {way: _points(simulator, way, events) for way in WAYS}
+    expressions = expressions_of(auction)
+    found = {}
+    for way in WAYS:  # each with a network of its own: brokers also learn from the events of a measurement
+        simulator = network(expressions, options)
+        measure(simulator, sample)  # brokers learn from it how often predicates are true
+        found[way] = _points(simulator, way, events)
     rows = [row for way, points in found.items() for row in _rows(way, points)]
     note = f"{auction.count:,} subscriptions, {len(events):,} events a point, a line of 5 brokers"
     return Result(rows, note=note, charts=_charts(found))

@@ -12,6 +12,9 @@ import pyarrow as pa
 from pyspark.sql.types import MapType, StructType
 
 NAMED = 5
+
+LOOKED_AT = 50
+"""Of how many absent attributes it is asked what was meant: among many columns, that takes long."""
 """How many attributes a warning names."""
 
 
@@ -66,7 +69,7 @@ def compared(attributes: Iterable[str], known: Iterable[str], maps: Iterable[str
     there = dict.fromkeys(known)
     below = tuple(f"{path}." for path in maps)
     names = sorted(name for name in attributes if name not in there and not name.startswith(below))
-    close = {name: get_close_matches(name, list(there), n=1, cutoff=0.8) for name in names}
+    close = {name: get_close_matches(name, list(there), n=1, cutoff=0.8) for name in names[:LOOKED_AT]}
     return Absent(names, {name: found[0] for name, found in close.items() if found})
 
 

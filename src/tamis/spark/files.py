@@ -25,6 +25,7 @@ from tamis.spark.delta import current_rows, file_paths, refuse_deleted
 from tamis.spark.opened import open_shard
 from tamis.spark.question import KEY_PREFIX, Answers, Question
 from tamis.spark.session import on_executor
+from tamis.spark.sharding import gathered
 from tamis.spark.task import Seen, Source, refuse_relaxed_sources
 
 if TYPE_CHECKING:
@@ -59,14 +60,17 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
         indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, KEYS)
-        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
-        events = (rows for number in numbers for rows in read_piece(pieces[number], version))
+        pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
+        events = (rows for piece in pieces for rows in read_piece(piece, version))
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.run, answers.matches)
 
-    # Numbers alone travel: shuffled rows would put two of few pieces into one task, and leave another idle.
-    work = spark.range(0, len(pieces), 1, max(1, min(len(pieces), MOST_TASKS)))
-    result = work.mapInArrow(task, result_columns(question, KEY_TYPES, index.version.ids))
+    tasks = max(1, min(len(pieces), MOST_TASKS))
+    numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
+    work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
+    result = gathered(work, tasks, "task").mapInArrow(
+        task, result_columns(question, KEY_TYPES, index.version.ids)
+    )
     return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
 
 

@@ -173,11 +173,12 @@ def join_routes(
     return file, visits
 
 
-def gathered(rows: "DataFrame", shards: int) -> "DataFrame":
-    """Bring the subscriptions of each shard together in one task."""
+def gathered(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":
+    """Bring the rows of each number together in a task of their own."""
     if hasattr(rows, "repartitionById"):
-        return rows.repartitionById(shards, SHARD)
-    return rows.repartition(shards, SHARD)
+        return rows.repartitionById(tasks, number)
+    # A hash puts some numbers together; each is still in one task only.
+    return rows.repartition(tasks, number)
 
 
 def sampled(events: "DataFrame", rows: int = 2000) -> pa.Table | None:

@@ -71,12 +71,13 @@ impl<'e> Block<'e> {
         match &self.events {
             Events::Loaded(events) => placed.place_events(catalog, events),
             Events::Columns(columns, range) => {
-                placed.clear(range.len(), columns.columns().len());
+                placed.clear(range.len());
                 for (attribute, column) in columns.columns() {
                     if let Some(entry) = catalog.entry(attribute) {
                         placed.place_column(catalog, entry, column, range.clone());
                     }
                 }
+                placed.arrange();
             }
         }
     }

@@ -101,12 +101,12 @@ impl Fires for PlacedEvent<'_> {
 /// A block of events, placed in one catalog.
 #[derive(Default)]
 pub struct PlacedBlock<'v> {
-    /// The most values an event can have.
-    width: usize,
-    /// How many values each event has.
-    held: Vec<u32>,
-    /// `width` for each event, of which it uses the first `held`.
+    /// Where the places of each event end; they begin where those of the event before end.
+    ends: Vec<u32>,
+    /// By event.
     places: Vec<Place>,
+    /// By attribute, each with its event: as they are found.
+    found: Vec<(u32, Place)>,
     values: Vec<ValueRef<'v>>,
     gathered: Gathered<'v>,
 }
@@ -171,20 +171,34 @@ impl<'v> See<'v> for Gathering<'_, 'v> {
 }
 
 impl<'v> PlacedBlock<'v> {
-    /// Forgets what it holds; there are so many events to come, with so many values each at most.
-    pub fn clear(&mut self, events: usize, width: usize) {
-        self.width = width;
-        self.held.clear();
-        self.held.resize(events, 0);
+    /// Forgets what it holds; there are so many events to come.
+    pub fn clear(&mut self, events: usize) {
+        self.ends.clear();
+        self.ends.resize(events, 0);
+        self.found.clear();
         self.values.clear();
+    }
+
+    /// Sorts what was found by event, after the last of it: memory follows the values that are there.
+    pub fn arrange(&mut self) {
+        for (event, _) in &self.found {
+            self.ends[*event as usize] += 1;
+        }
+        let mut first = 0;
+        for end in &mut self.ends {
+            (first, *end) = (first + *end, first);
+        }
         let nothing = Place { entry: 0, state: State::Whole, point: NOWHERE, rank: NOWHERE };
-        if self.places.len() < events * width {
-            self.places.resize(events * width, nothing);
+        self.places.resize(self.found.len(), nothing);
+        for (event, place) in &self.found {
+            let end = &mut self.ends[*event as usize];
+            self.places[*end as usize] = *place;
+            *end += 1;
         }
     }
 
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.ends.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -192,8 +206,8 @@ impl<'v> PlacedBlock<'v> {
     }
 
     pub fn event(&self, event: usize) -> PlacedEvent<'_> {
-        let first = event * self.width;
-        PlacedEvent { places: &self.places[first..first + self.held[event] as usize], values: &self.values }
+        let first = if event == 0 { 0 } else { self.ends[event - 1] };
+        PlacedEvent { places: &self.places[first as usize..self.ends[event] as usize], values: &self.values }
     }
 
     pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = PlacedEvent<'_>> {
@@ -202,7 +216,7 @@ impl<'v> PlacedBlock<'v> {
 
     /// Places events one after the other.
     pub fn place_events(&mut self, catalog: &Catalog, events: &[Event<'v>]) {
-        self.clear(events.len(), events.iter().map(|event| event.values.len()).max().unwrap_or(0));
+        self.clear(events.len());
         for (at, event) in events.iter().enumerate() {
             for (attribute, value) in &event.values {
                 if let Some(entry) = catalog.entry(*attribute) {
@@ -211,9 +225,10 @@ impl<'v> PlacedBlock<'v> {
                 }
             }
         }
+        self.arrange();
     }
 
-    /// Places what rows of a column hold: row `rows.start` is event 0. No value may stand for several.
+    /// Places what rows of a column hold, to be arranged after the last one: row `rows.start` is event 0. No value may stand for several.
     pub fn place_column(
         &mut self,
         catalog: &Catalog,
@@ -270,8 +285,6 @@ impl<'v> PlacedBlock<'v> {
 
     #[inline]
     fn push(&mut self, event: usize, place: Place) {
-        let held = &mut self.held[event];
-        self.places[event * self.width + *held as usize] = place;
-        *held += 1;
+        self.found.push((event as u32, place));
     }
 }
