@@ -146,7 +146,8 @@ impl Factors {
             Some(counted) => (counted.filter_map(run).collect(), 0.0),
             None => {
                 let present = event.values.iter().map(|(attribute, _)| *attribute);
-                (present.filter_map(run).collect(), scale.most())
+                let weighted = event.weights.iter().map(|(attribute, _)| *attribute);
+                (present.chain(weighted).filter_map(run).collect(), scale.most())
             }
         };
         if runs.is_empty() && otherwise == 0.0 {
