@@ -109,7 +109,7 @@ class Case:
     """A workload, and whether moving its rows or matching them takes most of the time."""
 
     dominated_by: str
-    workload: type[Workload]
+    workload: Callable[..., Workload]
     rules: int
     events: int
 
@@ -150,7 +150,7 @@ def against_the_kernel(spark: Any, results: Results, scale: float) -> None:
 
 
 def _beside_the_kernel(spark: Any, case: Case, scale: float) -> list[Any]:
-    workload = case.workload(count=max(1_000, int(case.rules * scale)))  # type: ignore[call-arg]
+    workload = case.workload(count=max(1_000, int(case.rules * scale)))
     events = max(1_000, int(case.events * scale))
     rows = generate_events(spark, workload, events).repartition(CORES).persist()
     rows.count()

@@ -35,20 +35,22 @@ class Published:
         self.last_load = last_load
 
 
-MEASURES: dict[str, Published | None] = {
+PUBLISHED = {
     "accuracy": Published(7 / 15, 0.66, 0.75, 1.0),
     "efficiency": Published(10 / 15, 0.34, 0.5, 1.0),
     "memory": Published(None, 0.07, 0.05, 1.0),
     "accuracy-occurrence": Published(7 / 15, 0.75, 0.85, 0.17),
-    "accuracy-distance": None,
-    "combined": None,
-    "combined with distance": None,
 }
+
 SETTINGS = {
+    "accuracy": PostPruning("accuracy"),
+    "efficiency": PostPruning("efficiency"),
+    "memory": PostPruning("memory"),
+    "accuracy-occurrence": PostPruning("accuracy-occurrence"),
+    "accuracy-distance": PostPruning("accuracy-distance"),
     "combined": PostPruning("combined"),
     "combined with distance": PostPruning("combined", weights=Weights(distance=1.0)),
 }
-"""Of what is more than a measure of `tamis.relate`."""
 
 
 def run(scale: Scale, rng: np.random.Generator) -> Result:
@@ -56,11 +58,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     auction = auction_like(scale.of(small=1_500, paper=200_000), 200_000, int(rng.integers(2**32)))
     events = list(auction.events_json(scale.of(small=150, paper=20_000)))
     sample = list(auction.events_json(scale.of(small=1_500, paper=20_000)))
-    found = {name: _prune_by(name, expressions_of(auction), sample, events) for name in MEASURES}
+    found = {name: _prune_by(name, expressions_of(auction), sample, events) for name in SETTINGS}
     whole = found["accuracy"][0][1]
     rows = [Row("network load unpruned", 0.08, whole.network_load)]
-    for name, published in MEASURES.items():
-        rows += _rows(name, published, found[name])
+    for name, steps in found.items():
+        rows += _rows(name, PUBLISHED.get(name), steps)
     last = found["accuracy"][-1][1]
     rows.append(Row("predicates removed by all pruning", 0.84, _removed(last, whole)))
     note = f"{auction.count:,} subscriptions, {len(events):,} events a point, a line of 5 brokers"
@@ -68,8 +70,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
 
 
 def _prune_by(name: str, expressions: list[str], sample: list[str], events: list[str]) -> Steps:
-    setting = SETTINGS.get(name) or PostPruning(name)  # type: ignore[arg-type]
-    simulator = network(expressions, Options(algorithm="boolean", post_pruning=setting))
+    simulator = network(expressions, Options(algorithm="boolean", post_pruning=SETTINGS[name]))
     measure(simulator, sample)  # brokers learn from it how often predicates are true
     return prune_in_steps(simulator, events, SHARES)
 

@@ -60,7 +60,7 @@ impl<'e> Block<'e> {
     }
 
     /// Calls `see` with an event.
-    fn with_event<R>(&self, at: usize, see: impl FnOnce(&Event<'_>) -> R) -> R {
+    fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
         match &self.events {
             Events::Columns(columns, range) => see(&columns.event(range.start + at)),
             Events::Loaded(events) => see(&events[at]),
@@ -99,6 +99,11 @@ impl<'e> Block<'e> {
         }
     }
 
+    /// What the filter keeps of each part, for points such as the one given.
+    fn filters<'f>(&'f self, filter: &'f Filter, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
+        self.view.parts.iter().map(|part| RowFilter::new(self.view, part, filter, point)).collect()
+    }
+
     /// The matches in the buffer of the version.
     fn buffered(&self, filter: &Filter, mut found: impl FnMut(usize, Location)) {
         if self.view.buffer.is_empty() {
@@ -132,9 +137,9 @@ impl<'e> Workspace<'e> {
         let started = Instant::now();
         let mut counts = vec![0; block.len()];
         let point = Event::default();
-        let alone = self.each_part(block, |space, _, part, phase| {
-            let layout = &part.segment.layout;
-            let keeps = RowFilter::new(block.view, part, filter, &point);
+        let filters = block.filters(filter, &point);
+        let alone = self.each_part(block, |space, number, part, phase| {
+            let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             let plain = keeps.keeps_all();
             let kept = |unit: u32| {
                 let rows = layout.rows_of(unit);
@@ -186,9 +191,9 @@ impl<'e> Workspace<'e> {
         let mut found = std::mem::take(&mut self.found);
         found.resize_with(found.len().max(block.len()), Vec::new);
         let point = Event::default();
+        let filters = block.filters(filter, &point);
         let alone = self.each_part(block, |space, number, part, phase| {
-            let layout = &part.segment.layout;
-            let keeps = RowFilter::new(block.view, part, filter, &point);
+            let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             match phase {
                 Phase::One(at) => {
                     let event = space.placed.event(at);
