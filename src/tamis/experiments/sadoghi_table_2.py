@@ -39,7 +39,18 @@ PROBABILITIES = {0.001: 5, 0.05: 20, 0.2: 160}
 """The share of matches, and the best capacity for it."""
 ROUNDS = 3
 BUILT = ("scan", "BE*", "BE*-B")
-NOTE = "@@"
+NOTE = (
+    "{count} subscriptions, a third of that for titles. What construction costs follows from what is "
+    "counted: predicates, each of which becomes an interval and a part of the summaries, and moves. Titles "
+    "have 4.4 times the predicates of uniform and about as many moves; the paper, too, takes as long for "
+    "each of their predicates as for each of uniform. Zipf has fewer moves than uniform. That authors take "
+    "nearly three times as long as uniform does not reproduce: they have as many predicates, and a quarter "
+    "more moves. In the paper each of their predicates costs 2.7 times that of a title. Names that recur "
+    "would explain it: the more the same few authors write, the more subscriptions have the same value, "
+    "which cannot be clustered and has to be partitioned again. With 20,000 subscriptions and authors drawn "
+    "evenly there are 2.9 moves each, as for uniform; as generated, with a Zipf exponent of 0.8, 3.6; with "
+    "1.2 there are 7.7 and with 1.6 13.4. How uneven the authors of the paper were is not known."
+)
 
 
 def run(scale: Scale, rng: np.random.Generator) -> Result:
