@@ -78,7 +78,7 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
         colour = _COLOURS[place % len(_COLOURS)]
         parts.append(f'<text x="{left - 10:.1f}" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
         parts.append(f'<rect x="{left:.1f}" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
-        parts.append(f'<text x="{left + 6 + width:.1f}" y="{y + 14}">{_figure(value)} {escape(unit)}</text>')
+        parts.append(f'<text x="{left + 6 + width:.1f}" y="{y + 14}">{figure(value)} {escape(unit)}</text>')
     return _svg(title, height, parts, round(_WIDTH - 200 + left))
 
 
@@ -109,7 +109,7 @@ def pairs(title: str, names: tuple[str, str], values: Mapping[str, tuple[float, 
                     f'<rect x="{left:.1f}" y="{top}" width="{max(1.0, width):.1f}" height="11" rx="2" '
                     f'fill="{_COLOURS[place]}"/>'
                 )
-            parts.append(f'<text x="{left + 6 + width:.1f}" y="{top + 10}">{_figure(value)}</text>')
+            parts.append(f'<text x="{left + 6 + width:.1f}" y="{top + 10}">{figure(value)}</text>')
     return _svg(title, _TOP + 34 * len(values) + 14, parts, round(left + room + 80))
 
 
@@ -134,7 +134,7 @@ def columns(title: str, values: Sequence[float]) -> str:
         if at in labelled:
             middle = x + room / 2
             place = f'x="{middle:.1f}" y="{floor - size - 4:.1f}"'
-            parts.append(f'<text {place} text-anchor="middle">{_figure(value)}</text>')
+            parts.append(f'<text {place} text-anchor="middle">{figure(value)}</text>')
     return _svg(title, height, parts)
 
 
@@ -248,10 +248,10 @@ class _PlainAxis:
         return self._start + value / self._high * (self._end - self._start)
 
 
-def _figure(value: float) -> str:
-    """A value beside its bar.
+def figure(value: float) -> str:
+    """A value as it is read in a table or beside a bar.
 
-    >>> _figure(23198.4), _figure(18.354)
+    >>> figure(23198.4), figure(18.354)
     ('23,198', '18.35')
     """
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"

@@ -73,8 +73,8 @@ def section(record: dict[str, Any]) -> str:
     rows = [
         (
             row.what,
-            "" if row.paper is None else f"{row.paper:,.4g}",
-            f"{row.ours:,.4g}",
+            "" if row.paper is None else charts.figure(row.paper),
+            charts.figure(row.ours),
             "" if row.ratio is None else f"{row.ratio:.2f}",
             row.note,
         )
