@@ -24,7 +24,7 @@ use super::scoring::leads::Lead;
 use crate::event::Event;
 use crate::prefetch::prefetch;
 
-/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
+/// How many entries are looked at, and how many units are queued, before units are decided: enough for
 /// fetching ahead, little compared with what knowing the first scores can save.
 const GATHER: u32 = 4096;
 const GATHER_UNITS: usize = 128;
@@ -96,8 +96,9 @@ impl Layout {
             return search.work;
         }
         let by_leads = limits.has_leads() && (limits.are_loose || total < BLOCK * runs.len());
-        // A bound that is a score costs next to nothing, whether or not it rules out much.
-        let trial = if by_leads && !limits.are_loose { 0 } else { (total / TRIAL).max(LEAST_TRIAL) };
+        let trial = (total / TRIAL).max(LEAST_TRIAL);
+        // Where bounds are scores, all that has to be seen is whether there is more than is wanted.
+        let mut units = if limits.are_loose { GATHER_UNITS } else { wanted.k.clamp(1, GATHER_UNITS) };
         let mut left = &mut runs[..];
         while !left.is_empty() {
             let is_tried = search.work.candidates as usize >= trial;
@@ -109,8 +110,9 @@ impl Layout {
             if is_tried && by_leads || is_enough_known && (is_tried || !limits.are_loose) {
                 break;
             }
-            left = search.gather(left, queue);
+            left = search.gather(left, units, queue);
             search.decide_all(queue);
+            units = (2 * units).min(GATHER_UNITS);
         }
         if by_leads {
             search.take_leads(left, queue, wanted.k);
@@ -137,12 +139,17 @@ struct Search<'a, J> {
 }
 
 impl<J: Judge> Search<'_, J> {
-    /// Queues the units of the next entries, and returns the runs that are left.
-    fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], queue: &mut Vec<u32>) -> &'r mut [(u32, u32)] {
+    /// Queues so many units of the next entries, or a few more, and returns the runs that are left.
+    fn gather<'r>(
+        &mut self,
+        mut runs: &'r mut [(u32, u32)],
+        units: usize,
+        queue: &mut Vec<u32>,
+    ) -> &'r mut [(u32, u32)] {
         queue.clear();
         let mut gathered = 0;
         while gathered < GATHER
-            && queue.len() < GATHER_UNITS
+            && queue.len() < units
             && let Some((from, to)) = runs.first_mut()
         {
             let end = (*from + GATHER - gathered).min(*to);
