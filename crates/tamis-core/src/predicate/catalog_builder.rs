@@ -435,7 +435,7 @@ impl Layout<'_> {
         let len = cuts.len() as u32;
         let above = self.next_bit;
         self.next_bit += 2 * len;
-        let first = self.cuts.len() as u32;
+        let first = self.cuts.count() as u32;
         for cut in &cuts {
             self.cuts.push(cut, &mut self.pool);
         }

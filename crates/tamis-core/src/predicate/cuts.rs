@@ -199,7 +199,8 @@ pub struct CutsBuilder {
 }
 
 impl CutsBuilder {
-    pub fn len(&self) -> usize {
+    /// How many cuts there are.
+    pub fn count(&self) -> usize {
         self.heads.len()
     }
 
