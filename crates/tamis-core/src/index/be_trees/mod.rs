@@ -143,6 +143,9 @@ impl<D: Directory> Algorithm for Tree<D> {
             let was_here = self.root.remove(row, &mut vec![], &mut self.store);
             assert!(was_here, "only what was inserted is removed");
             self.store.conjunctions[row as usize] = None;
+            if self.root.members.is_empty() && self.root.partitions.is_empty() {
+                self.store.moves = 0;
+            }
         }
     }
 

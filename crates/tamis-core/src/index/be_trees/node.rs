@@ -79,7 +79,8 @@ pub struct Store {
     pub conjunctions: Vec<Option<Conjunction>>,
     /// The partitions that lead to each row.
     pub paths: Vec<Box<[AttrId]>>,
-    /// How often a row was put into an l-node: once when it came, and again whenever one was divided.
+    /// How often a row was put into an l-node since the tree was empty: once when it came, and again whenever
+    /// one was divided.
     pub moves: u64,
     pub settings: Settings,
 }
