@@ -407,7 +407,7 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
     ids, texts = table["id"].to_pylist(), boosted(table["expression"].to_pylist(), seed=5)
     events = workload.events_dicts(6)
     names = sorted(events[0])[:3]
-    weights = [{name: (at % 7) / 2 for name in names[: at % 4]} for at in range(len(ids))]
+    weights = [dict.fromkeys(names[: at % 4], (at % 7) / 2) for at in range(len(ids))]
     indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
     for index in indexes:
         index.add_many(ids, texts, weights=weights)
@@ -417,7 +417,10 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
             # Less at most, and more for the events in which only the first of them is true.
             index.set_weights(ids[at], {names[0]: 3.0, names[1]: 0.0, names[2]: 0.0})
     scores = ["relevance", "relaxed", f"2 * {names[0]} + max({names[1]}, {names[2]})"]
-    asked = [*events[:3], *(tamis.Event(event, weights={names[0]: 0.3, names[1]: 2.0}) for event in events[3:])]
+    asked = [
+        *events[:3],
+        *(tamis.Event(event, weights={names[0]: 0.3, names[1]: 2.0}) for event in events[3:]),
+    ]
     for event in asked:
         for score in scores:
             for k in (1, 5, 20):

@@ -21,10 +21,10 @@ const MANY: u64 = 4096;
 const MANY_PER_ANSWER: u64 = 64;
 /// After so many wide questions an order is made.
 const QUESTIONS: u32 = 16;
-/// The limit of what is read is this part of the entries that would fire: reading one takes longer.
-const LIMIT: u64 = 8;
+/// The limit of what is read is this part of the entries that would fire: reading one takes that much longer.
+const LIMIT: u64 = 3;
 /// What a question in vain costs of the credit that each good one earns, and the most there can be.
-const IN_VAIN: i32 = 4;
+const IN_VAIN: i32 = 2;
 const MOST_CREDIT: i32 = 64;
 /// Without credit, one of so many questions tries again.
 const RETRY: u32 = 64;
