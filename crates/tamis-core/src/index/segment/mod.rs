@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ledger;
 pub mod lone_set;
 pub mod matcher;
+pub mod priority_order;
 pub mod program;
 pub mod record;
 pub mod relaxed;
@@ -34,6 +35,7 @@ use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
+use priority_order::PriorityOrder;
 use relaxed::Relaxed;
 use scoring::Scoring;
 use stored::Origin;
@@ -51,6 +53,8 @@ pub struct Segment {
     pub origin: Option<Origin>,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
+    /// Made when questions turn out to need it.
+    pub order: PriorityOrder,
 }
 
 impl Segment {
