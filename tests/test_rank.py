@@ -431,6 +431,32 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
         )
 
 
+def test_the_smallest_weight_beside_a_large_one_counts() -> None:
+    index = tamis.Index()
+    index.add_many(range(3_000), [f"(x = 1)^0 OR (y = {at})^1000" for at in range(3_000)])
+    index.add(3_000, "(x = 1)^5e-324 OR (z = 2)^256")
+    index.optimize()
+    assert index.top_k({"x": 1}, 1, "relevance") == [tamis.Match(3_000, 5e-324, 1)]
+
+
+def test_units_that_wait_for_one_another_in_a_long_chain_are_decided() -> None:
+    """Each level is known to be a candidate only when the one before it holds."""
+    chain = ["z = 1^5 AND y0 = 1^5"]
+    for level in range(1, 45):
+        chain.append(f"(({chain[-1]}) OR (w{level} = 3)^5) AND (y{level} = 1)^5")
+    texts = [*(f"(a = 1 OR b = {at})^0.01" for at in range(3_000)), *chain]
+    indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
+    for index in indexes:
+        index.add_many(range(len(texts)), texts)
+    common = {f"y{level}": 1 for level in range(45)}
+    indexes[0].count_batch([{**common, "a": 1}] * 50)
+    indexes[0].optimize()
+    event = {**common, "a": 1, "z": 1}
+    for k in (1, 2, 60):
+        found, expected = (index.top_k(event, k, "relevance") for index in indexes)
+        assert found == expected, k
+
+
 def test_wide_intervals_are_read_in_the_order_of_priority_when_that_helps() -> None:
     dice = random.Random(3)
     indexes = [tamis.Index(), tamis.Index(algorithm="scan")]

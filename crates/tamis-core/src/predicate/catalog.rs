@@ -143,18 +143,14 @@ impl Catalog {
                         }
                     }
                 }
-                for (number, table) in (entry.first_cuts..).zip(self.cuts_of(entry)) {
-                    match value {
-                        _ if table.kind != kind as u32 || table.len == 0 => {}
-                        ValueRef::Str(text) => {
-                            let rank = self.cuts.rank_of_text(table, text, &self.pool);
-                            self.fire_rank(table, rank, bits, fired);
-                        }
-                        _ => {
-                            if let Some(key) = ordered_key(value) {
-                                searches.add(number, table, key);
-                            }
-                        }
+                let mut tables = (entry.first_cuts..).zip(self.cuts_of(entry));
+                let table = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
+                if let Some((number, table)) = table {
+                    if let ValueRef::Str(text) = value {
+                        let rank = self.cuts.rank_of_text(table, text, &self.pool);
+                        self.fire_rank(table, rank, bits, fired);
+                    } else if let Some(key) = ordered_key(value) {
+                        searches.add(number, table, key);
                     }
                 }
             }

@@ -73,13 +73,15 @@ pub struct PlacedEvent<'a> {
 impl Fires for PlacedEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
+        let mut searches = Searches::default();
         for place in self.places {
             let entry = &catalog.attributes[place.entry as usize];
             match place.state {
                 State::Whole => {
-                    let mut searches = Searches::default();
                     catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut searches);
-                    catalog.fire_searches(&mut searches, bits, fired);
+                    if searches.is_full() {
+                        catalog.fire_searches(&mut searches, bits, fired);
+                    }
                 }
                 State::Placed(kind) => {
                     catalog.fire_present(entry, kind, bits, fired);
@@ -94,6 +96,7 @@ impl Fires for PlacedEvent<'_> {
                 }
             }
         }
+        catalog.fire_searches(&mut searches, bits, fired);
         catalog.fire_absent(bits, fired);
     }
 

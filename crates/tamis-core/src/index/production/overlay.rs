@@ -4,7 +4,9 @@
 //! one of its shards. The bounds by which a segment prunes were computed from the scores it was built with.
 //! They stay upper bounds when a score falls. Rows whose score *rose* above theirs are noted: while they are
 //! few they are asked one by one, after everything else; when they are many, no block is believed to be
-//! worse than the best of them, until the segment is rewritten.
+//! worse than the best of them, until the segment is rewritten. What outlines say of an event does not stay
+//! true of rows with other weights: those are asked one by one too, and when they are many no outline is
+//! believed before a row is known to hold.
 
 use std::sync::Arc;
 
@@ -39,8 +41,9 @@ pub struct Overlay {
     /// By the low bits of the row; none when nothing was changed.
     shards: Option<Arc<Shards>>,
     len: usize,
-    /// Some row has other weights.
-    pub is_reweighted: bool,
+    /// Rows with other weights: for some event they may be worth more than before, though they are worth
+    /// less at most.
+    pub reweighted: Raised,
     pub priority: Raised,
     pub relevance: Raised,
     pub relaxed: Raised,
@@ -80,6 +83,11 @@ impl Raised {
         &self.rows
     }
 
+    /// Whether there are too many rows to ask.
+    pub fn are_too_many(&self) -> bool {
+        self.too_many
+    }
+
     /// What no block may be believed to be below, if there are too many rows to ask.
     pub fn floor(&self) -> Option<f64> {
         self.most.filter(|_| self.too_many)
@@ -105,7 +113,7 @@ impl Overlay {
         let mut next = self.clone();
         next.priority.note(row, rescored.priority, held.priority);
         if rescored.reweighted {
-            next.is_reweighted = true;
+            next.reweighted.note(row, f64::INFINITY, f64::NEG_INFINITY);
             let bounds = |weights: &[(Box<str>, f64)]| {
                 let weight = |predicate: &_| weight_of(predicate, weights);
                 (relevance_bound(&held.expression, &weight), relaxed_bound(&held.expression, &weight))

@@ -166,31 +166,36 @@ impl<'v> Question<'_, 'v> {
             None => (&segment.layout, &segment.scoring),
         };
         let raised = self.raised();
+        let reweighted = &self.part.overlay.reweighted;
+        let has_outlines = !scoring.outlines.words.is_empty();
+        // A bound of everything says next to nothing of what a function makes of a few attributes.
+        let is_function = matches!(self.measure, Measure::Function(..));
+        let leads_are_believed = !is_function && !(has_outlines && reweighted.are_too_many());
+        let asked_later = match has_outlines && leads_are_believed {
+            true => union(raised.rows(), reweighted.rows()),
+            false => raised.rows().to_vec(),
+        };
         let floor = raised.floor().map_or(f64::NEG_INFINITY, |bound| self.measure.bound(bound));
         let limits = match self.measure {
             Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), |bound| bound.max(floor)),
             measure => {
                 let score = move |bound: f64| measure.bound(bound).max(floor);
                 let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, score);
-                let has_outlines = !scoring.outlines.words.is_empty();
-                let limits = limits.loose(has_outlines || matches!(measure, Measure::Function(..)));
-                // New weights may be worth more for this event though they are worth less at most, which an
-                // outline does not know.
-                let are_believed = !has_outlines || !self.part.overlay.is_reweighted;
-                if are_believed { limits.with_leads(&scoring.leads.0) } else { limits }
+                let limits = limits.loose(has_outlines || is_function);
+                if leads_are_believed { limits.with_leads(&scoring.leads.0) } else { limits }
             }
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let outline = Outline::new(self.measure, self.event, &layout.catalog);
         let is_relaxed = relaxed.is_some();
         let scorer =
-            Scorer { question: self, layout, scoring, is_relaxed, outline, floor, raised: raised.rows() };
+            Scorer { question: self, layout, scoring, is_relaxed, outline, floor, asked_later: &asked_later };
         let mut judge = Offering { scorer, best, rows: vec![], failed: None };
         let work = layout.best_units(self.event, scratch, &wanted, &mut judge);
         if let Some(error) = judge.failed {
             return Err(error);
         }
-        for &row in raised.rows() {
+        for row in asked_later {
             self.ask(row, best)?;
         }
         Ok(work)
@@ -215,8 +220,8 @@ struct Scorer<'a, 'v> {
     outline: Outline<'a>,
     /// No lead is believed to be worse.
     floor: f64,
-    /// Rows that are asked later; sorted.
-    raised: &'a [u32],
+    /// Sorted rows.
+    asked_later: &'a [u32],
 }
 
 impl<'v> Scorer<'_, 'v> {
@@ -296,6 +301,14 @@ impl<'a> Outline<'a> {
     }
 }
 
+/// The rows of two sorted lists.
+fn union(one: &[u32], other: &[u32]) -> Vec<u32> {
+    let mut rows = [one, other].concat();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
 /// Calls `use_them` with so many zeros.
 fn with_zeros<T>(count: usize, use_them: impl FnOnce(&mut [f64]) -> T) -> T {
     let mut few = [0.0; 16];
@@ -319,8 +332,8 @@ struct Offering<'a, 'b, 'v> {
 impl Offering<'_, '_, '_> {
     #[inline]
     fn row(&mut self, row: u32, bits: &[u64]) {
-        let Scorer { question, raised, .. } = self.scorer;
-        if !raised.is_empty() && raised.binary_search(&row).is_ok() {
+        let Scorer { question, asked_later, .. } = self.scorer;
+        if !asked_later.is_empty() && asked_later.binary_search(&row).is_ok() {
             return;
         }
         match self.scorer.score(row, bits, self.best) {
@@ -341,8 +354,6 @@ impl Judge for Offering<'_, '_, '_> {
         let Scorer { question, outline, floor, .. } = &self.scorer;
         let score = match outline {
             Outline::Sum(Factors::One) => lead.bound(),
-            // Its outline says so much more that the bound is not worth a look.
-            Outline::Function(..) if lead.outline().is_some() => f64::INFINITY,
             _ => question.measure.bound(lead.bound()),
         };
         score.max(*floor)

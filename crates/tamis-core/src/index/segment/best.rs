@@ -166,7 +166,7 @@ impl<J: Judge> Search<'_, J> {
     }
 
     /// Whether taking what is left in the order of its bounds can save much, by what was seen so far: there
-    /// must be more matches than are wanted, and bounds that are loose must rule out half of the entries.
+    /// must be more matches than are wanted, and loose bounds without leads must rule out half of the entries.
     fn is_order_worth_it(&self, left: &[(u32, u32)], k: usize, total: usize) -> bool {
         if self.least == f64::NEG_INFINITY {
             let looked_at = self.work.candidates as usize;
@@ -221,7 +221,7 @@ impl<J: Judge> Search<'_, J> {
             let mut best = promises.split_off(first);
             best.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
             self.decide_promised(&best, queue);
-            turn *= 4;
+            turn = turn.saturating_mul(4);
         }
     }
 

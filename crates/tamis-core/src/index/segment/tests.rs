@@ -10,7 +10,7 @@ use super::layout::Layout;
 use super::matcher::Scratch;
 use super::scoring::ScoringBuilder;
 use super::scoring::leads::Lead;
-use super::scoring::outline::Factors;
+use super::scoring::outline::{Factors, Outlines};
 use crate::batch::bit_parallel::{self, BlockScratch};
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
@@ -40,6 +40,11 @@ fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<
 fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, attributes: &Attributes) -> Vec<u32> {
     let holds = |expr: &Expr| evaluate(expr, &|name| event.get(attributes.get(name)?)).can_be_true;
     (0..exprs.len() as u32).filter(|row| holds(&exprs[*row as usize])).collect()
+}
+
+/// What the outline of a row says, if it has one.
+fn bound(outlines: &Outlines, row: u32, bits: &[u64], factors: &Factors) -> Option<f64> {
+    outlines.place_of(row).map(|place| outlines.bound_at(place, bits, factors))
 }
 
 /// Judges units one by one.
@@ -181,7 +186,7 @@ proptest! {
             let mut found = vec![];
             segment.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in segment.layout.rows_of(unit) {
-                    let outline = segment.scoring.outlines.bound(row, bits, &factors);
+                    let outline = bound(&segment.scoring.outlines, row, bits, &factors);
                     found.push((row, segment.scoring.relevance(row, bits, &scale), outline));
                 }
                 f64::NEG_INFINITY
@@ -197,7 +202,7 @@ proptest! {
             relaxed.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in relaxed.layout.rows_of(unit) {
                     let score = relaxed.scoring.relaxed(row, bits, &scale);
-                    let outline = relaxed.scoring.outlines.bound(row, bits, &factors);
+                    let outline = bound(&relaxed.scoring.outlines, row, bits, &factors);
                     assert!(outline.is_some_and(|outline| score.is_some_and(|score| {
                         // What is rounded up is at most a step, two of 255 of the greatest weight, per leaf.
                         outline >= score && outline <= score + 0.01 + 400.0 * scale.most() * 3.0 / 255.0

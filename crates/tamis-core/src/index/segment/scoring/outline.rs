@@ -31,8 +31,8 @@ pub struct Outlines {
 
 /// In the place of an outline: there is none.
 pub const NONE: u32 = u32::MAX;
-/// Outlines begin below this, so that the top bit of a place is free.
-const MAX_WORDS: usize = 1 << 31;
+/// Outlines begin below this.
+const MAX_WORDS: usize = NONE as usize;
 /// In a gate: it is open only if the one before it is open, too.
 const CHAINED: u32 = 1 << 31;
 const MOST: f64 = 255.0;
@@ -40,18 +40,13 @@ const MOST: f64 = 255.0;
 const LINE: usize = 16;
 
 impl Outlines {
-    /// An upper bound of the relevance or relaxed score of a row; `None` if it has no outline.
-    #[inline]
-    pub fn bound(&self, row: u32, bits: &[u64], factors: &Factors) -> Option<f64> {
-        self.place_of(row).map(|place| self.bound_at(place, bits, factors))
-    }
-
+    /// Where the outline of a row is, if it has one.
     #[inline]
     pub fn place_of(&self, row: u32) -> Option<u32> {
         self.place.get(row as usize).copied().filter(|place| *place != NONE)
     }
 
-    /// The bound of the row whose outline is at a place.
+    /// An upper bound of the relevance or relaxed score of the row whose outline is at a place.
     #[inline]
     pub fn bound_at(&self, place: u32, bits: &[u64], factors: &Factors) -> f64 {
         let (head, gates) = self.gates_at(place);
@@ -335,7 +330,8 @@ impl OutlineBuilder {
         for four in gates.chunks(4) {
             let mut bytes = [0; 4];
             for (byte, (_, weight)) in bytes.iter_mut().zip(four) {
-                *byte = (weight / head.step()).ceil() as u8;
+                // What counts at all counts at least one, also where the quotient is too small for a float.
+                *byte = if *weight > 0.0 { (weight / head.step()).ceil().max(1.0) as u8 } else { 0 };
             }
             self.words.push(u32::from_ne_bytes(bytes));
         }
