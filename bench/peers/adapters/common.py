@@ -8,18 +8,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from memory import Memory
 
 Match = Callable[[dict[str, Any]], int]
 
-
-def peak_bytes() -> int:
-    """The most memory that this process has had."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+TRIED = 100
+"""Rules that are tried before anything is measured, with one event."""
 
 
 def read() -> tuple[list[Any], list[dict[str, Any]], float]:
@@ -31,16 +27,17 @@ def read() -> tuple[list[Any], list[dict[str, Any]], float]:
         return read_rules, [json.loads(line) for line in lines], float(seconds)
 
 
-def report(build_seconds: float, micros: list[float], counts: list[int], idle_bytes: int) -> None:
-    """Print what the driver reads: times and matches of each event, in order."""
+def report(build_seconds: float, micros: list[float], counts: list[int], memory: Memory | None) -> None:
+    """Print what the driver reads: times and matches of each event, in order, and the memory taken."""
     line = {"build_seconds": build_seconds, "micros": micros, "counts": counts}
-    print(json.dumps({**line, "peak_bytes": peak_bytes(), "idle_bytes": idle_bytes}))
+    print(json.dumps({**line, **(memory.figures() if memory else {})}))
 
 
 def drive(build: Callable[[list[Any]], Match]) -> None:
     """Build, then match events one by one until the seconds are over; at least one."""
     rules, events, seconds = read()
-    idle = peak_bytes()
+    build(rules[:TRIED])(events[0])
+    memory = Memory()
     started = time.perf_counter()
     match = build(rules)
     build_seconds = time.perf_counter() - started
@@ -53,4 +50,4 @@ def drive(build: Callable[[list[Any]], Match]) -> None:
         micros.append((after - before) * 1e6)
         if after > deadline:
             break
-    report(build_seconds, micros, counts, idle)
+    report(build_seconds, micros, counts, memory)

@@ -5,7 +5,8 @@ import time
 import duckdb
 import numpy as np
 import pyarrow as pa
-from common import peak_bytes, read, report
+from common import read, report
+from memory import Memory
 
 RULES_PER_QUERY = 500
 
@@ -13,7 +14,7 @@ if __name__ == "__main__":
     rules, events, seconds = read()
     names = sorted({name for event in events for name in event})
     rows = pa.table({name: [event.get(name) for event in events] for name in names})
-    idle = peak_bytes()
+    memory = Memory()
     started = time.perf_counter()
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
@@ -27,4 +28,4 @@ if __name__ == "__main__":
         answer = connection.execute(f"SELECT {terms} AS matches FROM events").fetchnumpy()
         counts += answer["matches"]
     each = (time.perf_counter() - built) * 1e6 / len(events)
-    report(built - started, [each] * len(events), counts.tolist(), idle)
+    report(built - started, [each] * len(events), counts.tolist(), memory)

@@ -15,6 +15,4 @@ def build(rules: list[Any]) -> Match:
 
 
 if __name__ == "__main__":
-    # What Python imports at first use is neither build time nor memory of the index.
-    tamis.Index().add_many([0], ["x = 1"])
     drive(build)
