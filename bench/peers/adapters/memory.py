@@ -6,6 +6,7 @@ moment since, *settled* what stays after building and matching, once the allocat
 what it does not use.
 """
 
+import contextlib
 import ctypes
 import gc
 from pathlib import Path
@@ -31,11 +32,9 @@ class Memory:
 
     def __init__(self) -> None:
         give_back()
-        try:
+        with contextlib.suppress(OSError):
             # Linux: the peak starts anew.
             Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            pass
         self.idle = resident("VmRSS")
 
     def figures(self) -> dict[str, int]:
