@@ -210,6 +210,11 @@ impl<'a> CatalogBuilder<'a> {
         &self.cut_tables[table as usize]
     }
 
+    /// All cut tables, in the order of their bits.
+    pub fn cut_tables(&self) -> &[CutTable] {
+        &self.cut_tables
+    }
+
     /// Asks for an access key that stands for "above one cut and below another".
     pub fn want_interval(&mut self, table: u32, above: u32, below: u32) {
         self.intervals[table as usize].insert((above, below), 0);

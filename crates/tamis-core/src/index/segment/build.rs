@@ -101,7 +101,8 @@ impl SegmentBuilder {
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
-    pub fn finish(self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
+    pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
+        self.forms.seal();
         let (layout, scoring, sharing, layout_basis) =
             lay_out(&self.forms, samples, self.ledger.priorities(), self.scoring, threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);

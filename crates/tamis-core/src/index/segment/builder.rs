@@ -3,13 +3,14 @@
 //! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
 //! whole expressions, and subexpressions that several nodes share) → accesses → flat arrays.
 
-use super::access::{Access, Key, plan};
+use super::access::{Access, Key, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
+use super::units::{Compiled, CompiledUnit, Rows, Unit};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::expr::atoms::Literal;
@@ -19,6 +20,8 @@ use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 const NOT_A_UNIT: u32 = u32::MAX;
 /// Units that are worth a thread.
 const LEAST_PER_THREAD: usize = 4096;
+/// Units that a thread compiles before what came out is taken over, so that little of it is there twice.
+const MOST_PER_THREAD: usize = 16 * 1024;
 
 /// How far ahead of compiling memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;
@@ -50,11 +53,10 @@ pub fn lay_out(
     threads: usize,
 ) -> Result<(Layout, Scoring, Sharing, LayoutBasis)> {
     let Forms { atoms, dag, roots } = forms;
-    let written = dag.written_nodes();
     let sharing = Sharing {
         predicates: atoms.len(),
         nodes: dag.nodes() + atoms.len(),
-        written_nodes: roots.iter().map(|root| written[*root as usize]).fold(0, u64::saturating_add) as usize,
+        written_nodes: written_nodes(forms),
     };
     let rows = Rows::group(roots, dag.nodes());
     let catalog = CatalogBuilder::new(atoms);
@@ -80,63 +82,10 @@ pub fn lay_out(
     Ok((layout, scoring, sharing, basis))
 }
 
-/// Rows by node.
-struct Rows {
-    first: Vec<u32>,
-    rows: Vec<u32>,
-}
-
-impl Rows {
-    fn group(roots: &[u32], nodes: usize) -> Self {
-        let mut first = vec![0u32; nodes + 1];
-        for root in roots {
-            first[*root as usize + 1] += 1;
-        }
-        for at in 0..nodes {
-            first[at + 1] += first[at];
-        }
-        let mut next = first.clone();
-        let mut rows = vec![0; roots.len()];
-        for (row, root) in roots.iter().enumerate() {
-            rows[next[*root as usize] as usize] = row as u32;
-            next[*root as usize] += 1;
-        }
-        Self { first, rows }
-    }
-
-    fn of(&self, node: u32) -> &[u32] {
-        &self.rows[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
-    }
-}
-
-struct Unit {
-    node: u32,
-    code: std::ops::Range<usize>,
-    kind: CodeKind,
-    accesses: std::ops::Range<usize>,
-    /// Reached in several ways, so what is known of it is remembered during an event.
-    remembered: bool,
-    /// Some unit below it, or a subscription, waits for it to fire.
-    active: bool,
-}
-
-/// What compiling a run of units gave. Accesses are planned for all of them, also for those that nobody
-/// turns out to wait for.
-#[derive(Default)]
-struct Compiled {
-    code: Vec<u32>,
-    accesses: Vec<Access>,
-    units: Vec<CompiledUnit>,
-}
-
-struct CompiledUnit {
-    kind: CodeKind,
-    remembered: bool,
-    /// How often one of its accesses fires, per event.
-    candidates: f64,
-    /// Code and accesses begin where those of the unit before end.
-    code_end: usize,
-    accesses_end: usize,
+/// How many nodes all expressions had together when they were written.
+fn written_nodes(forms: &Forms) -> usize {
+    let of_node = forms.dag.written_nodes();
+    forms.roots.iter().map(|root| of_node[*root as usize]).fold(0, u64::saturating_add) as usize
 }
 
 struct Planner<'a> {
@@ -152,7 +101,7 @@ struct Planner<'a> {
     selectivity: Selectivity,
     catalog: CatalogBuilder<'a>,
     code: Vec<u32>,
-    accesses: Vec<Access>,
+    accesses: Vec<PackedAccess>,
     /// By the selectivities of the accesses that are in use.
     expected_candidates: f64,
 }
@@ -198,20 +147,25 @@ impl Planner<'_> {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
         let order = self.parents_first();
-        let run = order.len().div_ceil(threads).max(LEAST_PER_THREAD);
-        let runs: Vec<&[u32]> = order.chunks(run).collect();
-        let planner = &*self;
-        let compiled: Vec<Compiled> = std::thread::scope(|scope| {
-            let (first, others) =
-                runs.split_first().map_or((&[][..], &[][..]), |(first, rest)| (*first, rest));
-            let others: Vec<_> = others.iter().map(|run| scope.spawn(|| planner.compile_run(run))).collect();
-            let first = planner.compile_run(first);
-            let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
-            std::iter::once(first).chain(others).collect()
-        });
-        for (run, compiled) in runs.into_iter().zip(compiled) {
-            self.take(run, compiled)?;
+        let run = order.len().div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
+        for round in order.chunks(run * threads) {
+            let planner = &*self;
+            let compiled: Vec<(&[u32], Compiled)> = std::thread::scope(|scope| {
+                let (first, others) = round.split_at(run.min(round.len()));
+                let others: Vec<_> = others
+                    .chunks(run)
+                    .map(|run| scope.spawn(move || (run, planner.compile_run(run))))
+                    .collect();
+                let first = (first, planner.compile_run(first));
+                let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
+                std::iter::once(first).chain(others).collect()
+            });
+            for (run, compiled) in compiled {
+                self.take(run, compiled)?;
+            }
         }
+        // Nothing is chosen any more.
+        (self.literal_selectivity, self.node_selectivity) = (vec![], vec![]);
         Ok(())
     }
 
@@ -246,7 +200,8 @@ impl Planner<'_> {
     /// whether anybody waits for it, and if nobody does it needs no access.
     fn take(&mut self, units: &[u32], compiled: Compiled) -> Result<()> {
         let first_code = self.code.len();
-        if first_code + compiled.code.len() >= MAX_CODE {
+        let accesses = self.accesses.len() + compiled.accesses.len();
+        if first_code + compiled.code.len() >= MAX_CODE || u32::try_from(accesses).is_err() {
             return Err(Error::Argument("too many subscriptions for one segment".into()));
         }
         self.code.extend(compiled.code);
@@ -256,17 +211,15 @@ impl Planner<'_> {
             let unit = &mut self.units[*at as usize];
             unit.kind = part.kind;
             unit.remembered |= part.remembered;
-            unit.code = first_code + code_at..first_code + part.code_end;
+            unit.code = (first_code + code_at) as u32..(first_code + part.code_end) as u32;
             let first_access = self.accesses.len();
             if unit.active {
                 self.accesses.extend_from_slice(accesses);
                 self.expected_candidates += part.candidates;
             }
-            unit.accesses = first_access..self.accesses.len();
-            for access in &self.accesses[first_access..] {
-                if let Key::Unit(awaited) = access.key {
-                    self.units[awaited as usize].active = true;
-                }
+            unit.accesses = first_access as u32..self.accesses.len() as u32;
+            for awaited in self.accesses[first_access..].iter().filter_map(PackedAccess::awaited) {
+                self.units[awaited as usize].active = true;
             }
             (code_at, access_at) = (part.code_end, part.accesses_end);
         }
@@ -286,7 +239,7 @@ impl Planner<'_> {
                 } else if !remembered {
                     tree = without_implied(tree, &accesses[0]);
                 }
-                out.accesses.extend(accesses);
+                self.keep(&accesses, out);
                 tree.compile(&mut out.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
@@ -303,6 +256,11 @@ impl Planner<'_> {
             code_end: out.code.len(),
             accesses_end: out.accesses.len(),
         });
+    }
+
+    fn keep(&self, accesses: &[Access], out: &mut Compiled) {
+        let tables = self.catalog.cut_tables();
+        out.accesses.extend(accesses.iter().map(|access| PackedAccess::new(access, tables)));
     }
 
     /// A parity is undefined unless each child is true or false, so both forms of the child that is
@@ -326,7 +284,8 @@ impl Planner<'_> {
             };
             // That one child is true or false does not make the parity true.
             let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
-            out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
+            let accesses: Vec<_> = accesses.map(|access| Access { suffices: false, ..access }).collect();
+            self.keep(&accesses, out);
         }
         rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
@@ -443,10 +402,9 @@ impl Planner<'_> {
         let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
         // Accesses are in the order in which units were compiled: those that wait come first.
         for unit in self.parents_first() {
-            for access in &self.accesses[self.units[unit as usize].accesses.clone()] {
-                if let Key::Unit(awaited) = access.key {
-                    bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
-                }
+            let accesses = &self.accesses[self.units[unit as usize].access_range()];
+            for awaited in accesses.iter().filter_map(PackedAccess::awaited) {
+                bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
             }
         }
         bounds
@@ -455,7 +413,7 @@ impl Planner<'_> {
     /// Numbers the units and writes the arrays.
     fn lay_out(mut self, priorities: &[f64], scoring: ScoringBuilder, threads: usize) -> (Layout, Scoring) {
         for access in &self.accesses {
-            if let Key::Interval { table, above, below } = access.key {
+            if let Key::Interval { table, above, below } = access.key(self.catalog.cut_tables()) {
                 self.catalog.want_interval(table, above, below);
             }
         }
@@ -469,9 +427,9 @@ impl Planner<'_> {
         }
         let remembered = self.units.iter().filter(|unit| unit.remembered).count() as u32;
         let keys = self.catalog.keys();
-        let place_of = |access: &Access| match access.key {
-            Key::Unit(unit) => keys + number[unit as usize],
-            key => self.bit_or_interval(key),
+        let place_of = |access: &PackedAccess| match access.awaited() {
+            Some(unit) => keys + number[unit as usize],
+            None => self.bit_or_interval(access),
         };
         let mut first = vec![0u32; keys as usize + remembered as usize + 1];
         for access in &self.accesses {
@@ -489,10 +447,10 @@ impl Planner<'_> {
             });
             for (at, unit) in order.iter().enumerate() {
                 let unit_bounds = [0, 1].map(|kind: usize| bounds[kind][*unit as usize]);
-                for access in &self.accesses[self.units[*unit as usize].accesses.clone()] {
+                for access in &self.accesses[self.units[*unit as usize].access_range()] {
                     let place = &mut next[place_of(access) as usize];
-                    let flag = if access.suffices { ACCEPTS } else { 0 };
-                    entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
+                    let flag = if access.suffices() { ACCEPTS } else { 0 };
+                    entries[*place as usize] = [at as u32 | flag, access.test().0];
                     for (blocks, bound) in block_bounds.iter_mut().zip(unit_bounds) {
                         if let Some(block) = blocks.get_mut(*place as usize / BLOCK) {
                             *block = block.max(bound);
@@ -515,7 +473,7 @@ impl Planner<'_> {
                     waiting: first[(keys as usize + at).min(first.len() - 1)],
                 });
                 let place = code.len();
-                code.extend_from_slice(&self.code[unit.code.clone()]);
+                code.extend_from_slice(&self.code[unit.code_range()]);
                 let (first, step) = unit.kind.leaf_words();
                 for word in code[place..].iter_mut().skip(first).step_by(step) {
                     if let Some(other) = Leaf(*word).as_unit() {
@@ -562,10 +520,8 @@ impl Planner<'_> {
     fn lone_units(&self) -> Vec<bool> {
         let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
         let mut lone: Vec<bool> = self.units.iter().map(has_one_row).collect();
-        for access in &self.accesses {
-            if let Key::Unit(awaited) = access.key {
-                lone[awaited as usize] = false;
-            }
+        for awaited in self.accesses.iter().filter_map(PackedAccess::awaited) {
+            lone[awaited as usize] = false;
         }
         lone
     }
@@ -576,9 +532,9 @@ impl Planner<'_> {
         let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
         order.sort_by_cached_key(|at| {
             let unit = &self.units[*at as usize];
-            let (key, test) = match self.accesses.get(unit.accesses.clone()).and_then(<[Access]>::first) {
-                Some(Access { key: Key::Unit(_), test, .. }) => (self.catalog.keys(), test.leaf.0),
-                Some(access) => (self.bit_or_interval(access.key), access.test.leaf.0),
+            let (key, test) = match self.accesses[unit.access_range()].first() {
+                Some(access) if access.awaited().is_some() => (self.catalog.keys(), access.test().0),
+                Some(access) => (self.bit_or_interval(access), access.test().0),
                 None => (u32::MAX, 0),
             };
             let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
@@ -587,8 +543,8 @@ impl Planner<'_> {
         order
     }
 
-    fn bit_or_interval(&self, key: Key) -> u32 {
-        match key {
+    fn bit_or_interval(&self, access: &PackedAccess) -> u32 {
+        match access.key(self.catalog.cut_tables()) {
             Key::Bit(bit) => bit,
             Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
             Key::Unit(_) => unreachable!("units are numbered apart"),

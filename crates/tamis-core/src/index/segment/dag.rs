@@ -183,6 +183,14 @@ impl Dag {
         Ref::node(node)
     }
 
+    /// Ends the adding of nodes: gives back what only finding them needs.
+    pub fn seal(&mut self) {
+        self.table = HashTable::new();
+        self.heads.shrink_to_fit();
+        self.children.shrink_to_fit();
+        self.parents.shrink_to_fit();
+    }
+
     /// How many nodes the expression of each node had when it was written, the two forms of a parity's child
     /// counted as one.
     pub fn written_nodes(&self) -> Vec<u64> {

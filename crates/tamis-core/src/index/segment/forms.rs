@@ -43,6 +43,13 @@ impl Forms {
         self.roots.push(self.dag.root(form, &renumbered));
     }
 
+    /// Ends the adding of rows: gives back what only finding equal predicates and nodes needs.
+    pub fn seal(&mut self) {
+        self.atoms.seal();
+        self.dag.seal();
+        self.roots.shrink_to_fit();
+    }
+
     /// Bytes on the heap, roughly.
     pub fn bytes(&self) -> usize {
         self.atoms.bytes() + self.dag.bytes() + 4 * self.roots.capacity()

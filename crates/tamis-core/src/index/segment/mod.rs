@@ -21,6 +21,7 @@ pub mod selectivity;
 pub mod stored;
 #[cfg(test)]
 mod tests;
+pub mod units;
 pub mod validate;
 
 use std::sync::OnceLock;
