@@ -152,6 +152,11 @@ impl AtomTable {
         self.atoms.is_empty()
     }
 
+    /// Makes room for up to so many more predicates.
+    pub fn reserve(&mut self, atoms: usize) {
+        self.atoms.reserve_exact(atoms);
+    }
+
     /// Ends the adding of predicates: gives back what only finding them needs. Their numbers stay.
     pub fn seal(&mut self) {
         self.numbers = HashTable::new();

@@ -1,5 +1,6 @@
 //! Gives every predicate of a segment its bits.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
@@ -78,7 +79,7 @@ enum Place {
 }
 
 pub struct CatalogBuilder<'a> {
-    atoms: &'a AtomTable,
+    atoms: Cow<'a, AtomTable>,
     places: Vec<Place>,
     catalog: Catalog,
     cut_tables: Vec<CutTable>,
@@ -126,7 +127,7 @@ impl<'a> CatalogBuilder<'a> {
             ..Catalog::default()
         };
         Self {
-            atoms,
+            atoms: Cow::Borrowed(atoms),
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
             cut_tables: layout.cut_tables,
@@ -143,6 +144,11 @@ impl<'a> CatalogBuilder<'a> {
 
     pub fn bits(&self) -> u32 {
         self.catalog.bits
+    }
+
+    /// The same for those who know their predicates by number alone.
+    pub fn without_atoms(self) -> CatalogBuilder<'static> {
+        CatalogBuilder { atoms: Cow::default(), ..self }
     }
 
     /// The catalog as it is before access intervals are known: enough to fire events for counting.

@@ -1,16 +1,17 @@
-//! Builds the matching half of a segment from normal forms.
+//! Plans the matching half of a segment from normal forms.
 //!
 //! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
-//! whole expressions, and subexpressions that several nodes share) → accesses → flat arrays.
+//! whole expressions, and subexpressions that several nodes share) → accesses. `plan` writes the arrays.
 
-use super::access::{Access, Key, PackedAccess, plan};
+use super::access::{Access, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
-use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
+use super::layout::{Layout, MAX_CODE};
+use super::plan::Plan;
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
-use super::units::{Compiled, CompiledUnit, Rows, Unit};
+use super::units::{Compiled, CompiledUnit, Rows, Unit, parents_first};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::expr::atoms::Literal;
@@ -21,7 +22,7 @@ const NOT_A_UNIT: u32 = u32::MAX;
 /// Units that are worth a thread.
 const LEAST_PER_THREAD: usize = 4096;
 /// Units that a thread compiles before what came out is taken over, so that little of it is there twice.
-const MOST_PER_THREAD: usize = 16 * 1024;
+const MOST_PER_THREAD: usize = 8 * 1024;
 
 /// How far ahead of compiling memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;
@@ -51,7 +52,12 @@ pub fn lay_out(
     priorities: &[f64],
     scoring: ScoringBuilder,
     threads: usize,
-) -> Result<(Layout, Scoring, Sharing, LayoutBasis)> {
+) -> Result<(Layout, Scoring)> {
+    Ok(plan_layout(forms, samples, threads)?.lay_out(priorities, scoring, threads))
+}
+
+/// All that a layout takes, without the forms: they can go before the arrays are written.
+pub fn plan_layout(forms: &Forms, samples: &[Event<'_>], threads: usize) -> Result<Plan> {
     let Forms { atoms, dag, roots } = forms;
     let sharing = Sharing {
         predicates: atoms.len(),
@@ -77,9 +83,9 @@ pub fn lay_out(
     };
     planner.choose_units();
     planner.compile_units(threads)?;
-    let basis = LayoutBasis { samples: samples.len(), candidates: planner.expected_candidates };
-    let (layout, scoring) = planner.lay_out(priorities, scoring, threads);
-    Ok((layout, scoring, sharing, basis))
+    let Planner { units, code, accesses, catalog, expected_candidates, .. } = planner;
+    let basis = LayoutBasis { samples: samples.len(), candidates: expected_candidates };
+    Ok(Plan { catalog: catalog.without_atoms(), rows, units, code, accesses, sharing, basis })
 }
 
 /// How many nodes all expressions had together when they were written.
@@ -146,7 +152,7 @@ impl Planner<'_> {
         for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
-        let order = self.parents_first();
+        let order = parents_first(&self.units);
         let run = order.len().div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
         for round in order.chunks(run * threads) {
             let planner = &*self;
@@ -164,20 +170,11 @@ impl Planner<'_> {
                 self.take(run, compiled)?;
             }
         }
-        // Nothing is chosen any more.
-        (self.literal_selectivity, self.node_selectivity) = (vec![], vec![]);
         Ok(())
     }
 
-    /// Children have lower numbers than their parents, so going down visits parents first.
-    fn parents_first(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
-        order
-    }
-
     fn compile_run(&self, units: &[u32]) -> Compiled {
-        let mut compiled = Compiled::default();
+        let mut compiled = Compiled { units: Vec::with_capacity(units.len()), ..Compiled::default() };
         for (at, unit) in units.iter().enumerate() {
             if let Some(later) = units.get(at + FETCH_AHEAD) {
                 self.fetch_tests(self.units[*later as usize].node);
@@ -207,11 +204,11 @@ impl Planner<'_> {
         self.code.extend(compiled.code);
         let (mut code_at, mut access_at) = (0, 0);
         for (at, part) in units.iter().zip(compiled.units) {
-            let accesses = &compiled.accesses[access_at..part.accesses_end];
+            let accesses = &compiled.accesses[access_at..part.accesses_end as usize];
             let unit = &mut self.units[*at as usize];
             unit.kind = part.kind;
             unit.remembered |= part.remembered;
-            unit.code = (first_code + code_at) as u32..(first_code + part.code_end) as u32;
+            unit.code = first_code as u32 + code_at..first_code as u32 + part.code_end;
             let first_access = self.accesses.len();
             if unit.active {
                 self.accesses.extend_from_slice(accesses);
@@ -221,7 +218,7 @@ impl Planner<'_> {
             for awaited in self.accesses[first_access..].iter().filter_map(PackedAccess::awaited) {
                 self.units[awaited as usize].active = true;
             }
-            (code_at, access_at) = (part.code_end, part.accesses_end);
+            (code_at, access_at) = (part.code_end, part.accesses_end as usize);
         }
         Ok(())
     }
@@ -253,8 +250,8 @@ impl Planner<'_> {
             kind,
             remembered,
             candidates,
-            code_end: out.code.len(),
-            accesses_end: out.accesses.len(),
+            code_end: out.code.len() as u32,
+            accesses_end: out.accesses.len() as u32,
         });
     }
 
@@ -389,173 +386,6 @@ impl Planner<'_> {
             }
         }
     }
-
-    /// For each unit, the highest value of a row that it can lead to; 0 where there are no values.
-    fn bounds(&self, values: &[f64]) -> Vec<f64> {
-        if values.is_empty() {
-            return vec![0.0; self.units.len()];
-        }
-        let of_rows = |unit: &Unit| {
-            let rows = self.rows.of(unit.node).iter();
-            rows.map(|row| values[*row as usize]).fold(f64::MIN, f64::max)
-        };
-        let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
-        // Accesses are in the order in which units were compiled: those that wait come first.
-        for unit in self.parents_first() {
-            let accesses = &self.accesses[self.units[unit as usize].access_range()];
-            for awaited in accesses.iter().filter_map(PackedAccess::awaited) {
-                bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
-            }
-        }
-        bounds
-    }
-
-    /// Numbers the units and writes the arrays.
-    fn lay_out(mut self, priorities: &[f64], scoring: ScoringBuilder, threads: usize) -> (Layout, Scoring) {
-        for access in &self.accesses {
-            if let Key::Interval { table, above, below } = access.key(self.catalog.cut_tables()) {
-                self.catalog.want_interval(table, above, below);
-            }
-        }
-        self.catalog.number_intervals();
-        let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
-        let is_lone = self.lone_units();
-        let order = self.order_units(&bounds, &is_lone);
-        let mut number = vec![0u32; order.len()];
-        for (at, unit) in order.iter().enumerate() {
-            number[*unit as usize] = at as u32;
-        }
-        let remembered = self.units.iter().filter(|unit| unit.remembered).count() as u32;
-        let keys = self.catalog.keys();
-        let place_of = |access: &PackedAccess| match access.awaited() {
-            Some(unit) => keys + number[unit as usize],
-            None => self.bit_or_interval(access),
-        };
-        let mut first = vec![0u32; keys as usize + remembered as usize + 1];
-        for access in &self.accesses {
-            first[place_of(access) as usize + 1] += 1;
-        }
-        for at in 1..first.len() {
-            first[at] += first[at - 1];
-        }
-        let write_entries = || {
-            let mut next = first.clone();
-            let mut entries = vec![[0u32; 2]; self.accesses.len()];
-            let mut block_bounds = [priorities, scoring.bounds()].map(|values| {
-                let blocks = if values.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
-                vec![f64::MIN; blocks]
-            });
-            for (at, unit) in order.iter().enumerate() {
-                let unit_bounds = [0, 1].map(|kind: usize| bounds[kind][*unit as usize]);
-                for access in &self.accesses[self.units[*unit as usize].access_range()] {
-                    let place = &mut next[place_of(access) as usize];
-                    let flag = if access.suffices() { ACCEPTS } else { 0 };
-                    entries[*place as usize] = [at as u32 | flag, access.test().0];
-                    for (blocks, bound) in block_bounds.iter_mut().zip(unit_bounds) {
-                        if let Some(block) = blocks.get_mut(*place as usize / BLOCK) {
-                            *block = block.max(bound);
-                        }
-                    }
-                    *place += 1;
-                }
-            }
-            (entries, block_bounds)
-        };
-        let write_code = || {
-            let mut heads = Vec::with_capacity(order.len() + 1);
-            let mut code = Vec::with_capacity(self.code.len());
-            let mut rows = Vec::with_capacity(self.rows.rows.len());
-            for (at, unit) in order.iter().enumerate() {
-                let unit = &self.units[*unit as usize];
-                heads.push(UnitHead {
-                    code: Layout::pack_code(code.len(), unit.kind),
-                    rows: rows.len() as u32,
-                    waiting: first[(keys as usize + at).min(first.len() - 1)],
-                });
-                let place = code.len();
-                code.extend_from_slice(&self.code[unit.code_range()]);
-                let (first, step) = unit.kind.leaf_words();
-                for word in code[place..].iter_mut().skip(first).step_by(step) {
-                    if let Some(other) = Leaf(*word).as_unit() {
-                        *word = Leaf::unit(number[other as usize]).0;
-                    }
-                }
-                rows.extend_from_slice(self.rows.of(unit.node));
-            }
-            heads.push(UnitHead {
-                code: Layout::pack_code(code.len(), CodeKind::Conjunction),
-                rows: rows.len() as u32,
-                waiting: self.accesses.len() as u32,
-            });
-            (heads, code, rows)
-        };
-        let ((entries, block_bounds), (heads, mut code, rows)) = if threads == 1 {
-            (write_entries(), write_code())
-        } else {
-            std::thread::scope(|scope| {
-                let entries = scope.spawn(write_entries);
-                let code = write_code();
-                (entries.join().expect("no thread panics"), code)
-            })
-        };
-        first.truncate(keys as usize + 1);
-        code.shrink_to_fit();
-        let [priority_bounds, relevance_bounds] = block_bounds;
-        let scoring = scoring.finish(&self.catalog, relevance_bounds);
-        let layout = Layout {
-            catalog: self.catalog.finish(),
-            access_off: first.into(),
-            entries: entries.into(),
-            block_bounds: priority_bounds.into(),
-            heads: heads.into(),
-            code: code.into(),
-            rows: rows.into(),
-            remembered,
-            lone: remembered - is_lone.iter().filter(|lone| **lone).count() as u32,
-        };
-        (layout, scoring)
-    }
-
-    /// Which units have one row, are remembered, and are waited for by none.
-    fn lone_units(&self) -> Vec<bool> {
-        let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
-        let mut lone: Vec<bool> = self.units.iter().map(has_one_row).collect();
-        for awaited in self.accesses.iter().filter_map(PackedAccess::awaited) {
-            lone[awaited as usize] = false;
-        }
-        lone
-    }
-
-    /// Remembered units first, the lone ones last among them; then in the order of their first access key,
-    /// the best priority first, and the best relevance among equals.
-    fn order_units(&self, bounds: &[Vec<f64>; 2], is_lone: &[bool]) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_by_cached_key(|at| {
-            let unit = &self.units[*at as usize];
-            let (key, test) = match self.accesses[unit.access_range()].first() {
-                Some(access) if access.awaited().is_some() => (self.catalog.keys(), access.test().0),
-                Some(access) => (self.bit_or_interval(access), access.test().0),
-                None => (u32::MAX, 0),
-            };
-            let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
-            (!unit.remembered, is_lone[*at as usize], key, best_first, test)
-        });
-        order
-    }
-
-    fn bit_or_interval(&self, access: &PackedAccess) -> u32 {
-        match access.key(self.catalog.cut_tables()) {
-            Key::Bit(bit) => bit,
-            Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
-            Key::Unit(_) => unreachable!("units are numbered apart"),
-        }
-    }
-}
-
-/// Floats in an order that sorts.
-fn ordered(x: f64) -> i64 {
-    let bits = x.to_bits() as i64;
-    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
 /// Drops from the top AND of a tree what its only access has already established.

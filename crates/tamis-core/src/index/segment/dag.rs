@@ -183,6 +183,18 @@ impl Dag {
         Ref::node(node)
     }
 
+    pub fn child_count(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Makes room for up to so many more nodes, of which some are sure to come.
+    pub fn reserve(&mut self, nodes: usize, surely: usize, children: usize) {
+        self.heads.reserve_exact(nodes);
+        self.parents.reserve_exact(nodes);
+        self.children.reserve_exact(children);
+        self.table.reserve(surely, |&(half, _)| spread(half));
+    }
+
     /// Ends the adding of nodes: gives back what only finding them needs.
     pub fn seal(&mut self) {
         self.table = HashTable::new();

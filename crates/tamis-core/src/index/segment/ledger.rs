@@ -293,6 +293,23 @@ impl LedgerBuilder {
         Ok(())
     }
 
+    /// The bytes of all records so far.
+    pub fn record_bytes(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Makes room for more rows with so many bytes of records.
+    pub fn reserve(&mut self, rows: usize, record_bytes: usize) {
+        // One more: the end of the last record.
+        self.record_off.reserve_exact(rows + 1);
+        self.records.reserve_exact(record_bytes);
+        if self.text_id_off.is_empty() {
+            self.int_ids.reserve_exact(rows);
+        } else {
+            self.text_id_off.reserve_exact(rows + 1);
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.rows
     }

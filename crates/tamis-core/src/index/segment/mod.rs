@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ledger;
 pub mod lone_set;
 pub mod matcher;
+pub mod plan;
 pub mod program;
 pub mod record;
 pub mod relaxed;

@@ -71,6 +71,13 @@ pub struct CompiledUnit {
     /// How often one of its accesses fires, per event.
     pub candidates: f64,
     /// Code and accesses begin where those of the unit before end.
-    pub code_end: usize,
-    pub accesses_end: usize,
+    pub code_end: u32,
+    pub accesses_end: u32,
+}
+
+/// The numbers of units, parents first: children have lower nodes than their parents.
+pub fn parents_first(units: &[Unit]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..units.len() as u32).collect();
+    order.sort_unstable_by_key(|unit| std::cmp::Reverse(units[*unit as usize].node));
+    order
 }
