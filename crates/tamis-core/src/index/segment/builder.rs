@@ -72,7 +72,8 @@ pub fn plan_layout(forms: &Forms, samples: &[Event<'_>], threads: usize) -> Resu
         atoms: atoms.len(),
         rows: &rows,
         unit_of: vec![NOT_A_UNIT; dag.nodes()],
-        units: vec![],
+        // Room costs nothing until it is used.
+        units: Vec::with_capacity(dag.nodes()),
         node_selectivity: vec![-1.0; dag.nodes()],
         literal_selectivity: vec![],
         selectivity,
@@ -166,6 +167,12 @@ impl Planner<'_> {
                 let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
                 std::iter::once(first).chain(others).collect()
             });
+            if self.code.is_empty() {
+                let expected = |count: usize| (count * order.len()).div_ceil(round.len());
+                let all = |count: fn(&Compiled) -> usize| compiled.iter().map(|(_, part)| count(part)).sum();
+                self.code.reserve_exact(expected(all(|part| part.code.len())));
+                self.accesses.reserve_exact(expected(all(|part| part.accesses.len())));
+            }
             for (run, compiled) in compiled {
                 self.take(run, compiled)?;
             }
