@@ -156,6 +156,11 @@ impl<'a> CatalogBuilder<'a> {
         Catalog { cut_tables: self.cut_tables.clone().into(), ..self.catalog.clone() }
     }
 
+    /// Gives up what says how literals are tested: nobody will ask for a test any more.
+    pub fn forget_tests(&mut self) {
+        self.places = vec![];
+    }
+
     /// Fetches what [`test`](Self::test) will need.
     pub fn fetch(&self, literal: Literal) {
         prefetch(&self.places[literal.atom() as usize]);
