@@ -39,6 +39,8 @@ pub struct Overlay {
     /// By the low bits of the row; none when nothing was changed.
     shards: Option<Arc<Shards>>,
     len: usize,
+    /// Some row has other weights.
+    pub is_reweighted: bool,
     pub priority: Raised,
     pub relevance: Raised,
     pub relaxed: Raised,
@@ -103,6 +105,7 @@ impl Overlay {
         let mut next = self.clone();
         next.priority.note(row, rescored.priority, held.priority);
         if rescored.reweighted {
+            next.is_reweighted = true;
             let bounds = |weights: &[(Box<str>, f64)]| {
                 let weight = |predicate: &_| weight_of(predicate, weights);
                 (relevance_bound(&held.expression, &weight), relaxed_bound(&held.expression, &weight))

@@ -13,6 +13,7 @@ use crate::index::segment::layout::Layout;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::relaxed::Relaxed;
 use crate::index::segment::scoring::Scoring;
+use crate::index::segment::scoring::leads::Lead;
 use crate::index::segment::scoring::outline::{Factors, Outlines};
 use crate::predicate::catalog::Catalog;
 use crate::rank::function::Function;
@@ -145,13 +146,19 @@ impl<'v> Question<'_, 'v> {
             measure => {
                 let score = move |bound: f64| measure.bound(bound).max(floor);
                 let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, score);
-                limits.loose(!scoring.outlines.off.is_empty() || matches!(measure, Measure::Function(..)))
+                let has_outlines = !scoring.outlines.words.is_empty();
+                let limits = limits.loose(has_outlines || matches!(measure, Measure::Function(..)));
+                // New weights may be worth more for this event though they are worth less at most, which an
+                // outline does not know.
+                let are_believed = !has_outlines || !self.part.overlay.is_reweighted;
+                if are_believed { limits.with_leads(&scoring.leads.0) } else { limits }
             }
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let outline = Outline::new(self.measure, self.event, &layout.catalog);
         let is_relaxed = relaxed.is_some();
-        let scorer = Scorer { question: self, layout, scoring, is_relaxed, outline, raised: raised.rows() };
+        let scorer =
+            Scorer { question: self, layout, scoring, is_relaxed, outline, floor, raised: raised.rows() };
         let mut judge = Offering { scorer, best, rows: vec![], failed: None };
         let work = layout.best_units(self.event, scratch, &wanted, &mut judge);
         if let Some(error) = judge.failed {
@@ -180,6 +187,8 @@ struct Scorer<'a, 'v> {
     scoring: &'a Scoring,
     is_relaxed: bool,
     outline: Outline<'a>,
+    /// No lead is believed to be worse.
+    floor: f64,
     /// Rows that are asked later; sorted.
     raised: &'a [u32],
 }
@@ -245,13 +254,19 @@ impl<'a> Outline<'a> {
     /// What a row scores at most, if its outline says so.
     #[inline]
     fn bound(&self, row: u32, outlines: &Outlines, bits: &[u64]) -> Option<f64> {
+        outlines.place_of(row).map(|place| self.bound_at(place, outlines, bits))
+    }
+
+    /// What the row whose outline is at a place scores at most.
+    #[inline]
+    fn bound_at(&self, place: u32, outlines: &Outlines, bits: &[u64]) -> f64 {
         match self {
-            Outline::None => None,
-            Outline::Sum(factors) => outlines.bound(row, bits, factors),
+            Outline::None => f64::INFINITY,
+            Outline::Sum(factors) => outlines.bound_at(place, bits, factors),
             Outline::Function(function, factors) => {
-                let most: Option<Vec<f64>> =
-                    factors.iter().map(|factors| outlines.bound(row, bits, factors)).collect();
-                most.map(|most| function.most(&most))
+                let most: Vec<f64> =
+                    factors.iter().map(|factors| outlines.bound_at(place, bits, factors)).collect();
+                function.most(&most)
             }
         }
     }
@@ -288,6 +303,32 @@ impl Offering<'_, '_, '_> {
 }
 
 impl Judge for Offering<'_, '_, '_> {
+    #[inline]
+    fn allowed(&self, lead: Lead) -> f64 {
+        let Scorer { question, outline, floor, .. } = &self.scorer;
+        let score = match outline {
+            Outline::Sum(Factors::One) => lead.bound(),
+            _ => question.measure.bound(lead.bound()),
+        };
+        score.max(*floor)
+    }
+
+    #[inline]
+    fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
+        let Scorer { scoring, outline, floor, .. } = &self.scorer;
+        match lead.outline() {
+            None => self.allowed(lead),
+            Some(place) => outline.bound_at(place, &scoring.outlines, bits).max(*floor),
+        }
+    }
+
+    #[inline]
+    fn fetch_promised(&self, lead: Lead) {
+        if let Some(place) = lead.outline() {
+            self.scorer.scoring.outlines.fetch_at(place);
+        }
+    }
+
     fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
         for &row in self.scorer.layout.rows_of(unit) {
             self.row(row, bits);

@@ -1,12 +1,15 @@
 //! The units that may lead to the best scores, and as few others as possible.
 //!
-//! Entries lie in blocks, each with a bound of the scores that it can lead to. There are three ways through
-//! the entries of an event:
+//! Entries lie in blocks, each with a bound of the scores that it can lead to; where there are weights, each
+//! entry has a lead besides, which says what it can lead to for the event at hand. There are four ways
+//! through the entries of an event:
 //!
 //! 1. As long as everything is wanted, any order will do: they are taken as they lie, a few at a time.
-//! 2. Once some score must be beaten, the block with the highest bound is next, until none can beat it.
-//! 3. Where bounds rule out little (the sum of a large OR says nothing of what is true in it), or where
-//!    hardly more is there than is wanted, order is lost labour. What is left is then matched as if
+//! 2. With leads, the best of the entries whose test holds are decided first, then, among those that can
+//!    still win, four times as many, and so on. Most are never decided.
+//! 3. Without, the block with the highest bound is next, until none can win. That is also the way where
+//!    bounds are scores and runs are long, of which it reads the beginnings only.
+//! 4. Where hardly more is there than is wanted, order is lost labour. What is left is then matched as if
 //!    everything were wanted, and all that holds is handed over together, to be judged one by one.
 
 use std::cmp::Ordering;
@@ -16,19 +19,37 @@ use std::ops::{ControlFlow, Range};
 use super::layout::{ACCEPTS, BLOCK, Layout};
 use super::lone_set::LoneSet;
 use super::matcher::{DONE, FiredKeys, Run, Scratch, Work};
+use super::program::Leaf;
+use super::scoring::leads::Lead;
 use crate::event::Event;
+use crate::prefetch::prefetch;
 
-/// How many entries are looked at, and how many units are queued, before the units are decided: enough for
+/// How many entries are looked at, and how many units are queued, before units are decided: enough for
 /// fetching ahead, little compared with what knowing the first scores can save.
 const GATHER: u32 = 4096;
 const GATHER_UNITS: usize = 128;
 
 /// Whether order is worth its while is asked after one of so many entries, but not after fewer than that.
-const TRIAL: usize = 32;
-const LEAST_TRIAL: usize = 256;
+const TRIAL: usize = 128;
+const LEAST_TRIAL: usize = if cfg!(test) { 2 } else { 256 };
+
+/// The part of the runs whose leads are read first, one in so many.
+const FEW: usize = 8;
+
+/// How far ahead of reading leads memory is fetched.
+const FETCH_AHEAD: usize = 8;
 
 /// Judges the units that hold. What it returns is the least score that is wanted from then on.
 pub trait Judge {
+    /// The highest score that a lead allows for, whatever is true.
+    fn allowed(&self, lead: Lead) -> f64;
+
+    /// The highest score that a lead promises, by what is true.
+    fn promised(&self, lead: Lead, bits: &[u64]) -> f64;
+
+    /// Fetches what a lead points to.
+    fn fetch_promised(&self, lead: Lead);
+
     /// The bits of the event come with a unit.
     fn unit(&mut self, unit: u32, bits: &[u64]) -> f64;
 
@@ -70,7 +91,14 @@ impl Layout {
         let (limits, least) = (&wanted.limits, wanted.least);
         let mut search = Search { run, limits, blocks: BinaryHeap::new(), least, found: 0, work, judge };
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        if total <= wanted.k {
+            search.match_all(runs, queue, lone);
+            return search.work;
+        }
+        let by_leads = limits.has_leads() && (limits.are_loose || total < BLOCK * runs.len());
         let trial = (total / TRIAL).max(LEAST_TRIAL);
+        // Where bounds are scores, all that has to be seen is whether there is more than is wanted.
+        let mut units = if limits.are_loose { GATHER_UNITS } else { wanted.k.clamp(1, GATHER_UNITS) };
         let mut left = &mut runs[..];
         while !left.is_empty() {
             let is_tried = search.work.candidates as usize >= trial;
@@ -78,18 +106,20 @@ impl Layout {
                 search.match_all(left, queue, lone);
                 return search.work;
             }
-            if search.least > f64::NEG_INFINITY && (is_tried || !limits.are_loose) {
+            let is_enough_known = search.least > f64::NEG_INFINITY;
+            if is_tried && by_leads || is_enough_known && (is_tried || !limits.are_loose) {
                 break;
             }
-            left = search.gather(left, queue);
+            left = search.gather(left, units, queue);
             search.decide_all(queue);
+            units = (2 * units).min(GATHER_UNITS);
         }
-        let mut blocks = std::mem::take(&mut search.blocks).into_vec();
-        for (from, to) in left.iter() {
-            limits.add_blocks(*from..*to, search.least, |block| blocks.push(block));
+        if by_leads {
+            search.take_leads(left, queue, wanted.k);
+        } else {
+            search.add_blocks(left);
+            search.take_blocks(queue);
         }
-        search.blocks = blocks.into();
-        search.take_blocks(queue);
         search.work
     }
 }
@@ -109,12 +139,17 @@ struct Search<'a, J> {
 }
 
 impl<J: Judge> Search<'_, J> {
-    /// Queues the units of the next entries, and returns the runs that are left.
-    fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], queue: &mut Vec<u32>) -> &'r mut [(u32, u32)] {
+    /// Queues so many units of the next entries, or a few more, and returns the runs that are left.
+    fn gather<'r>(
+        &mut self,
+        mut runs: &'r mut [(u32, u32)],
+        units: usize,
+        queue: &mut Vec<u32>,
+    ) -> &'r mut [(u32, u32)] {
         queue.clear();
         let mut gathered = 0;
         while gathered < GATHER
-            && queue.len() < GATHER_UNITS
+            && queue.len() < units
             && let Some((from, to)) = runs.first_mut()
         {
             let end = (*from + GATHER - gathered).min(*to);
@@ -136,7 +171,7 @@ impl<J: Judge> Search<'_, J> {
             let looked_at = self.work.candidates as usize;
             return self.found * total >= k.saturating_mul(2).saturating_mul(looked_at);
         }
-        if !self.limits.are_loose {
+        if !self.limits.are_loose || self.limits.has_leads() {
             return true;
         }
         let (mut entries, mut wanted) = (0, 0);
@@ -145,6 +180,133 @@ impl<J: Judge> Search<'_, J> {
             self.limits.add_blocks(*from..*to, self.least, |block| wanted += block.entries().len());
         }
         2 * wanted <= entries
+    }
+
+    /// Puts the blocks of runs of entries in line.
+    fn add_blocks(&mut self, runs: &[(u32, u32)]) {
+        let mut blocks = std::mem::take(&mut self.blocks).into_vec();
+        for (from, to) in runs {
+            self.limits.add_blocks(*from..*to, self.least, |block| blocks.push(block));
+        }
+        self.blocks = blocks.into();
+    }
+
+    /// Decides what the best leads of all that is left promise, then what the next ones do, four times as
+    /// many each time, until none promises enough.
+    fn take_leads(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>, k: usize) {
+        let (mut promises, mut turn) = (vec![], 2 * k.max(2));
+        // The best of a few raise what the others must promise to be read at all.
+        let (few, others) = runs.split_at(runs.len() / FEW);
+        let mut parts = [few, others].into_iter();
+        loop {
+            queue.clear();
+            let part = parts.next();
+            for (from, to) in part.unwrap_or_default() {
+                self.gather_entries(*from..*to, queue);
+            }
+            // What waits for units that hold, and is in line from the trial or from the turn before.
+            for block in std::mem::take(&mut self.blocks).into_vec() {
+                self.gather_entries(block.from..block.to, queue);
+            }
+            promises.retain(|promise: &Promise| promise.score >= self.least);
+            self.read_leads(queue, &mut promises);
+            if promises.is_empty() && part.is_none() {
+                return;
+            }
+            let first = promises.len().saturating_sub(turn);
+            if first > 0 {
+                promises.select_nth_unstable_by(first, |a, b| a.score.total_cmp(&b.score));
+            }
+            let mut best = promises.split_off(first);
+            best.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+            self.decide_promised(&best, queue);
+            turn *= 4;
+        }
+    }
+
+    /// Queues the numbers of the entries whose test holds. Long runs are looked at block by block.
+    fn gather_entries(&mut self, run: Range<u32>, queue: &mut Vec<u32>) {
+        let (limits, least) = (self.limits, self.least);
+        if run.len() > BLOCK {
+            limits.add_blocks(run, least, |block| self.gather_block(block.from..block.to, queue));
+        } else {
+            self.gather_block(run, queue);
+        }
+    }
+
+    #[inline]
+    fn gather_block(&mut self, block: Range<u32>, queue: &mut Vec<u32>) {
+        self.work.candidates += block.len() as u64;
+        let entries = &self.run.layout.entries[block.start as usize..block.end as usize];
+        let mut end = queue.len();
+        queue.resize(end + entries.len(), 0);
+        for (number, [_, test]) in block.zip(entries) {
+            queue[end] = number;
+            end += self.run.bit(Leaf(*test)) as usize;
+        }
+        queue.truncate(end);
+    }
+
+    /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead, the
+    /// leads themselves before that.
+    fn read_leads(&self, queue: &[u32], promises: &mut Vec<Promise>) {
+        let lead_of = |entry: u32| &self.limits.leads[entry as usize];
+        for (at, entry) in queue.iter().enumerate() {
+            if let Some(later) = queue.get(at + 2 * FETCH_AHEAD) {
+                prefetch(lead_of(*later));
+            }
+            if let Some(soon) = queue.get(at + FETCH_AHEAD)
+                && self.judge.allowed(*lead_of(*soon)) >= self.least
+            {
+                self.judge.fetch_promised(*lead_of(*soon));
+            }
+            let lead = *lead_of(*entry);
+            if self.judge.allowed(lead) < self.least {
+                continue;
+            }
+            let score = self.judge.promised(lead, self.run.bits);
+            if score >= self.least {
+                promises.push(Promise { score, unit: self.run.layout.entries[*entry as usize][0] });
+            }
+        }
+    }
+
+    /// Decides units, the best promise first, as long as they promise enough.
+    fn decide_promised(&mut self, best: &[Promise], queue: &mut Vec<u32>) {
+        queue.clear();
+        queue.extend(best.iter().map(|promise| promise.unit));
+        for (at, promise) in best.iter().enumerate() {
+            if promise.score < self.least {
+                return;
+            }
+            self.run.layout.fetch(queue, at, &self.run.memory.states);
+            if self.decide(promise.unit) {
+                let unit = promise.unit & !ACCEPTS;
+                self.least = self.judge.unit(unit, self.run.bits);
+                if unit < self.run.layout.lone {
+                    self.add_waiting(unit);
+                }
+            }
+        }
+    }
+
+    /// Puts what waits for a unit in line.
+    fn add_waiting(&mut self, unit: u32) {
+        let waiting = self.run.layout.waiting_for(unit);
+        let waiting = waiting.start as u32..waiting.end as u32;
+        self.limits.add_blocks(waiting, self.least, |block| self.blocks.push(block));
+    }
+
+    /// Whether a queued unit holds; no if that was asked before.
+    fn decide(&mut self, queued: u32) -> bool {
+        let unit = queued & !ACCEPTS;
+        if unit < self.run.layout.remembered && self.run.memory.of(unit) & DONE != 0 {
+            return false;
+        }
+        self.work.evaluations += 1;
+        let holds = self.run.decide(queued);
+        self.found += holds as usize;
+        holds
     }
 
     /// Takes the best block first, until none is wanted.
@@ -167,25 +329,20 @@ impl<J: Judge> Search<'_, J> {
             let queued = queue[at];
             layout.fetch(queue, at, &self.run.memory.states);
             at += 1;
+            if !self.decide(queued) {
+                continue;
+            }
             let unit = queued & !ACCEPTS;
-            if unit < layout.remembered && self.run.memory.of(unit) & DONE != 0 {
-                continue;
-            }
-            self.work.evaluations += 1;
-            if !self.run.decide(queued) {
-                continue;
-            }
-            self.found += 1;
             self.least = self.judge.unit(unit, self.run.bits);
-            if unit < layout.lone {
+            if unit >= layout.lone {
+                continue;
+            }
+            if self.least == f64::NEG_INFINITY {
                 let waiting = layout.waiting_for(unit);
-                if self.least == f64::NEG_INFINITY {
-                    self.work.candidates += waiting.len() as u64;
-                    self.run.queue_entries(&layout.entries[waiting], queue);
-                } else {
-                    let waiting = waiting.start as u32..waiting.end as u32;
-                    self.limits.add_blocks(waiting, self.least, |block| self.blocks.push(block));
-                }
+                self.work.candidates += waiting.len() as u64;
+                self.run.queue_entries(&layout.entries[waiting], queue);
+            } else {
+                self.add_waiting(unit);
             }
         }
     }
@@ -249,6 +406,8 @@ pub struct Limits<'a> {
     score: Box<dyn Fn(f64) -> f64 + 'a>,
     /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
     are_loose: bool,
+    /// Per entry, what the judge reads promises from; empty if there are none.
+    leads: &'a [Lead],
 }
 
 impl<'a> Limits<'a> {
@@ -259,12 +418,21 @@ impl<'a> Limits<'a> {
 
     /// A score that rises with the stored bound.
     pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
-        Self { bounds, otherwise, score: Box::new(score), are_loose: false }
+        Self { bounds, otherwise, score: Box::new(score), are_loose: false, leads: &[] }
     }
 
     /// The same for scores that are often far below their bounds.
     pub fn loose(self, are_loose: bool) -> Self {
         Self { are_loose, ..self }
+    }
+
+    /// The same with a lead for each entry.
+    pub fn with_leads(self, leads: &'a [Lead]) -> Self {
+        Self { leads, ..self }
+    }
+
+    fn has_leads(&self) -> bool {
+        !self.leads.is_empty()
     }
 
     /// The blocks of a run of entries that may lead to scores that are wanted.
@@ -285,6 +453,14 @@ impl<'a> Limits<'a> {
             at = block_end;
         }
     }
+}
+
+/// What the lead of an entry promises.
+#[derive(Clone, Copy)]
+struct Promise {
+    score: f64,
+    /// As in the entry.
+    unit: u32,
 }
 
 /// A block of entries that waits for its turn: the highest bound first.

@@ -338,7 +338,7 @@ impl Run<'_> {
 
     /// A test that is not a unit, for point values.
     #[inline]
-    fn bit(&self, leaf: Leaf) -> bool {
+    pub(super) fn bit(&self, leaf: Leaf) -> bool {
         let bit = leaf.bit();
         (self.bits[(bit >> 6) as usize] >> (bit & 63) ^ leaf.0 as u64) & 1 == 1
     }

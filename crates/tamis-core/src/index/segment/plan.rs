@@ -6,6 +6,7 @@ use super::access::{Key, PackedAccess};
 use super::builder::{LayoutBasis, Sharing};
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead};
 use super::program::{CodeKind, Leaf};
+use super::scoring::leads::{Lead, Leads};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::units::{Rows, Unit, parents_first};
 use crate::predicate::catalog_builder::CatalogBuilder;
@@ -141,7 +142,10 @@ impl Plan {
         first.truncate(keys as usize + 1);
         code.shrink_to_fit();
         let [priority_bounds, relevance_bounds] = block_bounds;
-        let scoring = scoring.finish(&self.catalog, relevance_bounds);
+        let mut scoring = scoring.finish(&self.catalog, &rows, relevance_bounds);
+        if scoring.has_weights() {
+            scoring.leads = self.leads(&order, &bounds[1], &entries, &scoring);
+        }
         let layout = Layout {
             catalog: self.catalog.finish(),
             access_off: first.into(),
@@ -156,14 +160,34 @@ impl Plan {
         (layout, scoring)
     }
 
+    /// What each entry leads to; units are numbered in `order`, and the bounds are those of units.
+    fn leads(&self, order: &[u32], bounds: &[f64], entries: &[[u32; 2]], scoring: &Scoring) -> Leads {
+        let is_awaited = self.awaited_units();
+        let lead_of = |unit: &u32| {
+            let only_row = match self.rows.of(self.units[*unit as usize].node) {
+                [row] if !is_awaited[*unit as usize] => Some(*row),
+                _ => None,
+            };
+            Lead::new(&scoring.outlines, only_row, bounds[*unit as usize])
+        };
+        let leads: Vec<Lead> = order.iter().map(lead_of).collect();
+        Leads(entries.iter().map(|[unit, _]| leads[(unit & !ACCEPTS) as usize]).collect::<Vec<_>>().into())
+    }
+
     /// Which units have one row, are remembered, and are waited for by none.
     fn lone_units(&self) -> Vec<bool> {
         let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
-        let mut lone: Vec<bool> = self.units.iter().map(has_one_row).collect();
+        let units = self.units.iter().zip(self.awaited_units());
+        units.map(|(unit, is_awaited)| !is_awaited && has_one_row(unit)).collect()
+    }
+
+    /// Which units others wait for.
+    fn awaited_units(&self) -> Vec<bool> {
+        let mut is_awaited = vec![false; self.units.len()];
         for awaited in self.accesses.iter().filter_map(PackedAccess::awaited) {
-            lone[awaited as usize] = false;
+            is_awaited[awaited as usize] = true;
         }
-        lone
+        is_awaited
     }
 
     /// Remembered units first, the lone ones last among them; then in the order of their first access key,

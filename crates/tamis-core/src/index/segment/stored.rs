@@ -75,8 +75,9 @@ macro_rules! sections {
         $visit!("tag_rows", $segment.ledger.tag_rows);
         $visit!("point_only", $segment.ledger.point_only);
         $visit!("score_bounds", $segment.scoring.bounds);
-        $visit!("score_outline_offsets", $segment.scoring.outlines.off);
+        $visit!("score_outline_places", $segment.scoring.outlines.place);
         $visit!("score_outlines", $segment.scoring.outlines.words);
+        $visit!("score_leads", $segment.scoring.leads.0);
         $visit!("score_code_offsets", $segment.scoring.code_off);
         $visit!("score_code", $segment.scoring.code);
         $visit!("score_block_bounds", $segment.scoring.block_bounds);

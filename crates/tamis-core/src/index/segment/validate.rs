@@ -14,8 +14,7 @@ pub fn validate(layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Check {
     access(layout)?;
     code(layout)?;
     below("rows", &layout.rows, ledger.len())?;
-    let blocks = layout.entries.len().div_ceil(BLOCK);
-    scoring.validate(ledger.len(), blocks, layout.catalog.bits).or_else(wrong)?;
+    scoring.validate(ledger.len(), layout.entries.len(), layout.catalog.bits).or_else(wrong)?;
     self::ledger(ledger)
 }
 

@@ -1,6 +1,7 @@
 //! Collects the rows of a segment, and writes their programs when it is known which bits there are.
 
 use super::Scoring;
+use super::leads::Leads;
 use super::node::{Form, LeafNode, MAX_ATTRIBUTE, Node, XorChain, weight, weight_words};
 use super::outline::OutlineBuilder;
 use crate::event::{AttrId, Attributes};
@@ -95,8 +96,8 @@ impl ScoringBuilder {
         if self.weighted { &self.bounds } else { &[] }
     }
 
-    /// Puts tests in the place of literals.
-    pub fn finish(mut self, catalog: &CatalogBuilder<'_>, block_bounds: Vec<f64>) -> Scoring {
+    /// Puts tests in the place of literals. `order` lists the rows as their units are numbered.
+    pub fn finish(mut self, catalog: &CatalogBuilder<'_>, order: &[u32], block_bounds: Vec<f64>) -> Scoring {
         if !self.weighted || self.code.len() > u32::MAX as usize / 4 {
             return Scoring::default();
         }
@@ -125,7 +126,8 @@ impl ScoringBuilder {
         code.shrink_to_fit();
         Scoring {
             bounds: self.bounds.into(),
-            outlines: outlines.finish(),
+            outlines: outlines.finish(order),
+            leads: Leads::default(),
             code_off: code_off.into(),
             code: code.into(),
             block_bounds: block_bounds.into(),

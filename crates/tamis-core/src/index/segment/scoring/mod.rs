@@ -9,12 +9,14 @@
 //! bounds        row → the highest relevance it can have for an event without weights; no array at all
 //!               when no subscription has weights
 //! outlines      row → what it can have for the event at hand, in a cache line or two; see `outline`
+//! leads         access entry → the outline or the bound of what it leads to; see `leads`
 //! code_off      row → its words in `code`; none for a row that must be scored by its record
 //! code          the expression, NOT pushed down, in prefix order; see `node`
 //! block_bounds  block of access entries → the highest bound of a row that it leads to
 //! ```
 
 mod builder;
+pub mod leads;
 mod node;
 pub mod outline;
 mod program;
@@ -22,10 +24,12 @@ mod program;
 pub use builder::{ScoringBuilder, has_weights};
 pub use node::MAX_ATTRIBUTE;
 
+use super::layout::BLOCK;
 use crate::expr::limits::MAX_DEPTH;
 use crate::prefetch::prefetch;
 use crate::rank::Scale;
 use crate::snapshot::Buffer;
+use leads::Leads;
 use node::Node;
 use outline::Outlines;
 use program::{Program, length_if_sound};
@@ -34,6 +38,7 @@ use program::{Program, length_if_sound};
 pub struct Scoring {
     pub bounds: Buffer<f64>,
     pub outlines: Outlines,
+    pub leads: Leads,
     pub code_off: Buffer<u32>,
     pub code: Buffer<u32>,
     pub block_bounds: Buffer<f64>,
@@ -97,19 +102,21 @@ impl Scoring {
     pub fn bytes(&self) -> usize {
         self.bounds.byte_len()
             + self.outlines.bytes()
+            + self.leads.0.byte_len()
             + self.code_off.byte_len()
             + self.code.byte_len()
             + self.block_bounds.byte_len()
     }
 
     /// Whether every program ends where it should and names bits that exist; else the name of a section.
-    pub fn validate(&self, rows: usize, blocks: usize, bits: u32) -> Result<(), &'static str> {
+    pub fn validate(&self, rows: usize, entries: usize, bits: u32) -> Result<(), &'static str> {
         let check = |holds: bool, section: &'static str| if holds { Ok(()) } else { Err(section) };
         check(self.bounds.is_empty() || self.bounds.len() == rows, "score_bounds")?;
         check(self.bounds.iter().all(|bound| *bound >= 0.0), "score_bounds")?;
+        let blocks = entries.div_ceil(BLOCK);
         check(self.block_bounds.is_empty() || self.block_bounds.len() == blocks, "score_block_bounds")?;
         check(self.bounds.is_empty() == self.code_off.is_empty(), "score_code_offsets")?;
-        self.outlines.validate(rows, bits)?;
+        self.leads.validate(entries, &self.outlines.validate(rows, bits)?)?;
         if self.code_off.is_empty() {
             return check(self.code.is_empty(), "score_code");
         }

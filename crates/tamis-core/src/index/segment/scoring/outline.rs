@@ -6,11 +6,14 @@
 //! rounded up to a byte, and the tests of all leaves stand in a row, so that it is read without a branch.
 //!
 //! ```text
-//! off    row → its words; none for a conjunction, whose bound is its score, and for rows without a program
-//! words  step      what 1 stands for in a weight: a 32-bit float
+//! place  row → where its words begin; `NONE` for a conjunction, whose bound is its score, and for rows
+//!        without a program
+//! words  head      what 1 stands for in a weight, a power of two, and how many gates there are
 //!        gates     a test per word; a flag says that the gate is open only if the one before it is
 //!        weights   a byte per gate: what it counts when it is open
 //! ```
+//!
+//! Outlines lie in the order of their units, so that those of units that fire together lie together.
 
 use super::node::Form;
 use crate::event::{AttrId, Event};
@@ -22,10 +25,14 @@ use crate::snapshot::Buffer;
 
 #[derive(Clone, Default)]
 pub struct Outlines {
-    pub off: Buffer<u32>,
+    pub place: Buffer<u32>,
     pub words: Buffer<u32>,
 }
 
+/// In the place of an outline: there is none.
+pub const NONE: u32 = u32::MAX;
+/// Outlines begin below this, so that the top bit of a place is free.
+const MAX_WORDS: usize = 1 << 31;
 /// In a gate: it is open only if the one before it is open, too.
 const CHAINED: u32 = 1 << 31;
 const MOST: f64 = 255.0;
@@ -36,17 +43,28 @@ impl Outlines {
     /// An upper bound of the relevance or relaxed score of a row; `None` if it has no outline.
     #[inline]
     pub fn bound(&self, row: u32, bits: &[u64], factors: &Factors) -> Option<f64> {
-        let (from, to) = (*self.off.get(row as usize)? as usize, self.off[row as usize + 1] as usize);
-        let (step, rest) = self.words[from..to].split_first()?;
-        let (gates, weights) = rest.split_at(gates_in(to - from));
-        let weights = bytemuck::cast_slice::<u32, u8>(weights);
+        self.place_of(row).map(|place| self.bound_at(place, bits, factors))
+    }
+
+    #[inline]
+    pub fn place_of(&self, row: u32) -> Option<u32> {
+        self.place.get(row as usize).copied().filter(|place| *place != NONE)
+    }
+
+    /// The bound of the row whose outline is at a place.
+    #[inline]
+    pub fn bound_at(&self, place: u32, bits: &[u64], factors: &Factors) -> f64 {
+        let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
+        let head = Head(*head);
+        let (gates, rest) = rest.split_at(head.gates());
+        let weights = bytemuck::cast_slice::<u32, u8>(rest);
         let is_open = |before: u32, gate: u32| {
             let bit = (gate & !CHAINED) >> 1;
             let holds = (bits[(bit >> 6) as usize] >> (bit & 63)) as u32 ^ gate;
             holds & (before | !gate >> 31) & 1
         };
         let mut before = 1;
-        let sum = match factors {
+        match factors {
             Factors::Nothing => 0.0,
             Factors::One => {
                 let mut sum = 0;
@@ -54,7 +72,8 @@ impl Outlines {
                     before = is_open(before, *gate);
                     sum += before * *weight as u32;
                 }
-                sum as f64
+                // A multiple of a power of two is not rounded, in whatever order it is added up.
+                sum as f64 * head.step()
             }
             Factors::ByBit { .. } => {
                 let mut sum = 0.0;
@@ -64,58 +83,108 @@ impl Outlines {
                         sum += *weight as f64 * factors.of((gate & !CHAINED) >> 1);
                     }
                 }
-                sum
+                // Nothing is nothing, exactly: of rows that tie at zero all but a few can then be left out.
+                if sum == 0.0 { 0.0 } else { up(sum * head.step()) }
             }
-        };
-        // Nothing is nothing, exactly: of rows that tie at zero all but the first few can then be left out.
-        Some(if sum == 0.0 { 0.0 } else { up(sum * f32::from_bits(*step) as f64) })
+        }
     }
 
     #[inline]
     pub fn fetch_place(&self, row: u32) {
-        if let Some(place) = self.off.get(row as usize) {
+        if let Some(place) = self.place.get(row as usize) {
             prefetch(place);
         }
     }
 
     #[inline]
     pub fn fetch(&self, row: u32) {
-        if let Some(place) = self.off.get(row as usize) {
-            self.words.get(*place as usize).inspect(|word| prefetch(*word));
-            self.words.get(*place as usize + LINE).inspect(|word| prefetch(*word));
+        if let Some(place) = self.place_of(row) {
+            self.fetch_at(place);
         }
+    }
+
+    #[inline]
+    pub fn fetch_at(&self, place: u32) {
+        self.words.get(place as usize).inspect(|word| prefetch(*word));
+        self.words.get(place as usize + LINE).inspect(|word| prefetch(*word));
     }
 
     pub fn bytes(&self) -> usize {
-        self.off.byte_len() + self.words.byte_len()
+        self.place.byte_len() + self.words.byte_len()
     }
 
-    /// Whether all outlines are inside and name bits that exist; else the name of a section.
-    pub fn validate(&self, rows: usize, bits: u32) -> Result<(), &'static str> {
+    /// Whether all outlines are inside and name bits that exist, and where they begin; else the name of a
+    /// section.
+    pub fn validate(&self, rows: usize, bits: u32) -> Result<Places, &'static str> {
         let check = |holds: bool, section: &'static str| if holds { Ok(()) } else { Err(section) };
-        if self.off.is_empty() {
-            return check(self.words.is_empty(), "score_outlines");
+        let mut places = Places(vec![0; self.words.len().div_ceil(64)]);
+        let mut at = 0;
+        while let Some(head) = self.words.get(at) {
+            let head = Head(*head);
+            check(head.is_sound(), "score_outlines")?;
+            let gates = self.words.get(at + 1..at + 1 + head.gates()).ok_or("score_outlines")?;
+            check(gates.iter().all(|gate| (gate & !CHAINED) >> 1 < bits), "score_outlines")?;
+            places.0[at / 64] |= 1 << (at % 64);
+            at += head.words();
         }
-        check(self.off.len() == rows + 1 && self.off[0] == 0, "score_outline_offsets")?;
-        check(self.off[rows] as usize == self.words.len(), "score_outline_offsets")?;
-        check(self.off.is_sorted(), "score_outline_offsets")?;
-        for row in 0..rows {
-            if let Some((step, rest)) =
-                self.words[self.off[row] as usize..self.off[row + 1] as usize].split_first()
-            {
-                let gates = gates_in(1 + rest.len());
-                check(1 + gates + gates.div_ceil(4) == 1 + rest.len(), "score_outlines")?;
-                check((0.0..f32::INFINITY).contains(&f32::from_bits(*step)), "score_outlines")?;
-                check(rest[..gates].iter().all(|gate| (gate & !CHAINED) >> 1 < bits), "score_outlines")?;
-            }
-        }
-        Ok(())
+        check(at == self.words.len() && at <= MAX_WORDS, "score_outlines")?;
+        check(self.place.is_empty() || self.place.len() == rows, "score_outline_places")?;
+        let is_good = |place: &u32| *place == NONE || places.has(*place);
+        check(self.place.iter().all(is_good), "score_outline_places")?;
+        Ok(places)
     }
 }
 
-/// How many gates there are in an outline of so many words.
-fn gates_in(words: usize) -> usize {
-    (words - 1) * 4 / 5
+/// The places where outlines begin, a bit for each word.
+pub struct Places(Vec<u64>);
+
+impl Places {
+    pub fn has(&self, place: u32) -> bool {
+        self.0.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+}
+
+/// The first word of an outline: the exponent of its step, and how many gates there are.
+#[derive(Clone, Copy)]
+struct Head(u32);
+
+impl Head {
+    const EXPONENT_SHIFT: u32 = 20;
+    /// Of a 64-bit float.
+    const BIAS: i32 = 1023;
+    const LEAST_EXPONENT: i32 = -1000;
+
+    /// The smallest step of which 255 are `most`; `None` if there are too many gates.
+    fn new(most: f64, gates: usize) -> Option<Self> {
+        let mut exponent = ((most / MOST).log2().floor() as i32).max(Self::LEAST_EXPONENT);
+        while power_of_two(exponent) * MOST < most {
+            exponent += 1;
+        }
+        let is_good = most.is_finite() && gates < 1 << Self::EXPONENT_SHIFT;
+        is_good.then_some(Self(((exponent + Self::BIAS) as u32) << Self::EXPONENT_SHIFT | gates as u32))
+    }
+
+    fn gates(self) -> usize {
+        (self.0 & ((1 << Self::EXPONENT_SHIFT) - 1)) as usize
+    }
+
+    fn step(self) -> f64 {
+        power_of_two((self.0 >> Self::EXPONENT_SHIFT) as i32 - Self::BIAS)
+    }
+
+    /// How many words the outline has.
+    fn words(self) -> usize {
+        1 + self.gates() + self.gates().div_ceil(4)
+    }
+
+    fn is_sound(self) -> bool {
+        (1..2047).contains(&(self.0 >> Self::EXPONENT_SHIFT))
+    }
+}
+
+/// For the exponents of normal 64-bit floats.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + Head::BIAS) as u64) << 52)
 }
 
 /// What the gates of an event's attributes count by.
@@ -175,7 +244,7 @@ impl Factors {
 /// Collects the outlines of a segment, row by row.
 #[derive(Default)]
 pub struct OutlineBuilder {
-    off: Vec<u32>,
+    place: Vec<u32>,
     words: Vec<u32>,
     /// Of the row that is being added.
     gates: Vec<(u32, f64)>,
@@ -198,34 +267,39 @@ impl OutlineBuilder {
     }
 
     pub fn end_row(&mut self) {
-        self.off.push(self.words.len() as u32);
         let most = self.gates.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
-        let mut step = (most / MOST) as f32;
-        if (step as f64) * MOST < most {
-            step = step.next_up();
-        }
         let gates: Vec<(u32, f64)> = self.gates.drain(..).collect();
-        if gates.is_empty() || !step.is_finite() {
+        let Some(head) = Head::new(most, gates.len()).filter(|_| !gates.is_empty()) else {
+            self.place.push(NONE);
             return;
-        }
-        self.words.push(step.to_bits());
+        };
+        self.place.push(self.words.len() as u32);
+        self.words.push(head.0);
         self.words.extend(gates.iter().map(|(gate, _)| gate));
-        let steps =
-            |weight: f64| if weight == 0.0 { 0 } else { (weight / step as f64).ceil().min(MOST) as u8 };
         for four in gates.chunks(4) {
             let mut bytes = [0; 4];
             for (byte, (_, weight)) in bytes.iter_mut().zip(four) {
-                *byte = steps(*weight);
+                *byte = (weight / head.step()).ceil() as u8;
             }
             self.words.push(u32::from_ne_bytes(bytes));
         }
     }
 
-    pub fn finish(mut self) -> Outlines {
-        if self.words.is_empty() || self.words.len() > u32::MAX as usize {
+    /// The outlines in the order in which their rows are listed.
+    pub fn finish(self, order: &[u32]) -> Outlines {
+        if self.words.is_empty() || self.words.len() > MAX_WORDS {
             return Outlines::default();
         }
-        self.off.push(self.words.len() as u32);
-        Outlines { off: self.off.into(), words: self.words.into() }
+        let mut place = vec![NONE; self.place.len()];
+        let mut words = Vec::with_capacity(self.words.len());
+        for row in order {
+            let from = self.place[*row as usize];
+            if from != NONE {
+                place[*row as usize] = words.len() as u32;
+                let from = from as usize;
+                words.extend_from_slice(&self.words[from..from + Head(self.words[from]).words()]);
+            }
+        }
+        Outlines { place: place.into(), words: words.into() }
     }
 }

@@ -1,0 +1,66 @@
+//! What an access entry can lead to for the event at hand, before anything is known of its unit.
+//!
+//! An entry leads to a row, or to several, and no score of theirs is above its bound, whatever the event. Of
+//! one that leads to one row only, the outline of that row says more: the sum of what is true, which is next
+//! to its score. Leads lie beside the entries, so that of many candidates the best can be looked at first,
+//! and most of them not at all.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::outline::{NONE, Outlines, Places};
+use crate::snapshot::Buffer;
+
+/// One for each access entry; none when no subscription has weights.
+#[derive(Clone, Default)]
+pub struct Leads(pub Buffer<Lead>);
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Lead {
+    /// The highest score for an event without weights, rounded up.
+    bound: f32,
+    /// Of the outline of the only row, or `NONE`.
+    outline: u32,
+}
+
+impl Lead {
+    /// The lead of a unit: its only row, if nothing else hangs on it, and a bound of all that does.
+    pub fn new(outlines: &Outlines, only_row: Option<u32>, bound: f64) -> Self {
+        let near = bound.max(0.0) as f32;
+        Self {
+            bound: if (near as f64) < bound { near.next_up() } else { near },
+            outline: only_row.and_then(|row| outlines.place_of(row)).unwrap_or(NONE),
+        }
+    }
+
+    #[inline]
+    pub fn bound(self) -> f64 {
+        self.bound as f64
+    }
+
+    #[inline]
+    pub fn outline(self) -> Option<u32> {
+        (self.outline != NONE).then_some(self.outline)
+    }
+}
+
+impl Leads {
+    pub fn validate(&self, entries: usize, places: &Places) -> Result<(), &'static str> {
+        let is_good = |lead: &Lead| lead.bound >= 0.0 && lead.outline().is_none_or(|place| places.has(place));
+        let fits = self.0.is_empty() || self.0.len() == entries;
+        if fits && self.0.iter().all(is_good) { Ok(()) } else { Err("score_leads") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_never_rounded_down() {
+        for bound in [0.0, 1.0, 0.1, 1.0 + 1e-12, 16_777_217.0, 1e300, f64::INFINITY] {
+            let read = Lead::new(&Outlines::default(), Some(0), bound).bound();
+            assert!(read >= bound && (bound > 1e38 || read <= bound * 1.000_001), "{bound} became {read}");
+        }
+    }
+}
