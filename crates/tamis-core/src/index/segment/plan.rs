@@ -11,6 +11,9 @@ use super::scoring::{Scoring, ScoringBuilder};
 use super::units::{Rows, Unit, parents_first};
 use crate::predicate::catalog_builder::CatalogBuilder;
 
+/// With fewer units the arrays are written one after the other: by then the code that was planned is gone.
+const WORTH_A_THREAD: usize = 32 * 1024;
+
 pub struct Plan {
     pub catalog: CatalogBuilder<'static>,
     pub rows: Rows,
@@ -59,6 +62,7 @@ impl Plan {
             }
         }
         self.catalog.number_intervals();
+        let planned_code = std::mem::take(&mut self.code);
         let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
         let is_lone = self.lone_units();
         let order = self.order_units(&bounds, &is_lone);
@@ -103,8 +107,10 @@ impl Plan {
             (entries, block_bounds)
         };
         let write_code = || {
+            // Gone when all is written.
+            let planned_code = planned_code;
             let mut heads = Vec::with_capacity(order.len() + 1);
-            let mut code = Vec::with_capacity(self.code.len());
+            let mut code = Vec::with_capacity(planned_code.len());
             let mut rows = Vec::with_capacity(self.rows.rows.len());
             for (at, unit) in order.iter().enumerate() {
                 let unit = &self.units[*unit as usize];
@@ -114,7 +120,7 @@ impl Plan {
                     waiting: first[(keys as usize + at).min(first.len() - 1)],
                 });
                 let place = code.len();
-                code.extend_from_slice(&self.code[unit.code_range()]);
+                code.extend_from_slice(&planned_code[unit.code_range()]);
                 let (first, step) = unit.kind.leaf_words();
                 for word in code[place..].iter_mut().skip(first).step_by(step) {
                     if let Some(other) = Leaf(*word).as_unit() {
@@ -130,15 +136,17 @@ impl Plan {
             });
             (heads, code, rows)
         };
-        let ((entries, block_bounds), (heads, mut code, rows)) = if threads == 1 {
-            (write_entries(), write_code())
-        } else {
-            std::thread::scope(|scope| {
-                let entries = scope.spawn(write_entries);
+        let ((entries, block_bounds), (heads, mut code, rows)) =
+            if threads == 1 || order.len() < WORTH_A_THREAD {
                 let code = write_code();
-                (entries.join().expect("no thread panics"), code)
-            })
-        };
+                (write_entries(), code)
+            } else {
+                std::thread::scope(|scope| {
+                    let entries = scope.spawn(write_entries);
+                    let code = write_code();
+                    (entries.join().expect("no thread panics"), code)
+                })
+            };
         first.truncate(keys as usize + 1);
         code.shrink_to_fit();
         let [priority_bounds, relevance_bounds] = block_bounds;

@@ -6,7 +6,7 @@ use super::SegmentBuilder;
 use super::best::{Judge, Limits, Wanted};
 use super::builder::lay_out;
 use super::forms::Forms;
-use super::layout::{BLOCK, Layout};
+use super::layout::Layout;
 use super::matcher::Scratch;
 use super::scoring::ScoringBuilder;
 use super::scoring::leads::Lead;
