@@ -19,7 +19,7 @@ import tamis
 from events import FORMS, to_dict, to_table
 from oracle import Node, Weights, evaluate, relaxed, relevance
 from tamis.benchmark.topk import boosted
-from tamis.workloads import AbeGen
+from tamis.workloads import AbeGen, Dense
 from writer import to_builder, to_text
 
 # Formulas here name every attribute there is, also where no subscription happens to have it.
@@ -395,6 +395,36 @@ def test_new_scores_are_seen_everywhere(tmp_path: Path) -> None:
         index.optimize()
     index.save(tmp_path / "rules.tamis")
     assert tamis.Index.open(tmp_path / "rules.tamis")[7].priority == 993.0
+
+
+@pytest.mark.parametrize("reweighted", [0, 30])
+@pytest.mark.parametrize("name", ["arbitrary", "dense"])
+def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, reweighted: int) -> None:
+    """Enough candidates that they are decided by what they promise; few can be left out wrongly unseen."""
+    workload = {"arbitrary": AbeGen(count=1_500, seed=5), "dense": Dense(count=12_000, seed=5)}[name]
+    table = workload.subscriptions_table().combine_chunks()
+    ids, texts = table["id"].to_pylist(), boosted(table["expression"].to_pylist(), seed=5)
+    events = workload.events_dicts(6)
+    names = sorted(events[0])[:3]
+    weights = [{name: (at % 7) / 2 for name in names[: at % 4]} for at in range(len(ids))]
+    indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
+    for index in indexes:
+        index.add_many(ids, texts, weights=weights)
+    indexes[0].optimize()
+    for index in indexes:
+        for at in range(0, reweighted * 40, 40):
+            # Less at most, and more for the events in which only the first of them is true.
+            index.set_weights(ids[at], {names[0]: 3.0, names[1]: 0.0, names[2]: 0.0})
+    scores = ["relevance", "relaxed", f"2 * {names[0]} + max({names[1]}, {names[2]})"]
+    asked = [*events[:3], *(tamis.Event(event, weights={names[0]: 0.3, names[1]: 2.0}) for event in events[3:])]
+    for event in asked:
+        for score in scores:
+            for k in (1, 5, 20):
+                found, expected = (index.top_k(event, k, score) for index in indexes)
+                assert found == expected, (event, score, k)
+        assert indexes[0].top_k(event, 50, "relevance", min_score=3.5) == indexes[1].top_k(
+            event, 50, "relevance", min_score=3.5
+        )
 
 
 # --- random histories -----------------------------------------------------------------------------

@@ -18,9 +18,11 @@ use bytemuck::{Pod, Zeroable};
 
 use super::asked::AskedPredicates;
 use super::bits::Bits;
-use super::cuts::{CutTable, rank};
+use super::cuts::{CutTable, Cuts, Searches};
+use super::keys::ordered_key;
+use super::listing::Listing;
 use super::points::{PointTable, Points};
-use super::stabbing::Stabbing;
+use super::stabbing::{NONE, Stabbing};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Event, Value, ValueRef};
 use crate::snapshot::Buffer;
@@ -59,7 +61,8 @@ pub struct Catalog {
     pub asks_absence: Buffer<u32>,
     pub points: Points,
     pub cut_tables: Buffer<CutTable>,
-    pub cuts: Buffer<[u64; 2]>,
+    pub cuts: Cuts,
+    pub listing: Listing,
     pub stabbing: Stabbing,
     pub pool: Buffer<u8>,
     pub asked: std::sync::Arc<AskedPredicates>,
@@ -87,11 +90,16 @@ impl Catalog {
     /// For an interval value it sets the bits of all that *can* be true.
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_always(bits, fired);
+        let mut searches = Searches::default();
         for (attribute, value) in &event.values {
             if let Some(entry) = self.entry(*attribute) {
-                self.fire_value(entry, *value, bits, fired);
+                self.fire_value(entry, *value, bits, fired, &mut searches);
+                if searches.is_full() {
+                    self.fire_searches(&mut searches, bits, fired);
+                }
             }
         }
+        self.fire_searches(&mut searches, bits, fired);
         self.fire_absent(bits, fired);
     }
 
@@ -109,12 +117,14 @@ impl Catalog {
         }
     }
 
+    /// All that a value satisfies but for ranges of values that have keys: those are added to the searches.
     pub(super) fn fire_value(
         &self,
         entry: &AttributeEntry,
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
+        searches: &mut Searches,
     ) {
         let Some(kind) = value.kind() else { return set_if_asked(bits, entry.present, fired) };
         self.fire_present(entry, kind, bits, fired);
@@ -133,11 +143,18 @@ impl Catalog {
                         }
                     }
                 }
-                for table in self.cuts_of(entry) {
-                    if table.kind == kind as u32
-                        && let Some(rank) = rank(&self.cuts, table, value, &self.pool)
-                    {
-                        self.fire_rank(table, rank, bits, fired);
+                for (number, table) in (entry.first_cuts..).zip(self.cuts_of(entry)) {
+                    match value {
+                        _ if table.kind != kind as u32 || table.len == 0 => {}
+                        ValueRef::Str(text) => {
+                            let rank = self.cuts.rank_of_text(table, text, &self.pool);
+                            self.fire_rank(table, rank, bits, fired);
+                        }
+                        _ => {
+                            if let Some(key) = ordered_key(value) {
+                                searches.add(number, table, key);
+                            }
+                        }
                     }
                 }
             }
@@ -167,10 +184,22 @@ impl Catalog {
         }
     }
 
+    /// Ends searches and fires what they find.
+    pub(super) fn fire_searches(&self, searches: &mut Searches, bits: &mut Bits, fired: &mut impl Fired) {
+        self.cuts.rank_together(&self.cut_tables, searches);
+        for (table, rank) in searches.drain() {
+            self.fire_rank(&self.cut_tables[table as usize], rank, bits, fired);
+        }
+    }
+
     /// So many cuts lie below the value.
     pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_cuts(table, rank, rank, bits, fired);
-        self.stabbing.stab(table.tree, rank, |key| fired.key(key));
+        if table.list == NONE {
+            self.stabbing.stab(table.tree, rank, |key| fired.key(key));
+        } else {
+            self.listing.stab(table.list, rank).iter().for_each(|key| fired.key(*key));
+        }
     }
 
     fn fire_elements(
@@ -220,13 +249,18 @@ impl Catalog {
         }
         for table in self.cuts_of(entry).iter().filter(|table| table.kind == kind as u32) {
             let rank_or = |end: Option<&Value>, rest: u32| match end {
-                Some(end) => rank(&self.cuts, table, end.as_ref(), &self.pool),
+                Some(end) => self.cuts.rank(table, end.as_ref(), &self.pool),
                 None => Some(rest),
             };
             let ranks = (rank_or(low, 0), rank_or(high, table.len));
             if let (Some(low), Some(high)) = ranks {
                 self.fire_cuts(table, low, high, bits, fired);
-                self.stabbing.overlap(table.tree, low, high, &mut |key| fired.key(key));
+                let mut found = |key| fired.key(key);
+                if table.list == NONE {
+                    self.stabbing.overlap(table.tree, low, high, &mut found);
+                } else {
+                    self.listing.overlap(table.list, low, high, &mut found);
+                }
             }
         }
     }
@@ -265,7 +299,8 @@ impl Catalog {
             + self.points.bit_off.byte_len()
             + self.points.bits.byte_len()
             + self.cut_tables.byte_len()
-            + self.cuts.byte_len()
+            + self.cuts.bytes()
+            + self.listing.bytes()
             + self.stabbing.nodes.byte_len()
             + self.stabbing.by_low.byte_len()
             + self.stabbing.by_high.byte_len()

@@ -8,7 +8,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::asked::{Asked, AskedPredicates};
 use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
-use super::cuts::{Cut, CutTable};
+use super::cuts::{Cut, CutTable, CutsBuilder};
+use super::listing::ListingBuilder;
 use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
@@ -83,6 +84,7 @@ pub struct CatalogBuilder<'a> {
     places: Vec<Place>,
     catalog: Catalog,
     cut_tables: Vec<CutTable>,
+    listing: ListingBuilder,
     stabbing: StabbingBuilder,
     /// Interval keys asked for so far, per cut table: (above cut, below cut) → key.
     intervals: Vec<HashMap<(u32, u32), u32, FxBuildHasher>>,
@@ -103,7 +105,7 @@ impl<'a> CatalogBuilder<'a> {
             asks_absence: vec![],
             points: PointsBuilder::default(),
             cut_tables: vec![],
-            cuts: vec![],
+            cuts: CutsBuilder::default(),
             pool: vec![],
             asked: vec![],
         };
@@ -120,7 +122,7 @@ impl<'a> CatalogBuilder<'a> {
             entry_of: entry_of.into(),
             asks_absence: layout.asks_absence.into(),
             points: layout.points.finish(),
-            cuts: layout.cuts.into(),
+            cuts: layout.cuts.finish(),
             pool: layout.pool.into(),
             asked: std::sync::Arc::new(AskedPredicates::new(layout.asked)),
             bits: layout.next_bit,
@@ -131,6 +133,7 @@ impl<'a> CatalogBuilder<'a> {
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
             cut_tables: layout.cut_tables,
+            listing: ListingBuilder::default(),
             stabbing: StabbingBuilder::default(),
             next_key: catalog.bits,
             tested: (0..catalog.bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
@@ -231,8 +234,8 @@ impl<'a> CatalogBuilder<'a> {
         self.intervals[table as usize].insert((above, below), 0);
     }
 
-    /// Gives the wanted intervals their keys, in the order in which a stabbing tree finds them, so
-    /// that what fires together is numbered together.
+    /// Gives the wanted intervals their keys, in the order in which they are listed or a stabbing tree finds
+    /// them, so that what fires together is numbered together.
     pub fn number_intervals(&mut self) {
         for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
             let mut list: Vec<(u32, u32)> =
@@ -240,12 +243,17 @@ impl<'a> CatalogBuilder<'a> {
             list.sort_unstable();
             // Above cut i and below cut j: the rank is in i + 1 ..= j.
             let places = list.iter().enumerate().map(|(at, (above, below))| (above + 1, *below, at as u32));
-            table.tree = self.stabbing.tree(places.collect(), &mut |at| {
+            let places: Vec<(u32, u32, u32)> = places.collect();
+            let mut key_of = |at: u32| {
                 let key = self.next_key;
                 intervals.insert(list[at as usize], key);
                 self.next_key += 1;
                 key
-            });
+            };
+            match self.listing.table(&places, &mut key_of) {
+                Some(number) => table.list = number,
+                None => table.tree = self.stabbing.tree(places, &mut key_of),
+            }
         }
     }
 
@@ -272,6 +280,7 @@ impl<'a> CatalogBuilder<'a> {
         }
         self.catalog.attributes = attributes.into();
         self.catalog.cut_tables = self.cut_tables.into();
+        self.catalog.listing = self.listing.finish();
         self.catalog.stabbing = self.stabbing.finish();
         self.catalog
     }
@@ -285,7 +294,7 @@ struct Layout<'a> {
     asks_absence: Vec<u32>,
     points: PointsBuilder,
     cut_tables: Vec<CutTable>,
-    cuts: Vec<[u64; 2]>,
+    cuts: CutsBuilder,
     pool: Vec<u8>,
     asked: Vec<Vec<Asked>>,
 }
@@ -442,10 +451,9 @@ impl Layout<'_> {
         let len = cuts.len() as u32;
         let above = self.next_bit;
         self.next_bit += 2 * len;
-        let first = self.cuts.len() as u32;
+        let first = self.cuts.count() as u32;
         for cut in &cuts {
-            let stored = cut.store(&mut self.pool);
-            self.cuts.push(stored);
+            self.cuts.push(cut, &mut self.pool);
         }
         self.cut_tables.push(CutTable {
             kind: kind as u32,
@@ -453,6 +461,7 @@ impl Layout<'_> {
             len,
             above,
             below: above + len,
+            list: NONE,
             tree: NONE,
         });
     }

@@ -13,7 +13,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::keys::{join, ordered_key, split};
+use super::keys::ordered_key;
 use super::points::{text_at, text_place};
 use crate::event::ValueRef;
 use crate::snapshot::Buffer;
@@ -28,13 +28,98 @@ pub struct CutTable {
     pub above: u32,
     /// The bit of "below cut 0"; the others follow.
     pub below: u32,
-    /// The root of the stabbing tree over access intervals, or `u32::MAX`.
+    /// The list of access intervals, or `u32::MAX`.
+    pub list: u32,
+    /// The root of the stabbing tree over access intervals, if they are not listed, or `u32::MAX`.
     pub tree: u32,
 }
 
-impl CutTable {
-    fn cuts<'a>(&self, all: &'a [[u64; 2]]) -> &'a [[u64; 2]] {
-        &all[self.first as usize..(self.first + self.len) as usize]
+/// The cuts of all tables, sorted within each. A search reads leading bits, and the rest only of those that
+/// have the same: often a cut just before an operand and the one just after it.
+#[derive(Clone, Default)]
+pub struct Cuts {
+    /// The leading 64 bits of a key, or the place of a text.
+    pub heads: Buffer<u64>,
+    /// The other bits of a key, or whether a cut is just after its text.
+    pub rests: Buffer<u32>,
+}
+
+/// Keys have no more bits than this behind the first 64: 81, and one for the side of the cut.
+const REST_BITS: u32 = 18;
+
+/// Cuts with the same leading bits that are looked at one by one: there are seldom more than two.
+const FEW_SAME: usize = 4;
+
+fn head_and_rest(key: u128) -> (u64, u32) {
+    ((key >> REST_BITS) as u64, (key & ((1 << REST_BITS) - 1)) as u32)
+}
+
+impl Cuts {
+    fn heads_of(&self, table: &CutTable) -> &[u64] {
+        &self.heads[table.first as usize..(table.first + table.len) as usize]
+    }
+
+    /// How many cuts of the table lie below the value; `None` if it cannot be compared.
+    pub fn rank(&self, table: &CutTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
+        match value {
+            ValueRef::Str(text) => Some(self.rank_of_text(table, text, pool)),
+            _ => Some(self.rank_of_key(table, ordered_key(value)?)),
+        }
+    }
+
+    /// The same for the [`ordered_key`] of a value.
+    pub fn rank_of_key(&self, table: &CutTable, key: u128) -> u32 {
+        let (head, rest) = head_and_rest(key << 1 | 1);
+        let first = self.heads_of(table).partition_point(|cut| *cut < head);
+        self.rank_among_same(table, first, head, rest)
+    }
+
+    /// The rank of a key, if so many heads are smaller than its own.
+    #[inline]
+    fn rank_among_same(&self, table: &CutTable, smaller: usize, head: u64, rest: u32) -> u32 {
+        let heads = &self.heads_of(table)[smaller..];
+        let few = heads.iter().take(FEW_SAME).take_while(|cut| **cut == head).count();
+        let same = if few < FEW_SAME { few } else { heads.partition_point(|cut| *cut == head) };
+        let rests = &self.rests[table.first as usize + smaller..][..same];
+        (smaller + rests.partition_point(|cut| *cut < rest)) as u32
+    }
+
+    /// Finds the ranks of several keys, step by step in turns: what one of them waits for is on its way
+    /// while the others go on.
+    pub fn rank_together(&self, tables: &[CutTable], searches: &mut Searches) {
+        let lanes = &mut searches.lanes[..searches.len];
+        let mut most = lanes.iter().map(|lane| lane.left).max().unwrap_or(0);
+        while most > 1 {
+            for lane in &mut *lanes {
+                let half = lane.left / 2;
+                let is_smaller = self.heads[(lane.at + half) as usize - (half > 0) as usize] < lane.head;
+                lane.at += half * is_smaller as u32;
+                lane.left -= half;
+            }
+            most -= most / 2;
+        }
+        for lane in lanes {
+            let table = &tables[lane.table as usize];
+            let smaller = lane.at + (self.heads[lane.at as usize] < lane.head) as u32 - table.first;
+            lane.rank = self.rank_among_same(table, smaller as usize, lane.head, lane.rest);
+        }
+    }
+
+    /// The same for a text.
+    pub fn rank_of_text(&self, table: &CutTable, text: &str, pool: &[u8]) -> u32 {
+        let heads = self.heads_of(table);
+        let is_before = |place: &u64, or_same: bool| {
+            let order = text_at(*place, pool).cmp(text.as_bytes());
+            order.is_lt() || or_same && order.is_eq()
+        };
+        let first = heads.partition_point(|place| is_before(place, false));
+        let same = heads[first..].partition_point(|place| is_before(place, true));
+        let rests = &self.rests[table.first as usize + first..][..same];
+        (first + rests.partition_point(|is_after| *is_after == 0)) as u32
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.heads.byte_len() + self.rests.byte_len()
     }
 }
 
@@ -54,38 +139,128 @@ impl Cut {
     }
 
     /// The stored form; texts go to the pool.
-    pub fn store(&self, pool: &mut Vec<u8>) -> [u64; 2] {
+    fn store(&self, pool: &mut Vec<u8>) -> (u64, u32) {
         match self {
-            Cut::Keyed(key) => split(*key),
+            Cut::Keyed(key) => head_and_rest(*key),
             Cut::Text(text, after) => {
                 let place = text_place(pool.len(), text.len());
                 pool.extend_from_slice(text.as_bytes());
-                [place, *after as u64]
+                (place, *after as u32)
             }
         }
     }
 }
 
-/// How many cuts of the table lie below the value; `None` if it cannot be compared.
-pub fn rank(cuts: &Buffer<[u64; 2]>, table: &CutTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
-    match value {
-        ValueRef::Str(text) => Some(rank_of_text(cuts, table, text, pool)),
-        _ => Some(rank_of_key(cuts, table, ordered_key(value)?)),
+/// Keys that are looked for together, at most [`Searches::MOST`].
+#[derive(Default)]
+pub struct Searches {
+    lanes: [Lane; Self::MOST],
+    len: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    head: u64,
+    rest: u32,
+    table: u32,
+    /// Where the search is, in the heads of all tables, and how many of them are left.
+    at: u32,
+    left: u32,
+    rank: u32,
+}
+
+impl Searches {
+    const MOST: usize = 16;
+
+    pub fn is_full(&self) -> bool {
+        self.len == Self::MOST
+    }
+
+    /// Adds the [`ordered_key`] of a value that is looked for in one of all tables, which is not empty.
+    #[inline]
+    pub fn add(&mut self, number: u32, table: &CutTable, key: u128) {
+        let (head, rest) = head_and_rest(key << 1 | 1);
+        self.lanes[self.len] = Lane { head, rest, table: number, at: table.first, left: table.len, rank: 0 };
+        self.len += 1;
+    }
+
+    /// The numbers of the tables and the ranks that were found; it is empty from then on.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let len = std::mem::take(&mut self.len);
+        self.lanes[..len].iter().map(|lane| (lane.table, lane.rank))
     }
 }
 
-/// The same for the [`ordered_key`] of a value.
-pub fn rank_of_key(cuts: &Buffer<[u64; 2]>, table: &CutTable, key: u128) -> u32 {
-    let key = key << 1 | 1;
-    table.cuts(cuts).partition_point(|cut| join(*cut) < key) as u32
+/// Collects cuts, those of one table after another.
+#[derive(Default)]
+pub struct CutsBuilder {
+    heads: Vec<u64>,
+    rests: Vec<u32>,
 }
 
-/// The same for a text.
-pub fn rank_of_text(cuts: &Buffer<[u64; 2]>, table: &CutTable, text: &str, pool: &[u8]) -> u32 {
-    let is_below = |cut: &[u64; 2]| match text_at(cut[0], pool).cmp(text.as_bytes()) {
-        std::cmp::Ordering::Less => true,
-        std::cmp::Ordering::Equal => cut[1] == 0,
-        std::cmp::Ordering::Greater => false,
-    };
-    table.cuts(cuts).partition_point(is_below) as u32
+impl CutsBuilder {
+    /// How many cuts there are.
+    pub fn count(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Adds the next cut of a table; texts go to the pool.
+    pub fn push(&mut self, cut: &Cut, pool: &mut Vec<u8>) {
+        let (head, rest) = cut.store(pool);
+        self.heads.push(head);
+        self.rests.push(rest);
+    }
+
+    pub fn finish(self) -> Cuts {
+        Cuts { heads: self.heads.into(), rests: self.rests.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::Value;
+
+    proptest! {
+        #[test]
+        fn the_rank_of_a_value_is_the_number_of_cuts_below_it(
+            operands in prop::collection::vec((-6i64..6, any::<bool>()), 0..30),
+            value in -7i64..7,
+            kind in 0..4,
+        ) {
+            let as_value = |number: i64| match kind {
+                0 => Value::Int(number),
+                1 => Value::Float(number as f64 / 3.0),
+                2 => Value::Timestamp(number),
+                _ => Value::Str("ab".repeat((number + 7) as usize).into()),
+            };
+            let mut cuts: Vec<Cut> =
+                operands.iter().map(|(number, after)| Cut::new(as_value(*number).as_ref(), *after)).collect();
+            cuts.sort_unstable();
+            cuts.dedup();
+            let (mut builder, mut pool) = (CutsBuilder::default(), vec![]);
+            // The cuts of another table come first.
+            builder.push(&Cut::new(as_value(0).as_ref(), false), &mut pool);
+            cuts.iter().for_each(|cut| builder.push(cut, &mut pool));
+            let table = CutTable { kind: 0, first: 1, len: cuts.len() as u32, above: 0, below: 0, list: 0, tree: 0 };
+            let is_below = |cut: &&Cut| **cut <= Cut::new(as_value(value).as_ref(), false);
+            let first = CutTable { first: 0, len: 1, ..table };
+            let built = builder.finish();
+            let rank = built.rank(&table, as_value(value).as_ref(), &pool);
+            let expected = cuts.iter().filter(is_below).count() as u32;
+            prop_assert_eq!(rank, Some(expected));
+            if let Some(key) = ordered_key(as_value(value).as_ref())
+                && !cuts.is_empty()
+            {
+                let mut searches = Searches::default();
+                searches.add(0, &table, key);
+                searches.add(1, &first, key);
+                built.rank_together(&[table, first], &mut searches);
+                let of_first = (value >= 0) as u32;
+                prop_assert_eq!(searches.drain().collect::<Vec<_>>(), [(0, expected), (1, of_first)]);
+            }
+        }
+    }
 }

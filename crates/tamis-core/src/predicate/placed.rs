@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, Fired};
-use super::cuts::{rank_of_key, rank_of_text};
+use super::cuts::Searches;
 use super::keys::{join, ordered_key, split};
 use super::points::{Lookup, NOWHERE};
 use crate::event::arrow::{ColumnView, See};
@@ -76,7 +76,11 @@ impl Fires for PlacedEvent<'_> {
         for place in self.places {
             let entry = &catalog.attributes[place.entry as usize];
             match place.state {
-                State::Whole => catalog.fire_value(entry, self.values[place.point as usize], bits, fired),
+                State::Whole => {
+                    let mut searches = Searches::default();
+                    catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut searches);
+                    catalog.fire_searches(&mut searches, bits, fired);
+                }
                 State::Placed(kind) => {
                     catalog.fire_present(entry, kind, bits, fired);
                     if place.point != NOWHERE {
@@ -265,9 +269,9 @@ impl<'v> PlacedBlock<'v> {
             let rank = match cuts {
                 None => NOWHERE,
                 Some(table) if kind == Kind::Str => {
-                    rank_of_text(&catalog.cuts, table, texts[at], &catalog.pool)
+                    catalog.cuts.rank_of_text(table, texts[at], &catalog.pool)
                 }
-                Some(table) => rank_of_key(&catalog.cuts, table, join(keys[at])),
+                Some(table) => catalog.cuts.rank_of_key(table, join(keys[at])),
             };
             let point = lookup.found[at];
             if !is_heard_of && point == NOWHERE && rank == NOWHERE {

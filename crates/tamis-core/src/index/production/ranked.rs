@@ -14,7 +14,7 @@ use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::relaxed::Relaxed;
 use crate::index::segment::scoring::Scoring;
 use crate::index::segment::scoring::leads::Lead;
-use crate::index::segment::scoring::outline::{Factors, Outlines};
+use crate::index::segment::scoring::outline::{Factors, FactorsApart, Outlines};
 use crate::predicate::catalog::Catalog;
 use crate::rank::function::Function;
 use crate::rank::{Measure, TopK};
@@ -234,7 +234,7 @@ impl<'v> Scorer<'_, 'v> {
 enum Outline<'a> {
     None,
     Sum(Factors),
-    Function(&'a Function, Vec<Factors>),
+    Function(&'a Function, FactorsApart),
 }
 
 impl<'a> Outline<'a> {
@@ -244,10 +244,9 @@ impl<'a> Outline<'a> {
             Measure::Relevance(scale) | Measure::Relaxed(scale) => {
                 Outline::Sum(Factors::new(scale, event, catalog))
             }
-            Measure::Function(function, scales) => Outline::Function(
-                function,
-                scales.iter().map(|scale| Factors::new(scale, event, catalog)).collect(),
-            ),
+            Measure::Function(function, scales) => {
+                Outline::Function(function, FactorsApart::new(scales, event, catalog))
+            }
         }
     }
 
@@ -263,12 +262,20 @@ impl<'a> Outline<'a> {
         match self {
             Outline::None => f64::INFINITY,
             Outline::Sum(factors) => outlines.bound_at(place, bits, factors),
-            Outline::Function(function, factors) => {
-                let most: Vec<f64> =
-                    factors.iter().map(|factors| outlines.bound_at(place, bits, factors)).collect();
-                function.most(&most)
-            }
+            Outline::Function(function, factors) => with_zeros(function.attributes().len(), |most| {
+                outlines.contributions_at(place, bits, factors, most);
+                function.most(most)
+            }),
         }
+    }
+}
+
+/// Calls `use_them` with so many zeros.
+fn with_zeros<T>(count: usize, use_them: impl FnOnce(&mut [f64]) -> T) -> T {
+    let mut few = [0.0; 16];
+    match few.get_mut(..count) {
+        Some(zeros) => use_them(zeros),
+        None => use_them(&mut vec![0.0; count]),
     }
 }
 
@@ -308,6 +315,8 @@ impl Judge for Offering<'_, '_, '_> {
         let Scorer { question, outline, floor, .. } = &self.scorer;
         let score = match outline {
             Outline::Sum(Factors::One) => lead.bound(),
+            // Its outline says so much more that the bound is not worth a look.
+            Outline::Function(..) if lead.outline().is_some() => f64::INFINITY,
             _ => question.measure.bound(lead.bound()),
         };
         score.max(*floor)

@@ -51,7 +51,12 @@ macro_rules! sections {
         $visit!("point_bit_offsets", $segment.layout.catalog.points.bit_off);
         $visit!("point_bits", $segment.layout.catalog.points.bits);
         $visit!("cut_tables", $segment.layout.catalog.cut_tables);
-        $visit!("cuts", $segment.layout.catalog.cuts);
+        $visit!("cut_heads", $segment.layout.catalog.cuts.heads);
+        $visit!("cut_rests", $segment.layout.catalog.cuts.rests);
+        $visit!("listing_tables", $segment.layout.catalog.listing.tables);
+        $visit!("listing_starts", $segment.layout.catalog.listing.starts);
+        $visit!("listing_offsets", $segment.layout.catalog.listing.off);
+        $visit!("listing_keys", $segment.layout.catalog.listing.keys);
         $visit!("stabbing_nodes", $segment.layout.catalog.stabbing.nodes);
         $visit!("stabbing_by_low", $segment.layout.catalog.stabbing.by_low);
         $visit!("stabbing_by_high", $segment.layout.catalog.stabbing.by_high);

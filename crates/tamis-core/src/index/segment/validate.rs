@@ -69,11 +69,18 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
         ensure(of_table.contains(&0), "point_slots")?;
     }
     for table in catalog.cut_tables.iter() {
-        ensure(run(table.first, table.len, catalog.cuts.len()), "cut_tables")?;
+        ensure(run(table.first, table.len, catalog.cuts.heads.len()), "cut_tables")?;
         ensure(run(table.above, table.len, bits as usize), "cut_tables")?;
         ensure(run(table.below, table.len, bits as usize), "cut_tables")?;
         ensure(table.tree == NONE || (table.tree as usize) < catalog.stabbing.nodes.len(), "cut_tables")?;
+        ensure(table.list == NONE || (table.list as usize) < catalog.listing.tables.len(), "cut_tables")?;
     }
+    ensure(catalog.cuts.heads.len() == catalog.cuts.rests.len(), "cut_rests")?;
+    let listing = &catalog.listing;
+    offsets("listing_offsets", &listing.off, listing.starts.len(), listing.keys.len())?;
+    let is_inside = |[first, pieces]: &[u32; 2]| run(*first, *pieces, listing.starts.len());
+    ensure(listing.tables.iter().all(is_inside), "listing_tables")?;
+    below("listing_keys", &listing.keys, keys as usize)?;
     let stabbing = &catalog.stabbing;
     for (at, node) in stabbing.nodes.iter().enumerate() {
         ensure(run(node.first, node.len, stabbing.by_low.len()), "stabbing_nodes")?;

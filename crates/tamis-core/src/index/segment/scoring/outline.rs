@@ -54,22 +54,14 @@ impl Outlines {
     /// The bound of the row whose outline is at a place.
     #[inline]
     pub fn bound_at(&self, place: u32, bits: &[u64], factors: &Factors) -> f64 {
-        let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
-        let head = Head(*head);
-        let (gates, rest) = rest.split_at(head.gates());
-        let weights = bytemuck::cast_slice::<u32, u8>(rest);
-        let is_open = |before: u32, gate: u32| {
-            let bit = (gate & !CHAINED) >> 1;
-            let holds = (bits[(bit >> 6) as usize] >> (bit & 63)) as u32 ^ gate;
-            holds & (before | !gate >> 31) & 1
-        };
+        let (head, gates) = self.gates_at(place);
         let mut before = 1;
         match factors {
             Factors::Nothing => 0.0,
             Factors::One => {
                 let mut sum = 0;
-                for (gate, weight) in gates.iter().zip(weights) {
-                    before = is_open(before, *gate);
+                for (gate, weight) in gates {
+                    before = is_open(*gate, before, bits);
                     sum += before * *weight as u32;
                 }
                 // A multiple of a power of two is not rounded, in whatever order it is added up.
@@ -77,16 +69,43 @@ impl Outlines {
             }
             Factors::ByBit { .. } => {
                 let mut sum = 0.0;
-                for (gate, weight) in gates.iter().zip(weights) {
-                    before = is_open(before, *gate);
+                for (gate, weight) in gates {
+                    before = is_open(*gate, before, bits);
                     if before != 0 && *weight != 0 {
-                        sum += *weight as f64 * factors.of((gate & !CHAINED) >> 1);
+                        sum += *weight as f64 * factors.of(bit_of(*gate));
                     }
                 }
                 // Nothing is nothing, exactly: of rows that tie at zero all but a few can then be left out.
                 if sum == 0.0 { 0.0 } else { up(sum * head.step()) }
             }
         }
+    }
+
+    /// Upper bounds of what attributes contribute to the score of a row: each in its place in `most`, which
+    /// must be zero before.
+    pub fn contributions_at(&self, place: u32, bits: &[u64], factors: &FactorsApart, most: &mut [f64]) {
+        let (head, gates) = self.gates_at(place);
+        let mut before = 1;
+        for (gate, weight) in gates {
+            before = is_open(*gate, before, bits);
+            if before != 0
+                && *weight != 0
+                && let Some((attribute, factor)) = factors.of(bit_of(*gate))
+            {
+                most[attribute] += *weight as f64 * factor;
+            }
+        }
+        for sum in most.iter_mut().filter(|sum| **sum != 0.0) {
+            *sum = up(*sum * head.step());
+        }
+    }
+
+    /// The head of an outline, and its gates with their weights.
+    #[inline]
+    fn gates_at(&self, place: u32) -> (Head, impl Iterator<Item = (&u32, &u8)>) {
+        let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
+        let (gates, rest) = rest.split_at(Head(*head).gates());
+        (Head(*head), gates.iter().zip(bytemuck::cast_slice(rest)))
     }
 
     #[inline]
@@ -133,6 +152,18 @@ impl Outlines {
         check(self.place.iter().all(is_good), "score_outline_places")?;
         Ok(places)
     }
+}
+
+fn bit_of(gate: u32) -> u32 {
+    (gate & !CHAINED) >> 1
+}
+
+/// 1 if a gate is open, given whether the one before it is; without a branch.
+#[inline]
+fn is_open(gate: u32, before: u32, bits: &[u64]) -> u32 {
+    let bit = bit_of(gate);
+    let holds = (bits[(bit >> 6) as usize] >> (bit & 63)) as u32 ^ gate;
+    holds & (before | !gate >> 31) & 1
 }
 
 /// The places where outlines begin, a bit for each word.
@@ -238,6 +269,31 @@ impl Factors {
                 }
             }
         }
+    }
+}
+
+/// What the gates of some attributes count by, each for itself.
+pub struct FactorsApart {
+    /// The bits of an attribute, its number among them, and its factor; those that count only.
+    runs: Vec<(u32, u32, usize, f64)>,
+}
+
+impl FactorsApart {
+    /// In each of the scales one attribute counts.
+    pub fn new(scales: &[Scale], event: &Event<'_>, catalog: &Catalog) -> Self {
+        let run = |(number, scale): (usize, &Scale)| match Factors::new(scale, event, catalog) {
+            Factors::ByBit { runs, .. } => {
+                runs.first().map(|(first, end, factor)| (*first, *end, number, *factor))
+            }
+            _ => None,
+        };
+        Self { runs: scales.iter().enumerate().filter_map(run).collect() }
+    }
+
+    /// The number of the attribute that a bit belongs to, and its factor.
+    fn of(&self, bit: u32) -> Option<(usize, f64)> {
+        let run = self.runs.iter().find(|(first, end, ..)| (*first..*end).contains(&bit))?;
+        Some((run.2, run.3))
     }
 }
 
