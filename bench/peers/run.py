@@ -118,7 +118,7 @@ def from_maven(program: str) -> Callable[[], list[str]]:
             shutil.copy(HERE / "java" / "pom.xml", done)
         sources = [str(path) for path in sorted((HERE / "java").glob("*.java"))]
         fetch("javac", "-cp", f"{jars}/*", "-d", str(classes), *sources)
-        return ["java", "-Xmx8g", "-cp", f"{classes}:{jars}/*", program]
+        return ["java", "-Xmx12g", "-cp", f"{classes}:{jars}/*", program]
 
     return prepare
 
