@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -406,7 +407,7 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
     ids, texts = table["id"].to_pylist(), boosted(table["expression"].to_pylist(), seed=5)
     events = workload.events_dicts(6)
     names = sorted(events[0])[:3]
-    weights = [{name: (at % 7) / 2 for name in names[: at % 4]} for at in range(len(ids))]
+    weights = [dict.fromkeys(names[: at % 4], (at % 7) / 2) for at in range(len(ids))]
     indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
     for index in indexes:
         index.add_many(ids, texts, weights=weights)
@@ -416,7 +417,10 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
             # Less at most, and more for the events in which only the first of them is true.
             index.set_weights(ids[at], {names[0]: 3.0, names[1]: 0.0, names[2]: 0.0})
     scores = ["relevance", "relaxed", f"2 * {names[0]} + max({names[1]}, {names[2]})"]
-    asked = [*events[:3], *(tamis.Event(event, weights={names[0]: 0.3, names[1]: 2.0}) for event in events[3:])]
+    asked = [
+        *events[:3],
+        *(tamis.Event(event, weights={names[0]: 0.3, names[1]: 2.0}) for event in events[3:]),
+    ]
     for event in asked:
         for score in scores:
             for k in (1, 5, 20):
@@ -425,6 +429,51 @@ def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, rewe
         assert indexes[0].top_k(event, 50, "relevance", min_score=3.5) == indexes[1].top_k(
             event, 50, "relevance", min_score=3.5
         )
+
+
+def test_wide_intervals_are_read_in_the_order_of_priority_when_that_helps() -> None:
+    dice = random.Random(3)
+    indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
+    rows = range(9_000)
+    lows = [(dice.randrange(50_000), dice.randrange(50_000)) for _ in rows]
+    texts = [
+        f"x BETWEEN {a} AND {a + 60_000}" + (f" AND y BETWEEN {b} AND {b + 60_000}" if b % 3 else "")
+        for a, b in lows
+    ]
+    priorities = [dice.randrange(200) / 4 for _ in rows]
+    tags = [["odd"] if at % 2 else [] for at in rows]
+    for index in indexes:
+        index.add_many(rows, texts, priorities=priorities, tags=tags)
+    indexes[0].optimize()
+
+    def events() -> Iterable[dict[str, Any]]:
+        for _ in range(8):
+            yield {"x": dice.randrange(40_000, 70_000), "y": dice.randrange(40_000, 70_000)}
+        yield {"x": 55_000}
+        yield {"x": 200_000, "y": 55_000}
+        yield {"y": 55_000, "x": None}
+
+    def agree() -> None:
+        for event in events():
+            for k in (1, 5, 20):
+                found, expected = (index.top_k(event, k) for index in indexes)
+                assert found == expected, (event, k)
+            found, expected = (index.top_k(event, 3, tags=["odd"]) for index in indexes)
+            assert found == expected, event
+
+    for _ in range(600):
+        indexes[0].top_k({"x": 55_000, "y": 55_000}, 1)
+        if indexes[0].stats()["bytes"]["order of priorities"] > 0:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("questions that fire thousands of intervals for one answer had no order made")
+    agree()
+    for at in range(0, 60, 3):
+        for index in indexes:
+            index.set_priority(at, 60.0 + at if at % 2 else -1.0)
+            index.remove(at + 1)
+    agree()
 
 
 # --- random histories -----------------------------------------------------------------------------

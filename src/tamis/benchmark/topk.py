@@ -20,7 +20,7 @@ import tamis
 from tamis.benchmark.environment import describe
 from tamis.benchmark.kernel import WORKLOADS
 from tamis.benchmark.scale import format_size, parse_size
-from tamis.benchmark.topk_rivals import measure_beside, print_beside
+from tamis.benchmark.topk_rivals import measure_beside, measure_regions, print_beside
 
 SCORES = ("priority", "relevance")
 MANY = 1_000
@@ -152,7 +152,8 @@ def run(
     beside = [
         row
         for size in map(parse_size, scales.split(","))
-        for row in measure_beside(size, seed=seed, events=events, repeats=repeats)
+        for measure_rows in (measure_beside, measure_regions)
+        for row in measure_rows(size, seed=seed, events=events, repeats=repeats)
     ]
     print_beside(beside)
     output.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use crate::index::IdRef;
 
 /// Keeps the best k of what it is offered, and knows which scores are not worth offering any more.
+#[derive(Clone)]
 pub struct TopK<'a, T> {
     k: usize,
     /// What scores less is not wanted, however few there are.

@@ -91,6 +91,7 @@ impl Layout {
         let (limits, least) = (&wanted.limits, wanted.least);
         let mut search = Search { run, limits, blocks: BinaryHeap::new(), least, found: 0, work, judge };
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        search.work.fired = total as u64;
         if total <= wanted.k {
             search.match_all(runs, queue, lone);
             return search.work;

@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod lone_set;
 pub mod matcher;
 pub mod plan;
+pub mod priority_order;
 pub mod program;
 pub mod record;
 pub mod relaxed;
@@ -36,6 +37,7 @@ use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
+use priority_order::PriorityOrder;
 use relaxed::Relaxed;
 use scoring::Scoring;
 use stored::Origin;
@@ -53,6 +55,8 @@ pub struct Segment {
     pub origin: Option<Origin>,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
+    /// Made when questions turn out to need it.
+    pub order: PriorityOrder,
 }
 
 impl Segment {

@@ -1,0 +1,107 @@
+//! The best by priority where an event is in very many intervals: rows that come in the order of priority.
+//!
+//! Matching fires every access interval that an event is in, which takes as long as there are, however few
+//! answers are wanted. Where subscriptions are conjunctions of wide intervals, a scored interval index has
+//! the best of them in microseconds. So a segment whose top-k questions turn out to be of that kind gets one
+//! besides, made by a thread of its own and kept in memory only. Questions go on as before until it is
+//! there, and again where it does not help: what is read in the order of priority has a limit.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use super::Segment;
+use crate::error::Result;
+use crate::event::{Attributes, Event};
+use crate::index::algorithm::Algorithm;
+use crate::index::scored_intervals::ScoredIntervals;
+
+/// A question is wide if it fires so many entries, and so many for each answer that is wanted.
+const MANY: u64 = 4096;
+const MANY_PER_ANSWER: u64 = 64;
+/// After so many wide questions an order is made.
+const QUESTIONS: u32 = 16;
+/// The limit of what is read is this part of the entries that would fire: reading one takes that much longer.
+const LIMIT: u64 = 3;
+/// What a question in vain costs of the credit that each good one earns, and the most there can be.
+const IN_VAIN: i32 = 2;
+const MOST_CREDIT: i32 = 64;
+/// Without credit, one of so many questions tries again.
+const RETRY: u32 = 64;
+
+#[derive(Default)]
+pub struct PriorityOrder {
+    wide_questions: AtomicU32,
+    /// Entries that the last wide question fired.
+    fired: AtomicU64,
+    credit: AtomicI32,
+    /// `None` if there are other rows than conjunctions of intervals.
+    rows: OnceLock<Option<ScoredIntervals>>,
+}
+
+impl PriorityOrder {
+    /// Notes a question for `k` answers that fired so many entries. Says whether it is time to make an order.
+    fn note(&self, k: usize, fired: u64) -> bool {
+        if fired < MANY || fired < MANY_PER_ANSWER.saturating_mul(k as u64) || self.rows.get().is_some() {
+            return false;
+        }
+        self.fired.store(fired, Relaxed);
+        self.wide_questions.fetch_add(1, Relaxed) + 1 == QUESTIONS
+    }
+
+    /// Whether rows are in order, and that is likely to help a question for `k` answers.
+    pub fn helps(&self, k: usize) -> bool {
+        matches!(self.rows.get(), Some(Some(_)))
+            && MANY_PER_ANSWER.saturating_mul(k as u64) <= self.fired.load(Relaxed)
+            && (self.credit.load(Relaxed) >= 0 || self.wide_questions.fetch_add(1, Relaxed) % RETRY == 0)
+    }
+
+    /// Offers the rows that hold, the best priority first, until `offer` wants none as low as the next. Returns
+    /// how many were read; `None` if that reached its limit and the question must be asked otherwise.
+    pub fn best(
+        &self,
+        event: &Event<'_>,
+        least_wanted: f64,
+        offer: &mut dyn FnMut(u32) -> f64,
+    ) -> Option<u64> {
+        let rows = self.rows.get()?.as_ref()?;
+        let limit = self.fired.load(Relaxed) / LIMIT;
+        let left = Cell::new(limit);
+        rows.best_within(event, least_wanted, &left, offer);
+        let is_done = left.get() > 0;
+        let credit = self.credit.load(Relaxed) + if is_done { 1 } else { -IN_VAIN };
+        self.credit.store(credit.clamp(-IN_VAIN, MOST_CREDIT), Relaxed);
+        is_done.then(|| limit - left.get())
+    }
+
+    pub fn bytes(&self) -> usize {
+        let rows = self.rows.get().and_then(Option::as_ref);
+        rows.map_or(0, |rows| rows.bytes().iter().map(|(_, bytes)| bytes).sum())
+    }
+}
+
+impl Segment {
+    /// Notes a question by priority. The one that makes it worth while has an order made in the background.
+    pub fn note_question_by_priority(self: &Arc<Self>, k: usize, fired: u64, attributes: &Attributes) {
+        if self.order.note(k, fired) {
+            let (segment, attributes) = (self.clone(), attributes.clone());
+            let make = move || {
+                let rows = rows_in_order(&segment, attributes).ok();
+                let _ = segment.order.rows.set(rows);
+            };
+            // Without a thread there is no order, and all else goes on.
+            let _ = std::thread::Builder::new().name("tamis-order".into()).spawn(make);
+        }
+    }
+}
+
+/// An error if there are other rows than conjunctions of intervals, or if they cannot be read.
+fn rows_in_order(segment: &Segment, mut attributes: Attributes) -> Result<ScoredIntervals> {
+    let mut rows = ScoredIntervals::unchanging();
+    for row in 0..segment.len() as u32 {
+        let subscription = segment.subscription(row, &attributes)?;
+        rows.insert(row, &subscription, &mut attributes)?;
+    }
+    rows.build_indexes();
+    Ok(rows)
+}
