@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 _WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 36, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 44, 40
 _COLOURS = ("#1f6f8b", "#d1603d", "#4f9d69", "#8a5a9e", "#b08d2f", "#5b6770", "#c2428f", "#222222")
 
 _MOST_TENS = 3
 """Powers of ten on an axis, above which it needs no further ticks between them."""
+
+NOTE = "note"
+"""The title of a column of text."""
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
@@ -23,6 +26,7 @@ table { border-collapse: collapse; margin: 1rem 0 }
 th, td { padding: .25rem .8rem; text-align: right }
 th { border-bottom: 1px solid #bbb }
 td:first-child, th:first-child { text-align: left; padding-left: 0 }
+td.text, th.text { text-align: left; font-size: .9em; color: #555 }
 .note { color: #666; font-size: .9em }
 svg { display: block; margin: 1rem 0; max-width: 100% }
 svg text { font: 12px system-ui, sans-serif; fill: #333 }
@@ -41,14 +45,18 @@ def page(title: str, sections: Sequence[str]) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """An HTML table.
+    """An HTML table. Columns of numbers are aligned at the right, the first and one of notes at the left.
 
     >>> table(["a"], [["<1>"]])
     '<table><tr><th>a</th></tr><tr><td>&lt;1&gt;</td></tr></table>'
     """
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    kinds = [' class="text"' if name == NOTE else "" for name in header]
+    head = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, header, strict=True))
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(str(cell))}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
 
@@ -61,16 +69,48 @@ def bars(title: str, values: Mapping[str, float], unit: str = "") -> str:
     """
     longest = max(values.values(), default=1.0) or 1.0
     height = _TOP + 28 * len(values) + 8
+    left = max(200, 24 + 6.6 * max(map(len, values), default=0))
     room = _WIDTH - 200 - 130
     parts = []
     for place, (label, value) in enumerate(values.items()):
         y = _TOP + 28 * place
         width = max(1.0, room * value / longest)
         colour = _COLOURS[place % len(_COLOURS)]
-        parts.append(f'<text x="190" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
-        parts.append(f'<rect x="200" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
-        parts.append(f'<text x="{206 + width:.1f}" y="{y + 14}">{_figure(value)} {escape(unit)}</text>')
-    return _svg(title, height, parts)
+        parts.append(f'<text x="{left - 10:.1f}" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
+        parts.append(f'<rect x="{left:.1f}" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{colour}"/>')
+        parts.append(f'<text x="{left + 6 + width:.1f}" y="{y + 14}">{figure(value)} {escape(unit)}</text>')
+    return _svg(title, height, parts, round(_WIDTH - 200 + left))
+
+
+def pairs(title: str, names: tuple[str, str], values: Mapping[str, tuple[float, float]]) -> str:
+    """Two horizontal bars for each label, each pair on a scale of its own; none for what is below zero.
+
+    >>> pairs("Sharing", ("paper", "ours"), {"times": (18.35, 18.4), "% less": (27.0, -3.0)}).count("<rect")
+    5
+    """
+    left = 24 + 6.6 * max(map(len, values), default=0)
+    room = 260
+    parts = []
+    for place, name in enumerate(names):
+        x = left + 90 * place
+        parts.append(
+            f'<rect x="{x:.1f}" y="{_TOP - 16}" width="10" height="10" fill="{_COLOURS[place]}"/>'
+            f'<text x="{x + 16:.1f}" y="{_TOP - 7}">{escape(name)}</text>'
+        )
+    for row, (label, pair) in enumerate(values.items()):
+        y = _TOP + 6 + 34 * row
+        longest = max(*pair, 0.0) or 1.0
+        parts.append(f'<text x="{left - 10:.1f}" y="{y + 16}" text-anchor="end">{escape(label)}</text>')
+        for place, value in enumerate(pair):
+            width = room * max(0.0, value) / longest
+            top = y + 13 * place
+            if width:
+                parts.append(
+                    f'<rect x="{left:.1f}" y="{top}" width="{max(1.0, width):.1f}" height="11" rx="2" '
+                    f'fill="{_COLOURS[place]}"/>'
+                )
+            parts.append(f'<text x="{left + 6 + width:.1f}" y="{top + 10}">{figure(value)}</text>')
+    return _svg(title, _TOP + 34 * len(values) + 14, parts, round(left + room + 80))
 
 
 def columns(title: str, values: Sequence[float]) -> str:
@@ -94,7 +134,7 @@ def columns(title: str, values: Sequence[float]) -> str:
         if at in labelled:
             middle = x + room / 2
             place = f'x="{middle:.1f}" y="{floor - size - 4:.1f}"'
-            parts.append(f'<text {place} text-anchor="middle">{_figure(value)}</text>')
+            parts.append(f'<text {place} text-anchor="middle">{figure(value)}</text>')
     return _svg(title, height, parts)
 
 
@@ -208,10 +248,10 @@ class _PlainAxis:
         return self._start + value / self._high * (self._end - self._start)
 
 
-def _figure(value: float) -> str:
-    """A value beside its bar.
+def figure(value: float) -> str:
+    """A value as it is read in a table or beside a bar.
 
-    >>> _figure(23198.4), _figure(18.354)
+    >>> figure(23198.4), figure(18.354)
     ('23,198', '18.35')
     """
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"

@@ -43,7 +43,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
             (x_title, "share of the time, and of the candidates, before"),
         ),
     ]
-    note = f"{count:,} subscriptions, {len(found.advertisements):,} advertisements, published test on pairs"
+    note = (
+        f"{count:,} subscriptions, {len(found.advertisements):,} advertisements, published test on pairs. "
+        "Overlaps and predicates are counted, and as published. Times are milliseconds for a few hundred "
+        "expressions, of one run: compare their direction."
+    )
     return Result(rows, note=note, charts=charts)
 
 

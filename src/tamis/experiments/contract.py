@@ -46,12 +46,13 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over theirs.
+        """Ours over theirs; none where one of them is a loss and the other a gain.
 
         >>> Row("sharing", paper=4.0, ours=5.0).ratio
         1.25
+        >>> Row("less time, %", paper=27.0, ours=-55.0).ratio
         """
-        return self.ours / self.paper if self.paper else None
+        return self.ours / self.paper if self.paper and self.ours * self.paper >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Result:
     rows: Sequence[Row]
     lines: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     axes: tuple[str, str] = ("", "")
-    """Titles of the x and y axes of the lines."""
+    """Titles of the x and y axes of the lines; where that of x is empty, the last word of their names is."""
     note: str = ""
     charts: Sequence[Chart] = ()
     """Further charts, for shares and other figures that logarithmic axes do not suit."""

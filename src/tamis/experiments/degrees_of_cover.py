@@ -67,7 +67,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     ]
     note = (
         f"{count:,} subscriptions, a line of 5 brokers, {CUT_OFF:.0%} of all prunings by accuracy and "
-        f"occurrence, median of {ROUNDS} rounds; a crossing of 0 or 1 is none within what was measured"
+        f"occurrence, median of {ROUNDS} rounds; a crossing of 0 or 1 is none within what was measured. "
+        "Pruning removes more memory here than in the paper, about 60 % at any cover, so that covering "
+        "needs a higher one to be even: 0.71 by the bytes of a subscription, 94.3 and 130.7 translated. In "
+        "time pruned Boolean entries stay ahead of covered conjunctions up to the highest cover that was "
+        "measured."
     )
     x_title = "share of conjunctions removed by covering"
     charts = [

@@ -28,7 +28,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         "event_size": (5, 10),
     }
     rows, lines = sweeps(parameters, count, rng, figure=lambda found: found.microseconds, unit="us")
-    return Result(rows=rows, lines=lines, axes=("expressions", "microseconds per event"), note=NOTE)
+    return Result(rows=rows, lines=lines, axes=("", "microseconds per event"), note=NOTE)
 
 
 EXPERIMENT = Experiment(

@@ -18,7 +18,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     count = scale.of(small=2_000, paper=1_000_000)
     parameters = {"count": (count // 2, count), "depth": (2, 4), "subexpression_alpha": (0.2, 1.0)}
     rows, lines = sweeps(parameters, count, rng, figure=lambda found: 1_000 * found.build_seconds, unit="ms")
-    return Result(rows=rows, lines=lines, axes=("expressions", "milliseconds"), note=NOTE)
+    return Result(rows=rows, lines=lines, axes=("", "milliseconds"), note=NOTE)
 
 
 EXPERIMENT = Experiment(

@@ -43,7 +43,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         rows=rows,
         lines=lines,
         axes=("exponent of the distribution of subexpressions", "microseconds per event"),
-        note=f"{count:,} expressions. Order in the paper, slowest first: {', '.join(DESIGNS)}.",
+        note=(
+            f"{count:,} expressions. Order in the paper, slowest first: {', '.join(DESIGNS)}. So it is here "
+            "on the Ads-like workload; on ABE-Gen the two in the middle came in either order, a fifth "
+            "apart."
+        ),
     )
 
 

@@ -14,6 +14,8 @@ from tamis.experiments.measuring import Measured, measure, refusals
 from tamis.workloads import AbeGen
 
 ALGORITHMS = ("a-tree", "bdd", "translation", "boolean", "interval-id", "dewey-id", "counting", "scan")
+NAMES = {"count": "expressions", "subexpression_alpha": "exponent of sharing", "event_size": "event size"}
+"""Of parameters, where a chart has another than the generator."""
 Lines = dict[str, list[tuple[float, float]]]
 
 
@@ -35,7 +37,7 @@ def sweep(
     figure: Callable[[Measured], float],
     unit: str,
 ) -> tuple[list[Row], Lines]:
-    """Measure every algorithm at every value; rows for the last value, lines over all of them."""
+    """Measure every algorithm at every value; rows, and lines if there are several."""
     seed = int(rng.integers(2**32))
     lines: Lines = {}
     rows: list[Row] = []
@@ -46,8 +48,10 @@ def sweep(
             found = measure(workload, algorithm, events=events)
             what = f"{parameter} {value:g}: {algorithm}, {unit}"
             rows.append(Row(what, None, figure(found), refusals(found, workload.count)))
-            if not found.refused:
-                lines.setdefault(f"{algorithm}, {parameter}", []).append((value, figure(found)))
+            if not found.refused and len(values) > 1:
+                lines.setdefault(f"{algorithm}, {NAMES.get(parameter, parameter)}", []).append(
+                    (value, figure(found))
+                )
     return rows, lines
 
 
@@ -59,12 +63,11 @@ def sweeps(
     figure: Callable[[Measured], float],
     unit: str,
 ) -> tuple[list[Row], Lines]:
-    """Sweep several parameters, one after another; the chart has the lines over the number of expressions."""
+    """Sweep several parameters, one after another; their lines have the name of the parameter at the end."""
     rows: list[Row] = []
     lines: Lines = {}
     for parameter, values in parameters.items():
         more, drawn = sweep(parameter, values, count, rng, figure=figure, unit=unit)
         rows += more
-        if parameter == "count":
-            lines = drawn
+        lines |= drawn
     return rows, lines

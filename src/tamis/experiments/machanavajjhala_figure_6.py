@@ -55,7 +55,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         "Compare at the paper's size: there is less to pass over in fewer intervals."
     )
     lines = {name: list(time[name].items()) for name in STRUCTURES.values()}
-    return Result(rows=rows, lines=lines, axes=("calls of getnext()", "us"), note=note)
+    return Result(rows=rows, lines=lines, axes=("calls of getnext()", "microseconds"), note=note)
 
 
 EXPERIMENT = Experiment(

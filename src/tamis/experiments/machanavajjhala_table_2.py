@@ -66,7 +66,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         "the paper does, in references and not in bytes, the segment tree notes an interval many times and "
         "the interval tree once: that is the last row."
     )
-    return Result(rows=rows, lines=lines, axes=("intervals", "MB"), note=note)
+    return Result(rows=rows, lines=lines, axes=("intervals", "megabytes"), note=note)
 
 
 EXPERIMENT = Experiment(

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tamis.experiments
+from tamis.benchmark.charts import figure
 from tamis.benchmark.environment import describe, one_line
 from tamis.experiments.contract import Experiment, Result, Scale
 from tamis.experiments.report import write_report
@@ -75,7 +76,7 @@ def print_result(experiment: Experiment, scale: Scale, result: Result, circumsta
     for row in result.rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         table.add_row(
-            row.what, "" if row.paper is None else f"{row.paper:,.4g}", f"{row.ours:,.4g}", ratio, row.note
+            row.what, "" if row.paper is None else figure(row.paper), figure(row.ours), ratio, row.note
         )
     console = Console()
     console.print(table)

@@ -16,6 +16,7 @@ from tamis.experiments.sadoghi_workloads import (
     SAVINGS,
     Lines,
     begen,
+    in_turns,
     less,
     load,
     sweep,
@@ -70,7 +71,11 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         axes=("subscriptions", "microseconds per event"),
         note=(
             f"{count:,} subscriptions, a tenth of that for the sizes and a third for titles. BE is BE-Tree "
-            f"as published; ours skips empty cells. {LOOKED_AT}"
+            f"as published; ours skips empty cells. {LOOKED_AT} With 20,000 Zipf subscriptions BE looks at "
+            "151 and BE* at 70, of which 20 match. What matches costs both the same, so that half as many "
+            "candidates save about 40 % of the time, where the paper has 65 % over all its workloads. The "
+            "lists of k-index belong to predicates here, and not to each value of a range, so that it loses "
+            "less for Zipf."
         ),
     )
 
@@ -100,7 +105,8 @@ def averages(every: list[Lines]) -> list[Row]:
 
 def _dblp(name: str, workload: Workload) -> list[Row]:
     loaded = load(workload)
-    times = {algorithm: timed(loaded, algorithm).microseconds() for algorithm in PLAIN}
+    taken = in_turns([(timed(loaded, algorithm), None) for algorithm in PLAIN])
+    times = dict(zip(PLAIN, taken, strict=True))
     return [
         Row(f"{name}: BE* under {algorithm}, % less", None, less(times["BE*"], took), f"{took:.1f} us")
         for algorithm, took in times.items()

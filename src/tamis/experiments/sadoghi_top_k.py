@@ -10,7 +10,7 @@ out is in the second, what it costs to keep a heap and to compute bounds and sco
 """
 
 from tamis.experiments.contract import Row
-from tamis.experiments.sadoghi_workloads import Lines, Loaded, less, timed
+from tamis.experiments.sadoghi_workloads import Lines, Loaded, in_turns, less, short, timed
 
 GAINS = {"uniform": (23.0, 1.3), "Zipf": (77.0, 6.2), "author": (72.0, 3.5), "title": (71.0, 8.5)}
 
@@ -27,16 +27,18 @@ def measure_top_k(
     """Time all matches and the best one and five, count candidates, and add the points to the lines."""
     published = timed(loaded, "BE* by attribute", match_probability)
     tree, lists = (timed(loaded, name, match_probability) for name in ("BE*", "k-ind"))
-    for name, found, k in (
-        ("BE*", tree, None),
-        ("BE*(1)", tree, 1),
-        ("BE*(5)", tree, 5),
-        ("BE*(1) by attribute", published, 1),
-        ("BE*(5) by attribute", published, 5),
-        ("k-ind", lists, None),
-        ("k-ind(1)", lists, 1),
-    ):
-        lines.setdefault(f"{name}, {data_set}", []).append((x, found.microseconds(k)))
+    asked = {
+        "BE*": (tree, None),
+        "BE*(1)": (tree, 1),
+        "BE*(5)": (tree, 5),
+        "BE*(1) by attribute": (published, 1),
+        "BE*(5) by attribute": (published, 5),
+        "k-ind": (lists, None),
+        "k-ind(1)": (lists, 1),
+    }
+    times = in_turns(list(asked.values()))
+    for (name, (found, k)), took in zip(asked.items(), times, strict=True):
+        lines.setdefault(f"{name}, {data_set}", []).append((x, took))
         looked_at.setdefault(f"{name}, {data_set}", []).append((x, found.candidates(k)))
 
 
@@ -56,7 +58,7 @@ def gains(data_set: str, lines: Lines, looked_at: Lines) -> list[Row]:
         few, many = f"{best}, {data_set}", f"{everything}, {data_set}"
         saved = [less(ours, all_) for (_, ours), (_, all_) in zip(lines[few], lines[many], strict=True)]
         notes = [
-            f"{time:.0f} % at {x:,g}, with {some:.0f} candidates of {every:.0f}"
+            f"{time:.0f} % at {short(x)}, with {some:.0f} candidates of {every:.0f}"
             for time, (x, some), (_, every) in zip(saved, looked_at[few], looked_at[many], strict=True)
         ]
         return Row(

@@ -13,7 +13,7 @@ use super::algorithm::Algorithm;
 use super::circuit::{Circuit, Gate, Negations, Tree};
 use super::options;
 use super::predicates::{Predicates, Satisfied};
-use super::weights::{Weight, weights_of};
+use super::weights::{InOrder, Weight, weights_of};
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::expr::atoms::Literal;
@@ -83,6 +83,8 @@ pub struct OverPredicates<F: Filter> {
     filter: F,
     /// Rows that are true, or not, for every event.
     constant: FxHashMap<u32, bool>,
+    /// What the predicates of each row count, if bounds of scores are kept.
+    in_order: Vec<InOrder>,
     scratch: Mutex<Vec<Scratch<F>>>,
 }
 
@@ -125,7 +127,16 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
     fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
         if F::IS_RANKED && !self.constant.contains_key(&row) {
             self.filter.weigh(row, &weights_of(subscription, attributes), &self.predicates);
+            if self.in_order.len() <= row as usize {
+                self.in_order.resize_with(row as usize + 1, InOrder::default);
+            }
+            self.in_order[row as usize] = InOrder::of(subscription, attributes);
         }
+    }
+
+    /// A match of a list of predicates has all of them true: nothing need be evaluated again.
+    fn relevance(&self, row: u32, scale: &Scale) -> Option<f64> {
+        self.in_order.get(row as usize)?.relevance(scale)
     }
 
     fn best(
@@ -154,6 +165,9 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
         if self.constant.remove(&row).is_some() {
             return;
         }
+        if let Some(in_order) = self.in_order.get_mut(row as usize) {
+            *in_order = InOrder::default();
+        }
         let mut literals = vec![];
         self.filter.remove(row, &mut |literal| literals.push(literal));
         literals.sort_unstable();
@@ -174,6 +188,10 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
     fn bytes(&self) -> Vec<(&'static str, usize)> {
         let mut parts = vec![("predicates", self.predicates.bytes())];
         parts.extend(self.filter.bytes());
+        if F::IS_RANKED {
+            let amounts: usize = self.in_order.iter().map(InOrder::heap_bytes).sum();
+            parts.push(("weights", self.in_order.capacity() * size_of::<InOrder>() + amounts));
+        }
         parts
     }
 

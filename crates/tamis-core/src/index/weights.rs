@@ -1,9 +1,11 @@
-//! What the predicates of a subscription weigh, by attribute: what bounds of relevance are made of.
+//! What the predicates of a subscription weigh: by attribute, which is what bounds of relevance are made of, and
+//! in order, which is what the relevance of a conjunction is made of.
 
 use crate::event::{AttrId, Attributes};
 use crate::expr::Expr;
 use crate::expr::atoms::Atom;
 use crate::index::subscription::Subscription;
+use crate::rank::Scale;
 use crate::rank::score::weight_of;
 
 /// The most that predicates on one attribute can add to a relevance.
@@ -37,6 +39,36 @@ pub fn weights_of(subscription: &Subscription, attributes: &Attributes) -> Box<[
         weights.iter_mut().for_each(|weight| weight.most = f64::INFINITY);
     }
     weights.into()
+}
+
+/// What each predicate of a conjunction counts, in the order they are added up; `None` if the expression was
+/// written as more than a list of predicates.
+#[derive(Default)]
+pub struct InOrder(Option<Box<[(AttrId, f64)]>>);
+
+impl InOrder {
+    pub fn of(subscription: &Subscription, attributes: &Attributes) -> Self {
+        let amount = |child: &Expr| match child {
+            Expr::Predicate(predicate) => {
+                Some((attributes.get(&predicate.attribute)?, weight_of(predicate, &subscription.weights)))
+            }
+            _ => None,
+        };
+        Self(match &subscription.expression {
+            Expr::And(children) => children.iter().map(amount).collect(),
+            single => [single].into_iter().map(amount).collect(),
+        })
+    }
+
+    /// The relevance when all predicates are true, added up as its definition does.
+    pub fn relevance(&self, scale: &Scale) -> Option<f64> {
+        let amounts = self.0.as_ref()?.iter();
+        Some(amounts.map(|(attribute, weight)| weight * scale.factor(*attribute)).fold(0.0, |a, b| a + b))
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |amounts| size_of_val(&**amounts))
+    }
 }
 
 fn has_xor(expr: &Expr) -> bool {

@@ -236,21 +236,16 @@ impl Directory for Boxes {
         true
     }
 
-    fn reach<'a>(
-        &'a self,
-        span: Span,
-        is_worth: &dyn Fn(f64) -> bool,
-        reach: &mut dyn FnMut(&'a CNode<Boxes>),
-    ) {
+    fn reach<'a>(&'a self, span: Span, least_weight: f64, reach: &mut dyn FnMut(&'a CNode<Boxes>)) {
         let meets = |bounds: &Option<Bounds>| active(bounds).is_some_and(|bounds| bounds.overlaps(span));
-        if !meets(&self.bounds) || !is_worth(self.most) {
+        if self.most < least_weight || !meets(&self.bounds) {
             return;
         }
         if meets(&self.home_bounds) {
             reach(&self.home);
         }
         for side in self.sides.iter().flat_map(|sides| sides.iter()) {
-            side.reach(span, is_worth, reach);
+            side.reach(span, least_weight, reach);
         }
     }
 

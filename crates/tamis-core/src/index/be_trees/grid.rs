@@ -236,12 +236,7 @@ impl Directory for Grid {
         true
     }
 
-    fn reach<'a>(
-        &'a self,
-        span: Span,
-        _is_worth: &dyn Fn(f64) -> bool,
-        reach: &mut dyn FnMut(&'a CNode<Grid>),
-    ) {
+    fn reach<'a>(&'a self, span: Span, _: f64, reach: &mut dyn FnMut(&'a CNode<Grid>)) {
         self.reach_place(self.of(span), reach);
     }
 

@@ -4,15 +4,13 @@ use super::places::Places;
 use super::span::Span;
 use crate::error::{Error, Result};
 use crate::event::{AttrId, Attributes, Event, ValueRef};
-use crate::expr::Expr;
 use crate::expr::atoms::{Atom, Literal};
 use crate::expr::operators::Test;
 use crate::index::circuit::{self, Circuit, Gate, Negations};
 use crate::index::subscription::Subscription;
-use crate::index::weights::{Weight, weights_of};
+use crate::index::weights::{InOrder, Weight, weights_of};
 use crate::rank::Scale;
 use crate::rank::bounds::up;
-use crate::rank::score::weight_of;
 
 /// One conjunction: what must be true, where it lies on each attribute, and what it weighs.
 pub struct Conjunction {
@@ -25,9 +23,7 @@ pub struct Conjunction {
     pub weights: Box<[Weight]>,
     /// What all its predicates weigh together.
     pub total: f64,
-    /// What each predicate counts, in the order they are added up; `None` if the expression was written as more
-    /// than a list of predicates.
-    in_order: Option<Box<[(AttrId, f64)]>>,
+    in_order: InOrder,
 }
 
 struct Leaf {
@@ -73,7 +69,7 @@ impl Conjunction {
             is_decided_by_spans,
             weights: Box::default(),
             total: 0.0,
-            in_order: None,
+            in_order: InOrder::default(),
         };
         made.set_weights(subscription, attributes);
         Ok(Some(made))
@@ -124,27 +120,12 @@ impl Conjunction {
     pub fn set_weights(&mut self, subscription: &Subscription, attributes: &Attributes) {
         self.weights = weights_of(subscription, attributes);
         self.total = up(self.weights.iter().map(|weight| weight.most).sum());
-        let amount = |child: &Expr| match child {
-            Expr::Predicate(predicate) => {
-                Some((attributes.get(&predicate.attribute)?, weight_of(predicate, &subscription.weights)))
-            }
-            _ => None,
-        };
-        self.in_order = match &subscription.expression {
-            Expr::And(children) => children.iter().map(amount).collect(),
-            single => [single].into_iter().map(amount).collect(),
-        };
+        self.in_order = InOrder::of(subscription, attributes);
     }
 
     /// The relevance when all predicates are true, added up as its definition does.
     pub fn relevance(&self, scale: &Scale) -> Option<f64> {
-        let in_order = self.in_order.as_ref()?;
-        Some(
-            in_order
-                .iter()
-                .map(|(attribute, weight)| weight * scale.factor(*attribute))
-                .fold(0.0, |a, b| a + b),
-        )
+        self.in_order.relevance(scale)
     }
 
     pub fn bytes(&self) -> usize {
@@ -152,7 +133,7 @@ impl Conjunction {
             + self.leaves.iter().map(|leaf| size_of_val(&*leaf.atom.operands)).sum::<usize>()
             + size_of_val(&*self.dimensions)
             + size_of_val(&*self.weights)
-            + self.in_order.as_ref().map_or(0, |amounts| size_of_val(&**amounts))
+            + self.in_order.heap_bytes()
     }
 }
 

@@ -97,7 +97,7 @@ impl<D> Default for Tree<D> {
         };
         Self {
             root: CNode::default(),
-            store: Store { conjunctions: vec![], paths: vec![], settings },
+            store: Store { conjunctions: vec![], paths: vec![], moves: 0, settings },
             meaning: Meaning::Exact,
             builds_in_batches: false,
             is_gathering: false,
@@ -143,6 +143,9 @@ impl<D: Directory> Algorithm for Tree<D> {
             let was_here = self.root.remove(row, &mut vec![], &mut self.store);
             assert!(was_here, "only what was inserted is removed");
             self.store.conjunctions[row as usize] = None;
+            if self.root.members.is_empty() && self.root.partitions.is_empty() {
+                self.store.moves = 0;
+            }
         }
     }
 
@@ -206,7 +209,12 @@ impl<D: Directory> Algorithm for Tree<D> {
         let mut counts = Counts::default();
         counts.add(&self.root);
         let Counts { conjunctions, p_nodes, c_nodes } = counts;
-        vec![("conjunctions", conjunctions), ("p_nodes", p_nodes), ("c_nodes", c_nodes)]
+        vec![
+            ("conjunctions", conjunctions),
+            ("p_nodes", p_nodes),
+            ("c_nodes", c_nodes),
+            ("moves", self.store.moves),
+        ]
     }
 
     fn set_option(&mut self, name: &str, value: &Value) -> Result<()> {
@@ -338,7 +346,7 @@ impl<D: Directory> Tree<D> {
             let pnode = &cnode.partitions[at];
             let mut below = 0;
             let mut look = |cnode| below += self.find(cnode, event, places, work, found);
-            pnode.directory.reach(span, &|_| true, &mut look);
+            pnode.directory.reach(span, all, &mut look);
             pnode.feedback.note(below);
             discarded += below;
         });

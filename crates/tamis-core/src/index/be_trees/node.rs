@@ -40,14 +40,9 @@ pub trait Directory: Default + Send + Sync {
     /// Returns whether the row was here.
     fn remove(&mut self, row: u32, path: &mut Path, store: &mut Store) -> bool;
 
-    /// Calls `reach` with every c-node that can hold a conjunction which meets the span. `is_worth` is asked with
-    /// the most that anything in a part of the directory weighs, and rules it out by answering no.
-    fn reach<'a>(
-        &'a self,
-        span: Span,
-        is_worth: &dyn Fn(f64) -> bool,
-        reach: &mut dyn FnMut(&'a CNode<Self>),
-    );
+    /// Calls `reach` with every c-node that can hold a conjunction which meets the span. Where summaries are kept,
+    /// parts of the directory in which everything weighs less than `least_weight` may be left out.
+    fn reach<'a>(&'a self, span: Span, least_weight: f64, reach: &mut dyn FnMut(&'a CNode<Self>));
 
     /// All c-nodes, wherever they lie.
     fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a CNode<Self>));
@@ -84,6 +79,9 @@ pub struct Store {
     pub conjunctions: Vec<Option<Conjunction>>,
     /// The partitions that lead to each row.
     pub paths: Vec<Box<[AttrId]>>,
+    /// How often a row was put into an l-node since the tree was empty: once when it came, and again whenever
+    /// one was divided.
+    pub moves: u64,
     pub settings: Settings,
 }
 
@@ -237,6 +235,7 @@ impl<D: Directory> CNode<D> {
     /// Puts a row into the l-node.
     pub fn hold(&mut self, row: u32, path: &Path, store: &mut Store) {
         self.members.push(row);
+        store.moves += 1;
         store.paths[row as usize] = path.as_slice().into();
         if D::IS_RANKED {
             self.summary.widen(store.conjunction(row));

@@ -71,6 +71,11 @@ impl Summary {
         altogether.min(self.bound_by_attribute(event, scale))
     }
 
+    /// Whether something below the node can score what is wanted; until enough was found, anything can.
+    pub fn can_reach(&self, event: &Event<'_>, scale: &Scale, by: Bounding, least_wanted: f64) -> bool {
+        least_wanted == f64::NEG_INFINITY || self.bound(event, scale, by, least_wanted) >= least_wanted
+    }
+
     fn bound_by_attribute(&self, event: &Event<'_>, scale: &Scale) -> f64 {
         let of = |attribute: AttrId, most: f32| match most {
             f32::INFINITY => f64::INFINITY,

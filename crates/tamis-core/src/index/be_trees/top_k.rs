@@ -15,7 +15,7 @@ use super::Tree;
 use super::node::{CNode, Directory, PNode};
 use super::places::Places;
 use super::span::Span;
-use super::summary::{Bounding, least_weight, scaled};
+use super::summary::{Bounding, least_weight};
 use crate::event::Event;
 use crate::index::segment::matcher::Work;
 use crate::rank::Scale;
@@ -62,16 +62,11 @@ impl<'a, D: Directory> Search<'a, '_, D> {
     fn look(&mut self, cnode: &'a CNode<D>, offer: &mut dyn FnMut(u32) -> f64) {
         let Self { tree, places, event, scale, least_wanted, waiting, work } = self;
         let by = tree.store.settings.bounding;
-        if !cnode.members.is_empty() && cnode.summary.bound(event, scale, by, *least_wanted) >= *least_wanted
-        {
-            let least_weight = |wanted: f64| match by {
-                Bounding::ByAttribute => f64::NEG_INFINITY,
-                _ => least_weight(wanted, scale),
-            };
-            let enough = least_weight(*least_wanted);
+        if !cnode.members.is_empty() && cnode.summary.can_reach(event, scale, by, *least_wanted) {
+            let enough = weight_for(*least_wanted, by, scale);
             tree.scan(cnode, event, places, work, enough, &mut |row| {
                 *least_wanted = offer(row);
-                least_weight(*least_wanted)
+                weight_for(*least_wanted, by, scale)
             });
         }
         tree.for_each_partition(cnode, event, places, &mut |at, span| {
@@ -84,6 +79,14 @@ impl<'a, D: Directory> Search<'a, '_, D> {
     }
 }
 
+/// What a conjunction must weigh to score so much. The published bound does not look at whole conjunctions.
+fn weight_for(score: f64, by: Bounding, scale: &Scale) -> f64 {
+    match by {
+        Bounding::ByAttribute => f64::NEG_INFINITY,
+        _ => least_weight(score, scale),
+    }
+}
+
 impl<D: Directory> Tree<D> {
     pub(super) fn find_best(
         &self,
@@ -93,18 +96,18 @@ impl<D: Directory> Tree<D> {
         least_wanted: f64,
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> Work {
-        let (waiting, work) = (BinaryHeap::new(), Work::default());
+        let by = self.store.settings.bounding;
+        // Most of the p-nodes that an event visits are those of its own attributes, below the root.
+        let (waiting, work) = (BinaryHeap::with_capacity(2 * event.values.len()), Work::default());
         let mut search = Search { tree: self, places, event, scale, least_wanted, waiting, work };
         search.look(&self.root, offer);
-        let looks_at_buckets = self.store.settings.bounding != Bounding::ByAttribute;
-        let mut reached = vec![];
+        let mut reached = Vec::with_capacity(event.values.len());
         while let Some(Waiting { bound, span, pnode }) = search.waiting.pop() {
             if bound < search.least_wanted {
                 break;
             }
-            let least_wanted = search.least_wanted;
-            let is_worth = |most: f64| !looks_at_buckets || scaled(most, scale) >= least_wanted;
-            pnode.directory.reach(span, &is_worth, &mut |cnode| reached.push(cnode));
+            let enough = weight_for(search.least_wanted, by, scale);
+            pnode.directory.reach(span, enough, &mut |cnode| reached.push(cnode));
             reached.drain(..).for_each(|cnode| search.look(cnode, offer));
         }
         search.work

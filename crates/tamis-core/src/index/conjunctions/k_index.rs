@@ -12,14 +12,15 @@
 //!
 //! *Top-k*: a list knows the most that a conjunction gains by its predicate. Sizes whose best lists together stay
 //! below what is wanted are not walked, and of the matches only those are scored whose lists can reach it. The
-//! bounds are made once, before the walk: there is nothing below a list that could refine them.
+//! bounds are made once, before the walk: there is nothing below a list that could refine them. Large sizes come
+//! first, as published: they have more to gain, so that small ones can be left out.
 //!
 //! The original writes ranges out as one list per value. Here the key of a list is the predicate, and the
 //! shared predicate index says which of them a value satisfies: the same lists, without the blow-up. Sorted
 //! lists are made for what is known in advance; a change in their middle moves what comes after it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
@@ -32,14 +33,13 @@ use crate::rank::bounds::up;
 
 #[derive(Default)]
 pub struct KIndex {
-    by_size: BTreeMap<usize, Postings>,
+    /// One list for each size, in the order of sizes: an event looks a predicate up once for all sizes.
+    by_literal: FxHashMap<Literal, Vec<Posting>>,
 }
 
-/// The conjunctions of one size under each of their predicates.
-type Postings = FxHashMap<Literal, Posting>;
-
-#[derive(Default)]
+/// The conjunctions of one size that have a predicate.
 struct Posting {
+    size: usize,
     /// In ascending order.
     numbers: Vec<u32>,
     /// The most that any of them gains by the predicate.
@@ -55,6 +55,8 @@ pub struct Walk {
     taken: Vec<u32>,
     /// The most that a conjunction gains by being in each list.
     gains: Vec<f64>,
+    /// The same, the greatest in front.
+    greatest: Vec<f64>,
 }
 
 impl Conjunctions for KIndex {
@@ -65,25 +67,30 @@ impl Conjunctions for KIndex {
     const IS_RANKED: bool = true;
 
     fn insert(&mut self, number: u32, literals: &[Literal], _: &Predicates) {
-        let postings = self.by_size.entry(literals.len()).or_default();
+        let size = literals.len();
         for literal in literals {
-            let list = &mut postings.entry(*literal).or_default().numbers;
-            let at = list.partition_point(|other| *other < number);
-            list.insert(at, number);
+            let postings = self.by_literal.entry(*literal).or_default();
+            let at = place(postings, size).unwrap_or_else(|at| {
+                postings.insert(at, Posting { size, numbers: vec![], most: None });
+                at
+            });
+            let numbers = &mut postings[at].numbers;
+            numbers.insert(numbers.partition_point(|other| *other < number), number);
         }
     }
 
     fn remove(&mut self, number: u32, literals: &[Literal]) {
-        let postings = self.by_size.get_mut(&literals.len()).expect("only what was inserted is removed");
         for literal in literals {
-            let list = &mut postings.get_mut(literal).expect("only what was inserted is removed").numbers;
-            list.remove(list.binary_search(&number).expect("only what was inserted is removed"));
-            if list.is_empty() {
-                postings.remove(literal);
+            let postings = self.by_literal.get_mut(literal).expect(HELD);
+            let at = place(postings, literals.len()).expect(HELD);
+            let numbers = &mut postings[at].numbers;
+            numbers.remove(numbers.binary_search(&number).expect(HELD));
+            if numbers.is_empty() {
+                postings.remove(at);
             }
-        }
-        if postings.is_empty() {
-            self.by_size.remove(&literals.len());
+            if postings.is_empty() {
+                self.by_literal.remove(literal);
+            }
         }
     }
 
@@ -102,9 +109,10 @@ impl Conjunctions for KIndex {
     }
 
     fn weigh(&mut self, literals: &[Literal], most: &[Gain]) {
-        let postings = self.by_size.get_mut(&literals.len()).expect("only what is held is weighed");
         for (literal, gain) in literals.iter().zip(most) {
-            let held = &mut postings.get_mut(literal).expect("only what is held is weighed").most;
+            let postings = self.by_literal.get_mut(literal).expect(HELD);
+            let at = place(postings, literals.len()).expect(HELD);
+            let held = &mut postings[at].most;
             *held = Some(held.map_or(*gain, |held| Gain { most: held.most.max(gain.most), ..*gain }));
         }
     }
@@ -121,12 +129,20 @@ impl Conjunctions for KIndex {
     }
 
     fn bytes(&self) -> Vec<(&'static str, usize)> {
-        let of_size = |postings: &Postings| {
-            postings.capacity() * (size_of::<(Literal, Posting)>() + 1)
-                + postings.values().map(|list| list.numbers.capacity() * size_of::<u32>()).sum::<usize>()
+        let of_literal = |postings: &Vec<Posting>| {
+            let numbers: usize = postings.iter().map(|list| list.numbers.capacity()).sum();
+            postings.capacity() * size_of::<Posting>() + numbers * size_of::<u32>()
         };
-        vec![("postings", self.by_size.values().map(of_size).sum())]
+        let table = self.by_literal.capacity() * (size_of::<(Literal, Vec<Posting>)>() + 1);
+        vec![("postings", table + self.by_literal.values().map(of_literal).sum::<usize>())]
     }
+}
+
+const HELD: &str = "only what was inserted is removed or weighed";
+
+/// Where the list of a size is, or belongs.
+fn place(postings: &[Posting], size: usize) -> Result<usize, usize> {
+    postings.binary_search_by_key(&size, |posting| posting.size)
 }
 
 impl KIndex {
@@ -139,21 +155,29 @@ impl KIndex {
         mut least_wanted: f64,
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> Work {
-        let mut work = Work::default();
         // A conjunction needs as many satisfied predicates as it has.
-        for (&size, postings) in self.by_size.range(..=satisfied.literals.len()) {
-            let held = satisfied.literals.iter().filter_map(|literal| postings.get(literal));
-            let held: Vec<&Posting> = held.collect();
-            let lists: Vec<&[u32]> = held.iter().map(|posting| posting.numbers.as_slice()).collect();
+        let is_small = |posting: &&Posting| posting.size <= satisfied.literals.len();
+        let held = satisfied.literals.iter().filter_map(|literal| self.by_literal.get(literal));
+        let mut held: Vec<&Posting> =
+            held.flat_map(|postings| postings.iter().take_while(is_small)).collect();
+        held.sort_unstable_by_key(|posting| Reverse(posting.size));
+        let mut work = Work::default();
+        for lists in held.chunk_by(|a, b| a.size == b.size) {
             walk.gains.clear();
             if let Some(scale) = scale {
-                walk.gains.extend(held.iter().map(|posting| posting.gain(scale)));
+                walk.gains.extend(lists.iter().map(|posting| posting.gain(scale)));
             }
-            let (looked_at, least) = walk.run(size, &lists, least_wanted, offer);
+            let (looked_at, least) = walk.run(lists[0].size, lists, least_wanted, offer);
             work.candidates += looked_at;
             least_wanted = least;
         }
         work
+    }
+}
+
+impl AsRef<[u32]> for Posting {
+    fn as_ref(&self) -> &[u32] {
+        &self.numbers
     }
 }
 
@@ -172,18 +196,18 @@ impl Walk {
     fn run(
         &mut self,
         size: usize,
-        lists: &[&[u32]],
+        lists: &[impl AsRef<[u32]>],
         mut least_wanted: f64,
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> (u64, f64) {
-        let Self { heads, places, taken, gains } = self;
-        if !can_win(gains, size, least_wanted) {
+        if lists.len() < size || !self.can_win(size, least_wanted) {
             return (0, least_wanted);
         }
+        let Self { heads, places, taken, gains, .. } = self;
         heads.clear();
         places.clear();
         places.resize(lists.len(), 0);
-        heads.extend(lists.iter().enumerate().map(|(list, numbers)| Reverse((numbers[0], list as u32))));
+        heads.extend(lists.iter().zip(0..).map(|(list, at)| Reverse((list.as_ref()[0], at))));
         let mut looked_at = 0;
         while heads.len() >= size {
             taken.clear();
@@ -204,7 +228,7 @@ impl Walk {
                 least_wanted = offer(last);
             }
             for &list in taken.iter() {
-                let (numbers, place) = (lists[list as usize], &mut places[list as usize]);
+                let (numbers, place) = (lists[list as usize].as_ref(), &mut places[list as usize]);
                 let is_behind = |number: &u32| *number < last || is_match && *number == last;
                 *place += skip(&numbers[*place..], is_behind);
                 if let Some(&number) = numbers.get(*place) {
@@ -214,18 +238,24 @@ impl Walk {
         }
         (looked_at, least_wanted)
     }
+
+    /// Whether any `size` of the lists can make a score that is wanted.
+    fn can_win(&mut self, size: usize, least_wanted: f64) -> bool {
+        let Self { gains, greatest, .. } = self;
+        if gains.is_empty() || least_wanted == f64::NEG_INFINITY {
+            return true;
+        }
+        greatest.clone_from(gains);
+        if greatest.len() > size {
+            greatest.select_nth_unstable_by(size, |a, b| b.total_cmp(a));
+        }
+        bound(greatest.iter().take(size).copied()) >= least_wanted
+    }
 }
 
 /// No score that is made of these gains is higher.
 fn bound(gains: impl Iterator<Item = f64>) -> f64 {
     up(gains.sum())
-}
-
-/// Whether any `size` of the lists can make a score that is wanted.
-fn can_win(gains: &[f64], size: usize, least_wanted: f64) -> bool {
-    let mut greatest = gains.to_vec();
-    greatest.sort_unstable_by(|a, b| b.total_cmp(a));
-    gains.is_empty() || bound(greatest.into_iter().take(size)) >= least_wanted
 }
 
 /// How many numbers at the beginning of a sorted list are behind: by doubling steps, so that a short skip is
@@ -261,9 +291,8 @@ mod tests {
             }
             let is_in = |number: u32| lists.iter().filter(|list| list.contains(&number)).count();
             let expected: Vec<u32> = (0..40).filter(|number| is_in(*number) == size).collect();
-            let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
             let mut found = vec![];
-            Walk::default().run(size, &slices, f64::NEG_INFINITY, &mut |number| {
+            Walk::default().run(size, &lists, f64::NEG_INFINITY, &mut |number| {
                 found.push(number);
                 f64::NEG_INFINITY
             });

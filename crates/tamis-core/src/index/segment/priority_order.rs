@@ -53,7 +53,8 @@ impl PriorityOrder {
     pub fn helps(&self, k: usize) -> bool {
         matches!(self.rows.get(), Some(Some(_)))
             && MANY_PER_ANSWER.saturating_mul(k as u64) <= self.fired.load(Relaxed)
-            && (self.credit.load(Relaxed) >= 0 || self.wide_questions.fetch_add(1, Relaxed) % RETRY == 0)
+            && (self.credit.load(Relaxed) >= 0
+                || self.wide_questions.fetch_add(1, Relaxed).is_multiple_of(RETRY))
     }
 
     /// Offers the rows that hold, the best priority first, until `offer` wants none as low as the next. Returns
