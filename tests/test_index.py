@@ -480,3 +480,20 @@ class TestWrongKinds:
         events = pa.table({"age": ["old"] * 1000, "x": list(range(1000))})
         index.count_batch(events)
         assert self.wrong(index) == 1000
+
+
+@pytest.mark.parametrize("given", [range(3), range(9_000, 9_003), range(19_000, 20_000)])
+def test_priorities_and_expiries_of_few_rows_belong_to_those_rows(given: range) -> None:
+    """Nothing is stored before the first unusual value, wherever it is among the rows that threads share."""
+    rows = 20_000
+    index = tamis.Index()
+    index.add_many(
+        range(rows),
+        [f"x = {row % 7}" for row in range(rows)],
+        priorities=[float(row) if row in given else None for row in range(rows)],
+        expires=[row if row in given else None for row in range(rows)],
+    )
+    for row in (0, 1, 8_999, *given[:3], 9_003, rows - 1):
+        subscription = index[row]
+        assert subscription.priority == (row if row in given else 0.0)
+        assert (subscription.expires is not None) == (row in given)

@@ -3,7 +3,8 @@
 Each peer comes from its package registry, at the version pinned beside this file (requirements.txt,
 java/pom.xml, a-tree/Cargo.lock), into .tools/peers, and is driven by a small program of ours (adapters/,
 java/, a-tree/). A peer gets every subscription that it can express, in its own language; Tamis gets the
-same ones, and the number of matches of every event is compared. Times are per event, one after the other.
+same ones, and the number of matches of every event is compared. Times are per event, one after the other;
+memory is what the process grew by, at its peak and settled (adapters/memory.py).
 """
 
 import argparse
@@ -117,7 +118,7 @@ def from_maven(program: str) -> Callable[[], list[str]]:
             shutil.copy(HERE / "java" / "pom.xml", done)
         sources = [str(path) for path in sorted((HERE / "java").glob("*.java"))]
         fetch("javac", "-cp", f"{jars}/*", "-d", str(classes), *sources)
-        return ["java", "-Xmx8g", "-cp", f"{classes}:{jars}/*", program]
+        return ["java", "-Xmx12g", "-cp", f"{classes}:{jars}/*", program]
 
     return prepare
 
@@ -290,8 +291,16 @@ def _one_line(row: dict[str, Any]) -> str:
     start = f"{row['workload']} {format_size(row['subscriptions'])} {row['peer']}: "
     if "failed" in row:
         return start + row["failed"]
-    memory = (row["peak_bytes"] - row["idle_bytes"]) / 1e6
-    return start + f"{row['p50_microseconds']:,.1f} us, {memory:,.0f} MB, {row['agreement']}"
+    memory = f"{_megabytes(row, 'peak_bytes')} MB at the peak, {_megabytes(row, 'settled_bytes')} settled"
+    return start + f"{row['p50_microseconds']:,.1f} us, {memory}, {row['agreement']}"
+
+
+def _megabytes(row: dict[str, Any], key: str) -> str:
+    """With a decimal below ten; a dash where nothing was measured."""
+    if key not in row:
+        return "-"
+    megabytes = row[key] / 1e6
+    return f"{megabytes:,.1f}" if megabytes < 10 else f"{megabytes:,.0f}"
 
 
 def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
@@ -306,7 +315,8 @@ def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
         "us mean",
         "ratio",
         "build s",
-        "MB",
+        "peak MB",
+        "settled MB",
         "matches",
     ):
         table.add_column(column, justify="left" if column in ("workload", "peer", "matches") else "right")
@@ -314,7 +324,7 @@ def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
         start = [row["workload"], format_size(row["subscriptions"]), row["peer"]]
         share = f"{row['expressed'] / row['subscriptions']:.1%}"
         if "failed" in row:
-            table.add_row(*start, share, "", "", "", "", "", row["failed"])
+            table.add_row(*start, share, "", "", "", "", "", "", row["failed"])
             continue
         table.add_row(
             *start,
@@ -323,7 +333,8 @@ def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
             f"{row['mean_microseconds']:,.1f}",
             f"{row['ratio']:,.1f}",
             f"{row['build_seconds']:,.2f}",
-            f"{(row['peak_bytes'] - row['idle_bytes']) / 1e6:,.0f}",
+            _megabytes(row, "peak_bytes"),
+            _megabytes(row, "settled_bytes"),
             row["agreement"],
         )
     Console(width=max(140, Console().width)).print(table)

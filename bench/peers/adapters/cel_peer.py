@@ -6,9 +6,9 @@ import cel
 from common import Match, drive
 
 
-def build(rules: list[Any]) -> Match:
+def build(_ids: list[int], rules: list[str]) -> Match:
     """Compile the rules; an event is the map `e`."""
-    compiled = [cel.compile(text) for _, text in rules]
+    compiled = [cel.compile(text) for text in rules]
 
     def match(event: dict[str, Any]) -> int:
         context = {"e": event}

@@ -8,41 +8,42 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from memory import Memory
 
 Match = Callable[[dict[str, Any]], int]
 
-
-def peak_bytes() -> int:
-    """The most memory that this process has had."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+TRIED = 100
+"""Rules that are tried before anything is measured, with one event."""
 
 
-def read() -> tuple[list[Any], list[dict[str, Any]], float]:
-    """Rules, events and seconds, from the command line."""
-    rules, events, seconds = sys.argv[1:4]
-    with open(rules) as lines:
-        read_rules = [json.loads(line) for line in lines]
-    with open(events) as lines:
-        return read_rules, [json.loads(line) for line in lines], float(seconds)
+def read() -> tuple[list[int], list[str], list[dict[str, Any]], float]:
+    """Ids, rules, events and seconds, from the command line."""
+    rules_path, events_path, seconds = sys.argv[1:4]
+    ids, rules = [], []
+    with open(rules_path) as lines:
+        for line in lines:
+            number, rule = json.loads(line)
+            ids.append(number)
+            rules.append(rule)
+    with open(events_path) as lines:
+        return ids, rules, [json.loads(line) for line in lines], float(seconds)
 
 
-def report(build_seconds: float, micros: list[float], counts: list[int], idle_bytes: int) -> None:
-    """Print what the driver reads: times and matches of each event, in order."""
+def report(build_seconds: float, micros: list[float], counts: list[int], memory: Memory | None) -> None:
+    """Print what the driver reads: times and matches of each event, in order, and the memory taken."""
     line = {"build_seconds": build_seconds, "micros": micros, "counts": counts}
-    print(json.dumps({**line, "peak_bytes": peak_bytes(), "idle_bytes": idle_bytes}))
+    print(json.dumps({**line, **(memory.figures() if memory else {})}))
 
 
-def drive(build: Callable[[list[Any]], Match]) -> None:
+def drive(build: Callable[[list[int], list[str]], Match]) -> None:
     """Build, then match events one by one until the seconds are over; at least one."""
-    rules, events, seconds = read()
-    idle = peak_bytes()
+    ids, rules, events, seconds = read()
+    build(ids[:TRIED], rules[:TRIED])(events[0])
+    memory = Memory()
     started = time.perf_counter()
-    match = build(rules)
+    match = build(ids, rules)
     build_seconds = time.perf_counter() - started
     micros, counts = [], []
     deadline = time.perf_counter() + seconds
@@ -53,4 +54,4 @@ def drive(build: Callable[[list[Any]], Match]) -> None:
         micros.append((after - before) * 1e6)
         if after > deadline:
             break
-    report(build_seconds, micros, counts, idle)
+    report(build_seconds, micros, counts, memory)

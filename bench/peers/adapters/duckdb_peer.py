@@ -5,15 +5,16 @@ import time
 import duckdb
 import numpy as np
 import pyarrow as pa
-from common import peak_bytes, read, report
+from common import read, report
+from memory import Memory
 
 RULES_PER_QUERY = 500
 
 if __name__ == "__main__":
-    rules, events, seconds = read()
+    _, rules, events, _ = read()
     names = sorted({name for event in events for name in event})
     rows = pa.table({name: [event.get(name) for event in events] for name in names})
-    idle = peak_bytes()
+    memory = Memory()
     started = time.perf_counter()
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
@@ -23,8 +24,8 @@ if __name__ == "__main__":
     for first in range(0, len(rules), RULES_PER_QUERY):
         some = rules[first : first + RULES_PER_QUERY]
         # One integer of every event: the rules that it satisfies.
-        terms = " + ".join(f"coalesce(({rule})::INTEGER, 0)" for _, rule in some)
+        terms = " + ".join(f"coalesce(({rule})::INTEGER, 0)" for rule in some)
         answer = connection.execute(f"SELECT {terms} AS matches FROM events").fetchnumpy()
         counts += answer["matches"]
     each = (time.perf_counter() - built) * 1e6 / len(events)
-    report(built - started, [each] * len(events), counts.tolist(), idle)
+    report(built - started, [each] * len(events), counts.tolist(), memory)

@@ -1,14 +1,12 @@
 """`zen-engine`: every rule is a compiled expression, evaluated for every event."""
 
-from typing import Any
-
 import zen
 from common import Match, drive
 
 
-def build(rules: list[Any]) -> Match:
+def build(_ids: list[int], rules: list[str]) -> Match:
     """Compile the rules; an absent attribute is null."""
-    compiled = [zen.compile_expression(text) for _, text in rules]
+    compiled = [zen.compile_expression(text) for text in rules]
     return lambda event: sum(1 for rule in compiled if rule.evaluate(event) is True)
 
 

@@ -5,10 +5,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 
 /** What the Java adapters have in common; the same as common.py: arguments RULES EVENTS SECONDS, one line out. */
 final class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
+    /** Rules that are tried before anything is measured, with one event. */
+    private static final int TRIED = 100;
 
     interface Peer {
         void build(List<JsonNode> rules) throws Exception;
@@ -17,7 +20,7 @@ final class Driver {
         int match(String text, JsonNode event) throws Exception;
     }
 
-    static void drive(Peer peer, String[] arguments) throws Exception {
+    static void drive(Callable<Peer> create, String[] arguments) throws Exception {
         List<JsonNode> rules = new ArrayList<>();
         try (var lines = Files.lines(Path.of(arguments[0]))) {
             for (var line : (Iterable<String>) lines::iterator) rules.add(JSON.readTree(line));
@@ -26,7 +29,14 @@ final class Driver {
         List<JsonNode> events = new ArrayList<>();
         for (String text : texts) events.add(JSON.readTree(text));
         double seconds = Double.parseDouble(arguments[2]);
-        long idle = peakBytes();
+        Peer tried = create.call();
+        tried.build(rules.subList(0, Math.min(TRIED, rules.size())));
+        tried.match(texts.get(0), events.get(0));
+        long idleHeap = usedHeap();
+        // The peak of resident memory starts anew.
+        Files.writeString(Path.of("/proc/self/clear_refs"), "5");
+        long idle = resident("VmRSS:");
+        Peer peer = create.call();
 
         long started = System.nanoTime();
         peer.build(rules);
@@ -49,15 +59,24 @@ final class Driver {
         }
         System.out.println(JSON.writeValueAsString(Map.of(
             "build_seconds", buildSeconds, "micros", micros, "counts", counts,
-            "peak_bytes", peakBytes(), "idle_bytes", idle)));
+            "peak_bytes", resident("VmHWM:") - idle, "settled_bytes", usedHeap() - idleHeap)));
         // Some peers keep threads that would keep the process.
         System.exit(0);
     }
 
-    private static long peakBytes() throws Exception {
+    private static long resident(String key) throws Exception {
         for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
-            if (line.startsWith("VmHWM:")) return Long.parseLong(line.replaceAll("\\D", "")) * 1024;
+            if (line.startsWith(key)) return Long.parseLong(line.replaceAll("\\D", "")) * 1024;
         }
         return 0;
+    }
+
+    /** What objects take once garbage is collected; a Java process gives hardly any memory back. */
+    private static long usedHeap() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+            Thread.sleep(50);
+        }
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 }

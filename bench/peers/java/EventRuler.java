@@ -19,6 +19,6 @@ public final class EventRuler implements Driver.Peer {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Driver.drive(new EventRuler(), arguments);
+        Driver.drive(EventRuler::new, arguments);
     }
 }

@@ -85,6 +85,6 @@ public final class LuceneMonitor implements Driver.Peer {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Driver.drive(new LuceneMonitor(), arguments);
+        Driver.drive(LuceneMonitor::new, arguments);
     }
 }

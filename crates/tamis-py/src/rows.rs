@@ -3,7 +3,6 @@
 //! Everything is made ready under the interpreter lock; expressions are parsed without it, on all cores, where
 //! they lie.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -11,6 +10,7 @@ use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyList, PyString};
 use tamis_core::Error;
 use tamis_core::error::ExpressionError;
@@ -32,21 +32,23 @@ pub struct Rows {
 
 enum Ids {
     Column(ArrayRef),
+    /// A list of nothing but integers.
+    Numbers(Vec<i64>),
     Listed(Vec<Result<Id, String>>),
 }
 
 /// Expressions as a caller gave them.
 pub enum Expressions {
     Column(ArrayRef),
-    Listed { texts: String, items: Vec<Listed> },
+    Listed(Vec<Listed>),
 }
 
 /// One expression of a list.
 pub enum Listed {
-    /// A part of all texts, one after the other.
-    Text(Range<usize>),
+    /// Where Python has it.
+    Text(PyBackedStr),
     Parsed(Arc<Expr>),
-    Refused(ExpressionError),
+    Refused(Box<ExpressionError>),
 }
 
 impl Rows {
@@ -90,8 +92,16 @@ impl Ids {
         if arrow_ffi::is_arrow(ids)? {
             return the_array(ids).map(Ids::Column);
         }
-        let listed = ids.cast::<PyList>()?.iter();
-        Ok(Ids::Listed(listed.map(|id| id_from_python(&id).map_err(|error| error.to_string())).collect()))
+        let list = ids.cast::<PyList>()?;
+        let number = |id: Bound<'_, PyAny>| match id_from_python(&id) {
+            Ok(Id::Int(number)) => Some(number),
+            _ => None,
+        };
+        if let Some(numbers) = list.iter().map(number).collect() {
+            return Ok(Ids::Numbers(numbers));
+        }
+        let id = |id: Bound<'_, PyAny>| id_from_python(&id).map_err(|error| error.to_string());
+        Ok(Ids::Listed(list.iter().map(id).collect()))
     }
 }
 
@@ -101,31 +111,25 @@ impl Expressions {
         if arrow_ffi::is_arrow(expressions)? {
             return the_array(expressions).map(Expressions::Column);
         }
-        let (mut texts, mut items) = (String::new(), vec![]);
-        for expression in expressions.cast::<PyList>()?.iter() {
-            items.push(match expression.cast::<PyString>().map(|text| text.to_str()) {
-                Ok(Ok(text)) => {
-                    let start = texts.len();
-                    texts.push_str(text);
-                    Listed::Text(start..texts.len())
-                }
-                Ok(Err(_)) => Listed::Refused(ExpressionError::new("the text holds a lone surrogate")),
+        let refused = |message: String| Listed::Refused(Box::new(ExpressionError::new(message)));
+        let listed = expressions.cast::<PyList>()?.iter().map(|expression| {
+            match expression.cast::<PyString>().map(|text| PyBackedStr::try_from(text.clone())) {
+                Ok(Ok(text)) => Listed::Text(text),
+                Ok(Err(_)) => refused("the text holds a lone surrogate".into()),
                 Err(_) => match expression_or_text(&expression) {
                     Ok(Given::Parsed(parsed)) => Listed::Parsed(parsed),
                     Ok(Given::Text(_)) => unreachable!("text is handled above"),
-                    Err(error) => {
-                        Listed::Refused(ExpressionError::new(error.value(expression.py()).to_string()))
-                    }
+                    Err(error) => refused(error.value(expression.py()).to_string()),
                 },
-            });
-        }
-        Ok(Expressions::Listed { texts, items })
+            }
+        });
+        Ok(Expressions::Listed(listed.collect()))
     }
 
     pub fn len(&self) -> usize {
         match self {
             Expressions::Column(column) => column.len(),
-            Expressions::Listed { items, .. } => items.len(),
+            Expressions::Listed(items) => items.len(),
         }
     }
 
@@ -135,10 +139,10 @@ impl Expressions {
                 Err(ExpressionError::new("the expression is null").into())
             }
             Expressions::Column(column) => Ok(Source::Text(column.as_string::<i64>().value(row))),
-            Expressions::Listed { texts, items } => match &items[row] {
-                Listed::Text(range) => Ok(Source::Text(&texts[range.clone()])),
+            Expressions::Listed(items) => match &items[row] {
+                Listed::Text(text) => Ok(Source::Text(text)),
                 Listed::Parsed(expr) => Ok(Source::Parsed(Expr::clone(expr))),
-                Listed::Refused(error) => Err(error.clone().into()),
+                Listed::Refused(error) => Err(ExpressionError::clone(error).into()),
             },
         }
     }
@@ -148,6 +152,7 @@ impl NewRows for Rows {
     fn len(&self) -> usize {
         match &self.ids {
             Ids::Column(column) => column.len(),
+            Ids::Numbers(ids) => ids.len(),
             Ids::Listed(ids) => ids.len(),
         }
     }
@@ -159,6 +164,7 @@ impl NewRows for Rows {
                 DataType::Int64 => Id::Int(column.as_primitive::<Int64Type>().value(row)),
                 _ => Id::Str(column.as_string::<i64>().value(row).into()),
             }),
+            Ids::Numbers(ids) => Ok(Id::Int(ids[row])),
             Ids::Listed(ids) => ids[row].clone().map_err(Error::Id),
         }
     }

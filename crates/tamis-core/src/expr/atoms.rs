@@ -152,6 +152,17 @@ impl AtomTable {
         self.atoms.is_empty()
     }
 
+    /// Makes room for up to so many more predicates.
+    pub fn reserve(&mut self, atoms: usize) {
+        self.atoms.reserve_exact(atoms);
+    }
+
+    /// Ends the adding of predicates: gives back what only finding them needs. Their numbers stay.
+    pub fn seal(&mut self) {
+        self.numbers = HashTable::new();
+        self.atoms.shrink_to_fit();
+    }
+
     /// Bytes on the heap, strings aside.
     pub fn bytes(&self) -> usize {
         let operands: usize = self.atoms.iter().map(|atom| size_of_val(&*atom.operands)).sum();

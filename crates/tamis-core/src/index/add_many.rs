@@ -67,13 +67,16 @@ pub struct Added {
 impl Index {
     /// Adds many subscriptions at once. All that are added become visible together.
     pub fn add_many(&self, rows: &impl NewRows, on_error: OnError) -> Result<Added> {
+        if u32::try_from(rows.len()).is_err() {
+            return Err(Error::Argument("at most 4 billion subscriptions can be added at once".into()));
+        }
         let mut errors = vec![];
         let order = self.order_by_id(rows, &mut errors);
         fail_if_wanted(&mut errors, on_error)?;
         let bad = Mutex::new(errors);
         // Sets aside what is wrong with a row, or fails.
-        let refuse = |row: usize, id: &Id, error: Error| {
-            let refused = RowError { row, id: Some(id.clone()), error };
+        let refuse = |row: u32, error: Error| {
+            let refused = RowError { row: row as usize, id: rows.id(row as usize).ok(), error };
             match on_error {
                 OnError::Raise => Err(refused.into_error()),
                 OnError::Collect => {
@@ -85,35 +88,34 @@ impl Index {
         let count = match self.engine() {
             Engine::Production(production) => production.add_segment(|attributes| {
                 build_on_threads(order.len(), attributes, all_cores(), |builder, range| {
-                    order[range].iter().try_for_each(|(id, row)| match self.parse_row(rows, id, *row) {
+                    order[range].iter().try_for_each(|row| match self.parse_row(rows, *row as usize) {
                         Ok(subscription) => builder.push(&subscription),
-                        Err(error) => refuse(*row, id, error),
+                        Err(error) => refuse(*row, error),
                     })
                 })
             })?,
-            Engine::Classic(classic) => classic.add_all(
-                order.iter().map(|named| (named, self.parse_row(rows, &named.0, named.1))),
-                |(id, row), error| refuse(*row, id, error),
-            )?,
+            Engine::Classic(classic) => classic
+                .add_all(order.iter().map(|row| (*row, self.parse_row(rows, *row as usize))), refuse)?,
         };
         let mut errors = bad.into_inner().expect("nobody panicked while holding this");
         errors.sort_by_key(|error| error.row);
         Ok(Added { count, errors })
     }
 
-    fn parse_row(&self, rows: &impl NewRows, id: &Id, row: usize) -> Result<Subscription> {
+    fn parse_row(&self, rows: &impl NewRows, row: usize) -> Result<Subscription> {
         let expression = match rows.source(row)? {
             Source::Text(text) => parse(text)?,
             Source::Parsed(expression) => expression,
         };
-        let mut subscription = Subscription::new(id.clone(), expression);
+        let mut subscription = Subscription::new(rows.id(row)?, expression);
         rows.details(row, &mut subscription)?;
         self.check(&subscription)?;
         Ok(subscription)
     }
 
-    /// Sorts the rows by id and sets aside those whose id is bad, taken, or given before.
-    fn order_by_id(&self, rows: &impl NewRows, errors: &mut Vec<RowError>) -> Vec<(Id, usize)> {
+    /// The rows in the order of their ids, but for those whose id is bad, taken, or given before. Ids are
+    /// asked for again when they are needed: strings would be held twice.
+    fn order_by_id(&self, rows: &impl NewRows, errors: &mut Vec<RowError>) -> Vec<u32> {
         let mut order = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
             match rows.id(row) {
@@ -140,8 +142,8 @@ impl Index {
             match problem {
                 Some(error) => errors.push(RowError { row, id: Some(id), error }),
                 None => {
-                    previous = Some((id.clone(), row));
-                    good.push((id, row));
+                    good.push(row as u32);
+                    previous = Some((id, row));
                 }
             }
         }

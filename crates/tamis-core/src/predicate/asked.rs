@@ -35,7 +35,8 @@ pub struct AskedPredicates {
 #[derive(Default)]
 struct AskedList {
     predicates: Vec<Asked>,
-    ready: OnceLock<Ready>,
+    /// Elsewhere, because it is large and most attributes have none.
+    ready: OnceLock<Box<Ready>>,
 }
 
 struct Ready {
@@ -79,7 +80,7 @@ impl AskedPredicates {
     /// Calls `set` with the bits that `value` sets among the predicates of one attribute.
     pub fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
         let Some(list) = self.lists().get(attribute) else { return };
-        let ready = get_or_init(&list.ready, || Ready::new(&list.predicates));
+        let ready = get_or_init(&list.ready, || Box::new(Ready::new(&list.predicates)));
         let ask = |at: u32, set: &mut dyn FnMut(u32)| {
             let asked = &list.predicates[at as usize];
             let rules = asked.operator.rules();

@@ -1,5 +1,6 @@
 //! Gives every predicate of a segment its bits.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
@@ -79,7 +80,7 @@ enum Place {
 }
 
 pub struct CatalogBuilder<'a> {
-    atoms: &'a AtomTable,
+    atoms: Cow<'a, AtomTable>,
     places: Vec<Place>,
     catalog: Catalog,
     cut_tables: Vec<CutTable>,
@@ -128,7 +129,7 @@ impl<'a> CatalogBuilder<'a> {
             ..Catalog::default()
         };
         Self {
-            atoms,
+            atoms: Cow::Borrowed(atoms),
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
             cut_tables: layout.cut_tables,
@@ -148,9 +149,19 @@ impl<'a> CatalogBuilder<'a> {
         self.catalog.bits
     }
 
+    /// The same for those who know their predicates by number alone.
+    pub fn without_atoms(self) -> CatalogBuilder<'static> {
+        CatalogBuilder { atoms: Cow::default(), ..self }
+    }
+
     /// The catalog as it is before access intervals are known: enough to fire events for counting.
     pub fn draft(&self) -> Catalog {
         Catalog { cut_tables: self.cut_tables.clone().into(), ..self.catalog.clone() }
+    }
+
+    /// Gives up what says how literals are tested: nobody will ask for a test any more.
+    pub fn forget_tests(&mut self) {
+        self.places = vec![];
     }
 
     /// Fetches what [`test`](Self::test) will need.
@@ -211,6 +222,11 @@ impl<'a> CatalogBuilder<'a> {
 
     pub fn cut_table(&self, table: u32) -> &CutTable {
         &self.cut_tables[table as usize]
+    }
+
+    /// All cut tables, in the order of their bits.
+    pub fn cut_tables(&self) -> &[CutTable] {
+        &self.cut_tables
     }
 
     /// Asks for an access key that stands for "above one cut and below another".

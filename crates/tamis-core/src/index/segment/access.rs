@@ -7,6 +7,7 @@
 
 use super::program::{Leaf, PlannedLeaf, Tree};
 use crate::predicate::catalog::TRUE_BIT;
+use crate::predicate::cuts::CutTable;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key {
@@ -30,6 +31,60 @@ pub struct Access {
     pub test: PlannedLeaf,
     /// Key and test together make the whole tree true.
     pub suffices: bool,
+}
+
+/// What the arrays of a segment need of an access. Some segments have tens of millions while they are built.
+#[derive(Clone, Copy)]
+pub struct PackedAccess {
+    /// A bit and [`LONE_BIT`], a unit and [`A_UNIT`], or the bits of "above" and "below".
+    key: [u32; 2],
+    /// The test, and in the top bit, which tests of bits leave free, whether it suffices.
+    test: u32,
+}
+
+const LONE_BIT: u32 = u32::MAX;
+const A_UNIT: u32 = u32::MAX - 1;
+const SUFFICES: u32 = 1 << 31;
+
+impl PackedAccess {
+    pub fn new(access: &Access, cut_tables: &[CutTable]) -> Self {
+        debug_assert!(access.test.leaf.as_unit().is_none(), "units are waited for, not tested");
+        let key = match access.key {
+            Key::Bit(bit) => [bit, LONE_BIT],
+            Key::Unit(unit) => [unit, A_UNIT],
+            Key::Interval { table, above, below } => {
+                let table = &cut_tables[table as usize];
+                [table.above + above, table.below + below]
+            }
+        };
+        Self { key, test: access.test.leaf.0 | if access.suffices { SUFFICES } else { 0 } }
+    }
+
+    pub fn key(&self, cut_tables: &[CutTable]) -> Key {
+        match self.key {
+            [bit, LONE_BIT] => Key::Bit(bit),
+            [unit, A_UNIT] => Key::Unit(unit),
+            [above, below] => {
+                // The bits of tables follow one another.
+                let table = cut_tables.partition_point(|table| table.above <= above) - 1;
+                let CutTable { above: first_above, below: first_below, .. } = cut_tables[table];
+                Key::Interval { table: table as u32, above: above - first_above, below: below - first_below }
+            }
+        }
+    }
+
+    /// The unit that is waited for.
+    pub fn awaited(&self) -> Option<u32> {
+        (self.key[1] == A_UNIT).then_some(self.key[0])
+    }
+
+    pub fn test(&self) -> Leaf {
+        Leaf(self.test & !SUFFICES)
+    }
+
+    pub fn suffices(&self) -> bool {
+        self.test & SUFFICES != 0
+    }
 }
 
 const ALWAYS: PlannedLeaf = PlannedLeaf { leaf: Leaf(TRUE_BIT << 1), selectivity: 1.0, cut: None };

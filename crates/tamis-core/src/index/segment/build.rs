@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Segment;
-use super::builder::lay_out;
+use super::builder::plan_layout;
 use super::forms::{Forms, Import};
 use super::ledger::LedgerBuilder;
 use super::scoring::ScoringBuilder;
@@ -18,6 +18,13 @@ const KEEPS_FORMS_BELOW: usize = 32 * 1024;
 /// Rows that are added before threads share the rest: most names of attributes are known by then, so that
 /// all threads give them the same numbers.
 const FIRST_ROWS: usize = 4096;
+
+/// How much some rows take.
+struct Size {
+    rows: usize,
+    records: usize,
+    forms: [usize; 3],
+}
 
 /// Builds a segment from subscriptions in rising order of id.
 pub struct SegmentBuilder {
@@ -80,8 +87,21 @@ impl SegmentBuilder {
         self.ledger.push_copy(&segment.ledger, row, point_only)
     }
 
+    fn size(&self) -> Size {
+        Size { rows: self.ledger.len(), records: self.ledger.record_bytes(), forms: self.forms.size() }
+    }
+
+    /// Makes room for more rows like those that `seen` is the size of. Room costs nothing until it is used, but
+    /// what grows by being copied leaves holes as large as itself.
+    fn reserve(&mut self, rows: usize, seen: &Size) {
+        let expected = |seen_size: usize| (seen_size * rows).div_ceil(seen.rows.max(1));
+        self.ledger.reserve(rows, expected(seen.records));
+        self.forms.reserve(rows, seen.forms.map(expected));
+    }
+
     /// Adds the rows of another builder behind its own.
-    fn append(&mut self, other: SegmentBuilder) -> Result<()> {
+    fn append(&mut self, mut other: SegmentBuilder) -> Result<()> {
+        other.forms.seal();
         let renumbered: Vec<AttrId> =
             other.attributes.names().map(|name| self.attributes.intern(name)).collect();
         let same_numbers = renumbered.iter().enumerate().all(|(there, here)| here.0 as usize == there);
@@ -90,6 +110,7 @@ impl SegmentBuilder {
             import.row(row, &mut self.forms);
         }
         self.scoring.append(other.scoring, &renumbered, |atom| import.atom(atom, &mut self.forms));
+        drop(other.forms);
         let renumber = (!same_numbers).then_some((&other.attributes, &mut self.attributes));
         self.ledger.append(other.ledger, renumber)
     }
@@ -101,10 +122,12 @@ impl SegmentBuilder {
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
-    pub fn finish(self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
-        let (layout, scoring, sharing, layout_basis) =
-            lay_out(&self.forms, samples, self.ledger.priorities(), self.scoring, threads)?;
+    pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
+        self.forms.seal();
+        let plan = plan_layout(&self.forms, samples, threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
+        let (sharing, layout_basis) = (plan.sharing, plan.basis);
+        let (layout, scoring) = plan.lay_out(self.ledger.priorities(), self.scoring, threads);
         let segment = Segment {
             layout,
             ledger: self.ledger.finish(),
@@ -132,6 +155,7 @@ pub fn build_on_threads(
     let first = rows.min(FIRST_ROWS);
     let mut builder = SegmentBuilder::new(attributes);
     add(&mut builder, 0..first)?;
+    builder.reserve(rows - first, &builder.size());
     let threads = threads.min((rows - first).div_ceil(FIRST_ROWS)).max(1);
     let run = |thread: usize| {
         let at = |thread: usize| first + (rows - first) * thread / threads;
@@ -150,10 +174,11 @@ pub fn build_on_threads(
         Ok(())
     };
     let others = std::thread::scope(|scope| {
-        let known = &builder.attributes;
+        let (known, size) = (&builder.attributes, builder.size());
         let started: Vec<_> = (1..threads)
             .map(|thread| {
                 let mut own = SegmentBuilder::new(known.clone());
+                own.reserve(run(thread).len(), &size);
                 let add_run = &add_run;
                 scope.spawn(move || add_run(&mut own, thread).map(|()| own))
             })

@@ -1,16 +1,17 @@
-//! Builds the matching half of a segment from normal forms.
+//! Plans the matching half of a segment from normal forms.
 //!
 //! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
-//! whole expressions, and subexpressions that several nodes share) → accesses → flat arrays.
+//! whole expressions, and subexpressions that several nodes share) → accesses. `plan` writes the arrays.
 
-use super::access::{Access, Key, plan};
+use super::access::{Access, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
-use super::layout::{ACCEPTS, BLOCK, Layout, MAX_CODE, UnitHead};
+use super::layout::{Layout, MAX_CODE};
+use super::plan::Plan;
 use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
-use super::scoring::leads::{Lead, Leads};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
+use super::units::{Compiled, CompiledUnit, Rows, Unit, parents_first};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::expr::atoms::Literal;
@@ -20,6 +21,8 @@ use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 const NOT_A_UNIT: u32 = u32::MAX;
 /// Units that are worth a thread.
 const LEAST_PER_THREAD: usize = 4096;
+/// Units that a thread compiles before what came out is taken over, so that little of it is there twice.
+const MOST_PER_THREAD: usize = 8 * 1024;
 
 /// How far ahead of compiling memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;
@@ -49,13 +52,17 @@ pub fn lay_out(
     priorities: &[f64],
     scoring: ScoringBuilder,
     threads: usize,
-) -> Result<(Layout, Scoring, Sharing, LayoutBasis)> {
+) -> Result<(Layout, Scoring)> {
+    Ok(plan_layout(forms, samples, threads)?.lay_out(priorities, scoring, threads))
+}
+
+/// All that a layout takes, without the forms: they can go before the arrays are written.
+pub fn plan_layout(forms: &Forms, samples: &[Event<'_>], threads: usize) -> Result<Plan> {
     let Forms { atoms, dag, roots } = forms;
-    let written = dag.written_nodes();
     let sharing = Sharing {
         predicates: atoms.len(),
         nodes: dag.nodes() + atoms.len(),
-        written_nodes: roots.iter().map(|root| written[*root as usize]).fold(0, u64::saturating_add) as usize,
+        written_nodes: written_nodes(forms),
     };
     let rows = Rows::group(roots, dag.nodes());
     let catalog = CatalogBuilder::new(atoms);
@@ -65,7 +72,8 @@ pub fn lay_out(
         atoms: atoms.len(),
         rows: &rows,
         unit_of: vec![NOT_A_UNIT; dag.nodes()],
-        units: vec![],
+        // Room costs nothing until it is used.
+        units: Vec::with_capacity(dag.nodes()),
         node_selectivity: vec![-1.0; dag.nodes()],
         literal_selectivity: vec![],
         selectivity,
@@ -76,68 +84,15 @@ pub fn lay_out(
     };
     planner.choose_units();
     planner.compile_units(threads)?;
-    let basis = LayoutBasis { samples: samples.len(), candidates: planner.expected_candidates };
-    let (layout, scoring) = planner.lay_out(priorities, scoring, threads);
-    Ok((layout, scoring, sharing, basis))
+    let Planner { units, code, accesses, catalog, expected_candidates, .. } = planner;
+    let basis = LayoutBasis { samples: samples.len(), candidates: expected_candidates };
+    Ok(Plan { catalog: catalog.without_atoms(), rows, units, code, accesses, sharing, basis })
 }
 
-/// Rows by node.
-struct Rows {
-    first: Vec<u32>,
-    rows: Vec<u32>,
-}
-
-impl Rows {
-    fn group(roots: &[u32], nodes: usize) -> Self {
-        let mut first = vec![0u32; nodes + 1];
-        for root in roots {
-            first[*root as usize + 1] += 1;
-        }
-        for at in 0..nodes {
-            first[at + 1] += first[at];
-        }
-        let mut next = first.clone();
-        let mut rows = vec![0; roots.len()];
-        for (row, root) in roots.iter().enumerate() {
-            rows[next[*root as usize] as usize] = row as u32;
-            next[*root as usize] += 1;
-        }
-        Self { first, rows }
-    }
-
-    fn of(&self, node: u32) -> &[u32] {
-        &self.rows[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
-    }
-}
-
-struct Unit {
-    node: u32,
-    code: std::ops::Range<usize>,
-    kind: CodeKind,
-    accesses: std::ops::Range<usize>,
-    /// Reached in several ways, so what is known of it is remembered during an event.
-    remembered: bool,
-    /// Some unit below it, or a subscription, waits for it to fire.
-    active: bool,
-}
-
-/// What compiling a run of units gave. Accesses are planned for all of them, also for those that nobody
-/// turns out to wait for.
-#[derive(Default)]
-struct Compiled {
-    code: Vec<u32>,
-    accesses: Vec<Access>,
-    units: Vec<CompiledUnit>,
-}
-
-struct CompiledUnit {
-    kind: CodeKind,
-    remembered: bool,
-    /// How often one of its accesses fires, per event.
-    candidates: f64,
-    /// Code and accesses begin where those of the unit before end.
-    code_end: usize,
-    accesses_end: usize,
+/// How many nodes all expressions had together when they were written.
+fn written_nodes(forms: &Forms) -> usize {
+    let of_node = forms.dag.written_nodes();
+    forms.roots.iter().map(|root| of_node[*root as usize]).fold(0, u64::saturating_add) as usize
 }
 
 struct Planner<'a> {
@@ -153,7 +108,7 @@ struct Planner<'a> {
     selectivity: Selectivity,
     catalog: CatalogBuilder<'a>,
     code: Vec<u32>,
-    accesses: Vec<Access>,
+    accesses: Vec<PackedAccess>,
     /// By the selectivities of the accesses that are in use.
     expected_candidates: f64,
 }
@@ -198,33 +153,35 @@ impl Planner<'_> {
         for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }
-        let order = self.parents_first();
-        let run = order.len().div_ceil(threads).max(LEAST_PER_THREAD);
-        let runs: Vec<&[u32]> = order.chunks(run).collect();
-        let planner = &*self;
-        let compiled: Vec<Compiled> = std::thread::scope(|scope| {
-            let (first, others) =
-                runs.split_first().map_or((&[][..], &[][..]), |(first, rest)| (*first, rest));
-            let others: Vec<_> = others.iter().map(|run| scope.spawn(|| planner.compile_run(run))).collect();
-            let first = planner.compile_run(first);
-            let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
-            std::iter::once(first).chain(others).collect()
-        });
-        for (run, compiled) in runs.into_iter().zip(compiled) {
-            self.take(run, compiled)?;
+        let order = parents_first(&self.units);
+        let run = order.len().div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
+        for round in order.chunks(run * threads) {
+            let planner = &*self;
+            let compiled: Vec<(&[u32], Compiled)> = std::thread::scope(|scope| {
+                let (first, others) = round.split_at(run.min(round.len()));
+                let others: Vec<_> = others
+                    .chunks(run)
+                    .map(|run| scope.spawn(move || (run, planner.compile_run(run))))
+                    .collect();
+                let first = (first, planner.compile_run(first));
+                let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
+                std::iter::once(first).chain(others).collect()
+            });
+            if self.code.is_empty() {
+                let expected = |count: usize| (count * order.len()).div_ceil(round.len());
+                let all = |count: fn(&Compiled) -> usize| compiled.iter().map(|(_, part)| count(part)).sum();
+                self.code.reserve_exact(expected(all(|part| part.code.len())));
+                self.accesses.reserve_exact(expected(all(|part| part.accesses.len())));
+            }
+            for (run, compiled) in compiled {
+                self.take(run, compiled)?;
+            }
         }
         Ok(())
     }
 
-    /// Children have lower numbers than their parents, so going down visits parents first.
-    fn parents_first(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_unstable_by_key(|unit| std::cmp::Reverse(self.units[*unit as usize].node));
-        order
-    }
-
     fn compile_run(&self, units: &[u32]) -> Compiled {
-        let mut compiled = Compiled::default();
+        let mut compiled = Compiled { units: Vec::with_capacity(units.len()), ..Compiled::default() };
         for (at, unit) in units.iter().enumerate() {
             if let Some(later) = units.get(at + FETCH_AHEAD) {
                 self.fetch_tests(self.units[*later as usize].node);
@@ -247,29 +204,28 @@ impl Planner<'_> {
     /// whether anybody waits for it, and if nobody does it needs no access.
     fn take(&mut self, units: &[u32], compiled: Compiled) -> Result<()> {
         let first_code = self.code.len();
-        if first_code + compiled.code.len() >= MAX_CODE {
+        let accesses = self.accesses.len() + compiled.accesses.len();
+        if first_code + compiled.code.len() >= MAX_CODE || u32::try_from(accesses).is_err() {
             return Err(Error::Argument("too many subscriptions for one segment".into()));
         }
         self.code.extend(compiled.code);
         let (mut code_at, mut access_at) = (0, 0);
         for (at, part) in units.iter().zip(compiled.units) {
-            let accesses = &compiled.accesses[access_at..part.accesses_end];
+            let accesses = &compiled.accesses[access_at..part.accesses_end as usize];
             let unit = &mut self.units[*at as usize];
             unit.kind = part.kind;
             unit.remembered |= part.remembered;
-            unit.code = first_code + code_at..first_code + part.code_end;
+            unit.code = first_code as u32 + code_at..first_code as u32 + part.code_end;
             let first_access = self.accesses.len();
             if unit.active {
                 self.accesses.extend_from_slice(accesses);
                 self.expected_candidates += part.candidates;
             }
-            unit.accesses = first_access..self.accesses.len();
-            for access in &self.accesses[first_access..] {
-                if let Key::Unit(awaited) = access.key {
-                    self.units[awaited as usize].active = true;
-                }
+            unit.accesses = first_access as u32..self.accesses.len() as u32;
+            for awaited in self.accesses[first_access..].iter().filter_map(PackedAccess::awaited) {
+                self.units[awaited as usize].active = true;
             }
-            (code_at, access_at) = (part.code_end, part.accesses_end);
+            (code_at, access_at) = (part.code_end, part.accesses_end as usize);
         }
         Ok(())
     }
@@ -287,7 +243,7 @@ impl Planner<'_> {
                 } else if !remembered {
                     tree = without_implied(tree, &accesses[0]);
                 }
-                out.accesses.extend(accesses);
+                self.keep(&accesses, out);
                 tree.compile(&mut out.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
@@ -301,9 +257,14 @@ impl Planner<'_> {
             kind,
             remembered,
             candidates,
-            code_end: out.code.len(),
-            accesses_end: out.accesses.len(),
+            code_end: out.code.len() as u32,
+            accesses_end: out.accesses.len() as u32,
         });
+    }
+
+    fn keep(&self, accesses: &[Access], out: &mut Compiled) {
+        let tables = self.catalog.cut_tables();
+        out.accesses.extend(accesses.iter().map(|access| PackedAccess::new(access, tables)));
     }
 
     /// A parity is undefined unless each child is true or false, so both forms of the child that is
@@ -327,7 +288,8 @@ impl Planner<'_> {
             };
             // That one child is true or false does not make the parity true.
             let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
-            out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
+            let accesses: Vec<_> = accesses.map(|access| Access { suffices: false, ..access }).collect();
+            self.keep(&accesses, out);
         }
         rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
@@ -431,199 +393,6 @@ impl Planner<'_> {
             }
         }
     }
-
-    /// For each unit, the highest value of a row that it can lead to; 0 where there are no values.
-    fn bounds(&self, values: &[f64]) -> Vec<f64> {
-        if values.is_empty() {
-            return vec![0.0; self.units.len()];
-        }
-        let of_rows = |unit: &Unit| {
-            let rows = self.rows.of(unit.node).iter();
-            rows.map(|row| values[*row as usize]).fold(f64::MIN, f64::max)
-        };
-        let mut bounds: Vec<f64> = self.units.iter().map(of_rows).collect();
-        // Accesses are in the order in which units were compiled: those that wait come first.
-        for unit in self.parents_first() {
-            for access in &self.accesses[self.units[unit as usize].accesses.clone()] {
-                if let Key::Unit(awaited) = access.key {
-                    bounds[awaited as usize] = bounds[awaited as usize].max(bounds[unit as usize]);
-                }
-            }
-        }
-        bounds
-    }
-
-    /// Numbers the units and writes the arrays.
-    fn lay_out(mut self, priorities: &[f64], scoring: ScoringBuilder, threads: usize) -> (Layout, Scoring) {
-        for access in &self.accesses {
-            if let Key::Interval { table, above, below } = access.key {
-                self.catalog.want_interval(table, above, below);
-            }
-        }
-        self.catalog.number_intervals();
-        let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
-        let is_lone = self.lone_units();
-        let order = self.order_units(&bounds, &is_lone);
-        let mut number = vec![0u32; order.len()];
-        for (at, unit) in order.iter().enumerate() {
-            number[*unit as usize] = at as u32;
-        }
-        let remembered = self.units.iter().filter(|unit| unit.remembered).count() as u32;
-        let keys = self.catalog.keys();
-        let place_of = |access: &Access| match access.key {
-            Key::Unit(unit) => keys + number[unit as usize],
-            key => self.bit_or_interval(key),
-        };
-        let mut first = vec![0u32; keys as usize + remembered as usize + 1];
-        for access in &self.accesses {
-            first[place_of(access) as usize + 1] += 1;
-        }
-        for at in 1..first.len() {
-            first[at] += first[at - 1];
-        }
-        let write_entries = || {
-            let mut next = first.clone();
-            let mut entries = vec![[0u32; 2]; self.accesses.len()];
-            let mut block_bounds = [priorities, scoring.bounds()].map(|values| {
-                let blocks = if values.is_empty() { 0 } else { entries.len().div_ceil(BLOCK) };
-                vec![f64::MIN; blocks]
-            });
-            for (at, unit) in order.iter().enumerate() {
-                let unit_bounds = [0, 1].map(|kind: usize| bounds[kind][*unit as usize]);
-                for access in &self.accesses[self.units[*unit as usize].accesses.clone()] {
-                    let place = &mut next[place_of(access) as usize];
-                    let flag = if access.suffices { ACCEPTS } else { 0 };
-                    entries[*place as usize] = [at as u32 | flag, access.test.leaf.0];
-                    for (blocks, bound) in block_bounds.iter_mut().zip(unit_bounds) {
-                        if let Some(block) = blocks.get_mut(*place as usize / BLOCK) {
-                            *block = block.max(bound);
-                        }
-                    }
-                    *place += 1;
-                }
-            }
-            (entries, block_bounds)
-        };
-        let write_code = || {
-            let mut heads = Vec::with_capacity(order.len() + 1);
-            let mut code = Vec::with_capacity(self.code.len());
-            let mut rows = Vec::with_capacity(self.rows.rows.len());
-            for (at, unit) in order.iter().enumerate() {
-                let unit = &self.units[*unit as usize];
-                heads.push(UnitHead {
-                    code: Layout::pack_code(code.len(), unit.kind),
-                    rows: rows.len() as u32,
-                    waiting: first[(keys as usize + at).min(first.len() - 1)],
-                });
-                let place = code.len();
-                code.extend_from_slice(&self.code[unit.code.clone()]);
-                let (first, step) = unit.kind.leaf_words();
-                for word in code[place..].iter_mut().skip(first).step_by(step) {
-                    if let Some(other) = Leaf(*word).as_unit() {
-                        *word = Leaf::unit(number[other as usize]).0;
-                    }
-                }
-                rows.extend_from_slice(self.rows.of(unit.node));
-            }
-            heads.push(UnitHead {
-                code: Layout::pack_code(code.len(), CodeKind::Conjunction),
-                rows: rows.len() as u32,
-                waiting: self.accesses.len() as u32,
-            });
-            (heads, code, rows)
-        };
-        let ((entries, block_bounds), (heads, mut code, rows)) = if threads == 1 {
-            (write_entries(), write_code())
-        } else {
-            std::thread::scope(|scope| {
-                let entries = scope.spawn(write_entries);
-                let code = write_code();
-                (entries.join().expect("no thread panics"), code)
-            })
-        };
-        first.truncate(keys as usize + 1);
-        code.shrink_to_fit();
-        let [priority_bounds, relevance_bounds] = block_bounds;
-        let mut scoring = scoring.finish(&self.catalog, &rows, relevance_bounds);
-        if scoring.has_weights() {
-            scoring.leads = self.leads(&order, &bounds[1], &entries, &scoring);
-        }
-        let layout = Layout {
-            catalog: self.catalog.finish(),
-            access_off: first.into(),
-            entries: entries.into(),
-            block_bounds: priority_bounds.into(),
-            heads: heads.into(),
-            code: code.into(),
-            rows: rows.into(),
-            remembered,
-            lone: remembered - is_lone.iter().filter(|lone| **lone).count() as u32,
-        };
-        (layout, scoring)
-    }
-
-    /// What each entry leads to; units are numbered in `order`, and the bounds are those of units.
-    fn leads(&self, order: &[u32], bounds: &[f64], entries: &[[u32; 2]], scoring: &Scoring) -> Leads {
-        let is_awaited = self.awaited_units();
-        let lead_of = |unit: &u32| {
-            let only_row = match self.rows.of(self.units[*unit as usize].node) {
-                [row] if !is_awaited[*unit as usize] => Some(*row),
-                _ => None,
-            };
-            Lead::new(&scoring.outlines, only_row, bounds[*unit as usize])
-        };
-        let leads: Vec<Lead> = order.iter().map(lead_of).collect();
-        Leads(entries.iter().map(|[unit, _]| leads[(unit & !ACCEPTS) as usize]).collect::<Vec<_>>().into())
-    }
-
-    /// Which units have one row, are remembered, and are waited for by none.
-    fn lone_units(&self) -> Vec<bool> {
-        let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
-        let units = self.units.iter().zip(self.awaited_units());
-        units.map(|(unit, is_awaited)| !is_awaited && has_one_row(unit)).collect()
-    }
-
-    /// Which units others wait for.
-    fn awaited_units(&self) -> Vec<bool> {
-        let mut is_awaited = vec![false; self.units.len()];
-        for access in &self.accesses {
-            if let Key::Unit(awaited) = access.key {
-                is_awaited[awaited as usize] = true;
-            }
-        }
-        is_awaited
-    }
-
-    /// Remembered units first, the lone ones last among them; then in the order of their first access key,
-    /// the best priority first, and the best relevance among equals.
-    fn order_units(&self, bounds: &[Vec<f64>; 2], is_lone: &[bool]) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.units.len() as u32).collect();
-        order.sort_by_cached_key(|at| {
-            let unit = &self.units[*at as usize];
-            let (key, test) = match self.accesses.get(unit.accesses.clone()).and_then(<[Access]>::first) {
-                Some(Access { key: Key::Unit(_), test, .. }) => (self.catalog.keys(), test.leaf.0),
-                Some(access) => (self.bit_or_interval(access.key), access.test.leaf.0),
-                None => (u32::MAX, 0),
-            };
-            let best_first = [0, 1].map(|kind: usize| std::cmp::Reverse(ordered(bounds[kind][*at as usize])));
-            (!unit.remembered, is_lone[*at as usize], key, best_first, test)
-        });
-        order
-    }
-
-    fn bit_or_interval(&self, key: Key) -> u32 {
-        match key {
-            Key::Bit(bit) => bit,
-            Key::Interval { table, above, below } => self.catalog.interval_key(table, above, below),
-            Key::Unit(_) => unreachable!("units are numbered apart"),
-        }
-    }
-}
-
-/// Floats in an order that sorts.
-fn ordered(x: f64) -> i64 {
-    let bits = x.to_bits() as i64;
-    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
 /// Drops from the top AND of a tree what its only access has already established.

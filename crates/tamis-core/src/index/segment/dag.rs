@@ -183,6 +183,26 @@ impl Dag {
         Ref::node(node)
     }
 
+    pub fn child_count(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Makes room for up to so many more nodes, of which some are sure to come.
+    pub fn reserve(&mut self, nodes: usize, surely: usize, children: usize) {
+        self.heads.reserve_exact(nodes);
+        self.parents.reserve_exact(nodes);
+        self.children.reserve_exact(children);
+        self.table.reserve(surely, |&(half, _)| spread(half));
+    }
+
+    /// Ends the adding of nodes: gives back what only finding them needs.
+    pub fn seal(&mut self) {
+        self.table = HashTable::new();
+        self.heads.shrink_to_fit();
+        self.children.shrink_to_fit();
+        self.parents.shrink_to_fit();
+    }
+
     /// How many nodes the expression of each node had when it was written, the two forms of a parity's child
     /// counted as one.
     pub fn written_nodes(&self) -> Vec<u64> {

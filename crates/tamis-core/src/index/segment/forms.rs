@@ -43,6 +43,25 @@ impl Forms {
         self.roots.push(self.dag.root(form, &renumbered));
     }
 
+    /// How many predicates, nodes and children of nodes there are.
+    pub fn size(&self) -> [usize; 3] {
+        [self.atoms.len(), self.dag.nodes(), self.dag.child_count()]
+    }
+
+    /// Makes room for more rows, predicates, nodes and children; of nodes there may be fewer.
+    pub fn reserve(&mut self, rows: usize, [atoms, nodes, children]: [usize; 3]) {
+        self.roots.reserve_exact(rows);
+        self.atoms.reserve(atoms);
+        self.dag.reserve(nodes, nodes.min(rows), children);
+    }
+
+    /// Ends the adding of rows: gives back what only finding equal predicates and nodes needs.
+    pub fn seal(&mut self) {
+        self.atoms.seal();
+        self.dag.seal();
+        self.roots.shrink_to_fit();
+    }
+
     /// Bytes on the heap, roughly.
     pub fn bytes(&self) -> usize {
         self.atoms.bytes() + self.dag.bytes() + 4 * self.roots.capacity()

@@ -164,14 +164,38 @@ fn slice<'a>(offsets: &[u64], bytes: &'a [u8], at: usize) -> &'a [u8] {
     bytes.get(offsets[at] as usize..offsets[at + 1] as usize).unwrap_or_default()
 }
 
+/// A value per row, of which nothing is stored until one is not the usual one.
+#[derive(Default)]
+struct Rare<T>(Vec<T>);
+
+impl<T: Copy + PartialEq> Rare<T> {
+    /// Adds the value of row number `row`.
+    fn push(&mut self, row: usize, value: T, usual: T) {
+        if value != usual || !self.0.is_empty() {
+            self.0.resize(row, usual);
+            self.0.push(value);
+        }
+    }
+
+    /// Adds the values of another: one has `rows` rows, the other `more`.
+    fn append(&mut self, rows: usize, other: Self, more: usize, usual: T) {
+        if !self.0.is_empty() || !other.0.is_empty() {
+            self.0.resize(rows, usual);
+            self.0.extend(other.0);
+            self.0.resize(rows + more, usual);
+        }
+    }
+}
+
 /// Collects rows in rising order of id.
 #[derive(Default)]
 pub struct LedgerBuilder {
     int_ids: Vec<i64>,
     text_id_off: Vec<u64>,
     text_ids: Vec<u8>,
-    priorities: Vec<f64>,
-    expiries: Vec<i64>,
+    rows: usize,
+    priorities: Rare<f64>,
+    expiries: Rare<i64>,
     record_off: Vec<u64>,
     records: Vec<u8>,
     tags: std::collections::BTreeMap<Box<str>, Vec<u32>>,
@@ -214,8 +238,9 @@ impl LedgerBuilder {
                 self.text_ids.extend_from_slice(id.as_bytes());
             }
         }
-        self.priorities.push(priority);
-        self.expiries.push(expires);
+        self.priorities.push(self.rows, priority, 0.0);
+        self.expiries.push(self.rows, expires, NEVER_EXPIRES);
+        self.rows += 1;
         self.record_off.push(self.records.len() as u64);
         if point_only {
             self.point_only.push(row);
@@ -246,8 +271,9 @@ impl LedgerBuilder {
         self.int_ids.extend(other.int_ids);
         self.text_id_off.extend(other.text_id_off.iter().map(|at| at + first_text));
         self.text_ids.extend(other.text_ids);
-        self.priorities.extend(other.priorities);
-        self.expiries.extend(other.expiries);
+        self.priorities.append(self.rows, other.priorities, other.rows, 0.0);
+        self.expiries.append(self.rows, other.expiries, other.rows, NEVER_EXPIRES);
+        self.rows += other.rows;
         self.point_only.extend(other.point_only.iter().map(|row| row + first_row));
         for (tag, rows) in other.tags {
             self.tags.entry(tag).or_default().extend(rows.iter().map(|row| row + first_row));
@@ -267,8 +293,25 @@ impl LedgerBuilder {
         Ok(())
     }
 
+    /// The bytes of all records so far.
+    pub fn record_bytes(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Makes room for more rows with so many bytes of records.
+    pub fn reserve(&mut self, rows: usize, record_bytes: usize) {
+        // One more: the end of the last record.
+        self.record_off.reserve_exact(rows + 1);
+        self.records.reserve_exact(record_bytes);
+        if self.text_id_off.is_empty() {
+            self.int_ids.reserve_exact(rows);
+        } else {
+            self.text_id_off.reserve_exact(rows + 1);
+        }
+    }
+
     pub fn len(&self) -> usize {
-        self.priorities.len()
+        self.rows
     }
 
     pub fn is_empty(&self) -> bool {
@@ -284,20 +327,15 @@ impl LedgerBuilder {
         self.int_ids.iter().map(|id| Id::Int(*id)).chain(texts)
     }
 
+    /// One per row, or none when all are 0.
     pub fn priorities(&self) -> &[f64] {
-        if self.priorities.iter().all(|priority| *priority == 0.0) { &[] } else { &self.priorities }
+        &self.priorities.0
     }
 
     pub fn finish(mut self) -> Ledger {
         self.record_off.push(self.records.len() as u64);
         if !self.text_id_off.is_empty() {
             self.text_id_off.push(self.text_ids.len() as u64);
-        }
-        if self.priorities.iter().all(|priority| *priority == 0.0) {
-            self.priorities.clear();
-        }
-        if self.expiries.iter().all(|expiry| *expiry == NEVER_EXPIRES) {
-            self.expiries.clear();
         }
         let (mut tag_off, mut tags, mut tag_rows_off, mut tag_rows) =
             (vec![0u64], vec![], vec![0u32], vec![]);
@@ -311,8 +349,8 @@ impl LedgerBuilder {
             int_ids: shrunk(self.int_ids),
             text_id_off: shrunk(self.text_id_off),
             text_ids: shrunk(self.text_ids),
-            priorities: shrunk(self.priorities),
-            expiries: shrunk(self.expiries),
+            priorities: shrunk(self.priorities.0),
+            expiries: shrunk(self.expiries.0),
             record_off: shrunk(self.record_off),
             records: shrunk(self.records),
             tag_off: tag_off.into(),

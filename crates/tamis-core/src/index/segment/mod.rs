@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ledger;
 pub mod lone_set;
 pub mod matcher;
+pub mod plan;
 pub mod priority_order;
 pub mod program;
 pub mod record;
@@ -22,6 +23,7 @@ pub mod selectivity;
 pub mod stored;
 #[cfg(test)]
 mod tests;
+pub mod units;
 pub mod validate;
 
 use std::sync::OnceLock;

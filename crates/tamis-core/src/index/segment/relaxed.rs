@@ -50,7 +50,7 @@ impl Relaxed {
         if attributes.len() > MAX_ATTRIBUTE as usize {
             return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
         }
-        let (layout, scoring, ..) = lay_out(&forms, &[], &[], scoring, 1)?;
+        let (layout, scoring) = lay_out(&forms, &[], &[], scoring, 1)?;
         Ok(Self { layout, scoring })
     }
 
