@@ -444,7 +444,7 @@ def test_units_that_wait_for_one_another_in_a_long_chain_are_decided() -> None:
     chain = ["z = 1^5 AND y0 = 1^5"]
     for level in range(1, 45):
         chain.append(f"(({chain[-1]}) OR (w{level} = 3)^5) AND (y{level} = 1)^5")
-    texts = [*(f"(a = 1 OR b = {at})^0.01" for at in range(3_000)), *chain]
+    texts = [*(f"(a = 1)^0.01 OR (b = {at})^0.01" for at in range(3_000)), *chain]
     indexes = [tamis.Index(), tamis.Index(algorithm="scan")]
     for index in indexes:
         index.add_many(range(len(texts)), texts)
