@@ -170,7 +170,7 @@ impl<'v> Question<'_, 'v> {
         let has_outlines = !scoring.outlines.words.is_empty();
         // A bound of everything says next to nothing of what a function makes of a few attributes.
         let is_function = matches!(self.measure, Measure::Function(..));
-        let leads_are_believed = !is_function && !(has_outlines && reweighted.are_too_many());
+        let leads_are_believed = !(is_function || has_outlines && reweighted.are_too_many());
         let asked_later = match has_outlines && leads_are_believed {
             true => union(raised.rows(), reweighted.rows()),
             false => raised.rows().to_vec(),
