@@ -7,7 +7,7 @@ algorithm is faster than the production index, a line below the table says so.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,19 +50,35 @@ def measure_beside(size: int, *, seed: int, events: int, repeats: int) -> list[B
     rows = []
     for name, workload in data_sets(size, seed).items():
         loaded = load(workload, weighted=True, events=events)
+        indexes = {}
         for algorithm in ALGORITHMS:
-            index = tamis.Index(algorithm=algorithm)
-            index.add_many(loaded.ids, loaded.texts, weights=loaded.weights)
-            if algorithm == "auto":
-                index.optimize()
-            match = float(np.mean(index.time_events(loaded.events, "match", repeats=repeats))) / 1_000
-            best = [
-                index.time_events(loaded.events, "top_k", k=k, score="relevance", repeats=repeats)
-                for k in (1, 5)
-            ]
-            top_1, top_5 = (float(np.mean(times)) / 1_000 for times in best)
-            matches = sum(index.count(event) for event in loaded.events) / len(loaded.events)
-            rows.append(Beside(name, workload.count, algorithm, matches, match, top_1, top_5))
+            indexes[algorithm] = tamis.Index(algorithm=algorithm)
+            indexes[algorithm].add_many(loaded.ids, loaded.texts, weights=loaded.weights)
+        indexes["auto"].optimize()
+        rows += _timed_in_turns(name, indexes, loaded.events, "relevance", repeats)
+    return rows
+
+
+def _timed_in_turns(
+    name: str, indexes: Mapping[str, tamis.Index], events: Sequence[Any], score: str, repeats: int
+) -> list[Beside]:
+    """The least of some rounds of each event. Every index is asked in a round: none has quieter times."""
+    questions: dict[str, tuple[Any, int]] = {
+        "match": ("match", 1),
+        "top_1": ("top_k", 1),
+        "top_5": ("top_k", 5),
+    }
+    least = {(algorithm, asked): np.full(len(events), np.inf) for algorithm in indexes for asked in questions}
+    for _ in range(repeats):
+        for (algorithm, asked), times in least.items():
+            mode, k = questions[asked]
+            taken = indexes[algorithm].time_events(events, mode, k=k, score=score, repeats=1)
+            np.minimum(times, taken, out=times)
+    matches = sum(indexes["auto"].count(event) for event in events) / len(events)
+    rows = []
+    for algorithm, index in indexes.items():
+        means = {asked: float(np.mean(least[algorithm, asked])) / 1_000 for asked in questions}
+        rows.append(Beside(name, len(index), algorithm, matches, **means))
     return rows
 
 
@@ -78,18 +94,14 @@ def measure_regions(size: int, *, seed: int, events: int, repeats: int) -> list[
         workload = ZipfRegions(count=size, seed=seed, dimensions=dimensions)
         boxes = workload.subscriptions_table().combine_chunks()
         asked = workload.events_dicts(events)
+        indexes = {}
         for algorithm in ("auto", "interval"):
-            index = tamis.Index(algorithm=algorithm)
-            index.add_many(boxes["id"], boxes["expression"], priorities=boxes["priority"])
-            if algorithm == "auto":
-                index.optimize()
-                _ask_until_settled(index, asked)
-            match = float(np.mean(index.time_events(asked, "match", repeats=1))) / 1_000
-            best = [index.time_events(asked, "top_k", k=k, repeats=repeats) for k in (1, 5)]
-            top_1, top_5 = (float(np.mean(times)) / 1_000 for times in best)
-            matches = sum(index.count(event) for event in asked) / len(asked)
-            name = f"regions, {dimensions} attribute{'s' if dimensions > 1 else ''}"
-            rows.append(Beside(name, size, algorithm, matches, match, top_1, top_5))
+            indexes[algorithm] = tamis.Index(algorithm=algorithm)
+            indexes[algorithm].add_many(boxes["id"], boxes["expression"], priorities=boxes["priority"])
+        indexes["auto"].optimize()
+        _ask_until_settled(indexes["auto"], asked)
+        name = f"regions, {dimensions} attribute{'s' if dimensions > 1 else ''}"
+        rows += _timed_in_turns(name, indexes, asked, "priority", repeats)
     return rows
 
 

@@ -21,11 +21,9 @@ const MANY: u64 = 4096;
 const MANY_PER_ANSWER: u64 = 64;
 /// After so many wide questions an order is made.
 const QUESTIONS: u32 = 16;
-/// The limit of what is read is this part of the entries that would fire: reading one takes that much longer.
-const LIMIT: u64 = 3;
-/// What a question in vain costs of the credit that each good one earns, and the most there can be.
-const IN_VAIN: i32 = 2;
+/// A good question earns one of credit and one in vain loses one. There is this much of it, and this much debt.
 const MOST_CREDIT: i32 = 64;
+const MOST_DEBT: i32 = 16;
 /// Without credit, one of so many questions tries again.
 const RETRY: u32 = 64;
 
@@ -66,12 +64,13 @@ impl PriorityOrder {
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> Option<u64> {
         let rows = self.rows.get()?.as_ref()?;
-        let limit = self.fired.load(Relaxed) / LIMIT;
+        // Reading one takes about as long as an entry that fires.
+        let limit = self.fired.load(Relaxed);
         let left = Cell::new(limit);
         rows.best_within(event, least_wanted, &left, offer);
         let is_done = left.get() > 0;
-        let credit = self.credit.load(Relaxed) + if is_done { 1 } else { -IN_VAIN };
-        self.credit.store(credit.clamp(-IN_VAIN, MOST_CREDIT), Relaxed);
+        let credit = self.credit.load(Relaxed) + if is_done { 1 } else { -1 };
+        self.credit.store(credit.clamp(-MOST_DEBT, MOST_CREDIT), Relaxed);
         is_done.then(|| limit - left.get())
     }
 
