@@ -204,14 +204,12 @@ impl BlockScratch {
             count += 1;
         }
         for table in catalog.cut_tables.iter() {
-            for first in [table.above, table.below] {
-                let mut current = Mask::NONE;
-                for key in first..first + table.len {
-                    current = current.xor(&self.keys[key as usize]);
-                    self.keys[key as usize] = current;
-                    if !current.is_empty() {
-                        mark(&mut self.live, key);
-                    }
+            let mut current = Mask::NONE;
+            for key in table.below..table.above + table.len {
+                current = current.xor(&self.keys[key as usize]);
+                self.keys[key as usize] = current;
+                if !current.is_empty() {
+                    mark(&mut self.live, key);
                 }
             }
         }

@@ -27,6 +27,7 @@ impl Bits {
     }
 
     /// Sets the bits `from..to`, a word at a time.
+    #[inline]
     pub fn set_range(&mut self, from: u32, to: u32) {
         if from >= to {
             return;

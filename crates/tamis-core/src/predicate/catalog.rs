@@ -74,7 +74,7 @@ pub trait Fired {
     /// One access key.
     fn key(&mut self, key: u32);
 
-    /// A run of keys `from..to` of cuts; the run of all cuts on that side ends at `end`.
+    /// A run of keys `from..to` of cuts, not empty; the keys of the table end at `end`.
     fn run(&mut self, from: u32, to: u32, end: u32);
 }
 
@@ -263,14 +263,10 @@ impl Catalog {
 
     /// Above the cuts before `high`, below those from `low` on.
     fn fire_cuts(&self, table: &CutTable, low: u32, high: u32, bits: &mut Bits, fired: &mut impl Fired) {
-        let (above_end, below_end) = (table.above + table.len, table.below + table.len);
-        for (from, to, end) in
-            [(table.above, table.above + high, above_end), (table.below + low, below_end, below_end)]
-        {
-            if from < to {
-                bits.set_range(from, to);
-                fired.run(from, to, end);
-            }
+        let (from, to) = (table.below + low, table.above + high);
+        if from < to {
+            bits.set_range(from, to);
+            fired.run(from, to, table.above + table.len);
         }
     }
 

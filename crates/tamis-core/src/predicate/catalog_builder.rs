@@ -449,7 +449,7 @@ impl Layout<'_> {
             self.places[id as usize] = range;
         }
         let len = cuts.len() as u32;
-        let above = self.next_bit;
+        let below = self.next_bit;
         self.next_bit += 2 * len;
         let first = self.cuts.count() as u32;
         for cut in &cuts {
@@ -459,8 +459,8 @@ impl Layout<'_> {
             kind: kind as u32,
             first,
             len,
-            above,
-            below: above + len,
+            below,
+            above: below + len,
             list: NONE,
             tree: NONE,
         });

@@ -2,14 +2,17 @@
 //!
 //! A cut lies just before or just after an operand. `x >= 5` means "above the cut before 5",
 //! `x > 5` "above the cut after 5", `x < 5` "below the cut before 5". With the distinct cuts of an
-//! attribute sorted, a value is above the first `rank` of them and below all others, so the
-//! satisfied comparisons are two runs of consecutive bits. BETWEEN is above one and below another.
+//! attribute sorted, a value is above the first `rank` of them and below all others. The bits of "below" come
+//! before those of "above", so the satisfied comparisons are one run of consecutive bits. BETWEEN is above one
+//! cut and below another.
 //!
 //! ```text
 //! cuts        c0    c1    c2    c3        value v between c1 and c2: rank 2
-//! ABOVE bits   1     1     0     0        run  [above, above + rank)
-//! BELOW bits   0     0     1     1        run  [below + rank, below + n)
+//! BELOW bits   0     0     1     1        run  [below + rank, above + rank)
+//! ABOVE bits   1     1     0     0
 //! ```
+
+use std::hint::select_unpredictable;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -24,10 +27,10 @@ pub struct CutTable {
     pub kind: u32,
     pub first: u32,
     pub len: u32,
-    /// The bit of "above cut 0"; the others follow.
-    pub above: u32,
     /// The bit of "below cut 0"; the others follow.
     pub below: u32,
+    /// The bit of "above cut 0", next to the last of "below"; the others follow.
+    pub above: u32,
     /// The list of access intervals, or `u32::MAX`.
     pub list: u32,
     /// The root of the stabbing tree over access intervals, if they are not listed, or `u32::MAX`.
@@ -78,6 +81,9 @@ impl Cuts {
     #[inline]
     fn rank_among_same(&self, table: &CutTable, smaller: usize, head: u64, rest: u32) -> u32 {
         let heads = &self.heads_of(table)[smaller..];
+        if heads.first() != Some(&head) {
+            return smaller as u32;
+        }
         let few = heads.iter().take(FEW_SAME).take_while(|cut| **cut == head).count();
         let same = if few < FEW_SAME { few } else { heads.partition_point(|cut| *cut == head) };
         let rests = &self.rests[table.first as usize + smaller..][..same];
@@ -93,7 +99,7 @@ impl Cuts {
             for lane in &mut *lanes {
                 let half = lane.left / 2;
                 let is_smaller = self.heads[(lane.at + half) as usize - (half > 0) as usize] < lane.head;
-                lane.at += half * is_smaller as u32;
+                lane.at = select_unpredictable(is_smaller, lane.at + half, lane.at);
                 lane.left -= half;
             }
             most -= most / 2;
@@ -101,7 +107,7 @@ impl Cuts {
         for lane in lanes {
             let table = &tables[lane.table as usize];
             let smaller = lane.at + (self.heads[lane.at as usize] < lane.head) as u32 - table.first;
-            lane.rank = self.rank_among_same(table, smaller as usize, lane.head, lane.rest);
+            lane.at = self.rank_among_same(table, smaller as usize, lane.head, lane.rest);
         }
     }
 
@@ -164,10 +170,9 @@ struct Lane {
     head: u64,
     rest: u32,
     table: u32,
-    /// Where the search is, in the heads of all tables, and how many of them are left.
+    /// Where the search is, in the heads of all tables, and how many of them are left; in the end, the rank.
     at: u32,
     left: u32,
-    rank: u32,
 }
 
 impl Searches {
@@ -181,14 +186,14 @@ impl Searches {
     #[inline]
     pub fn add(&mut self, number: u32, table: &CutTable, key: u128) {
         let (head, rest) = head_and_rest(key << 1 | 1);
-        self.lanes[self.len] = Lane { head, rest, table: number, at: table.first, left: table.len, rank: 0 };
+        self.lanes[self.len] = Lane { head, rest, table: number, at: table.first, left: table.len };
         self.len += 1;
     }
 
     /// The numbers of the tables and the ranks that were found; it is empty from then on.
     pub fn drain(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let len = std::mem::take(&mut self.len);
-        self.lanes[..len].iter().map(|lane| (lane.table, lane.rank))
+        self.lanes[..len].iter().map(|lane| (lane.table, lane.at))
     }
 }
 

@@ -15,4 +15,4 @@ pub mod top_k;
 pub use measure::Measure;
 pub use scale::Scale;
 pub use score::{Ranking, Score, relaxed, relevance};
-pub use top_k::TopK;
+pub use top_k::{Candidate, TopK};

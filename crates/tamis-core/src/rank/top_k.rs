@@ -79,15 +79,9 @@ impl<'a, T> TopK<'a, T> {
         }
     }
 
-    /// Whether a subscription whose score is at most `bound` could enter.
-    pub fn could_take(&self, bound: f64, id: IdRef<'_>) -> bool {
-        match self.heap.peek() {
-            _ if self.k == 0 || bound < self.min_score => false,
-            Some(worst) if self.heap.len() >= self.k => {
-                bound > worst.score || bound == worst.score && id < worst.id
-            }
-            _ => true,
-        }
+    /// The worst of those that are kept, if there are as many as are wanted and it is good enough.
+    pub fn worst(&self) -> Option<&Candidate<'a, T>> {
+        self.heap.peek().filter(|_| self.heap.len() >= self.k)
     }
 
     /// The best first.
@@ -116,9 +110,10 @@ mod tests {
             let offers: Vec<(i64, f64)> =
                 scores.iter().enumerate().map(|(at, score)| (at as i64 * 17 % 41, *score as f64)).collect();
             for (id, score) in &offers {
-                prop_assert!(!(*score < best.least_wanted() && best.could_take(*score, IdRef::Int(*id))));
-                let skipped = !best.could_take(*score, IdRef::Int(*id));
-                if !skipped {
+                let is_outscored = *score < best.least_wanted();
+                let ties = *score == best.least_wanted();
+                let loses_tie = ties && best.worst().is_some_and(|worst| worst.id < IdRef::Int(*id));
+                if !is_outscored && !loses_tie {
                     best.offer(IdRef::Int(*id), *score, *id);
                 }
             }

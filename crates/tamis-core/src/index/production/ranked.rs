@@ -13,11 +13,11 @@ use crate::index::segment::layout::Layout;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::relaxed::Relaxed;
 use crate::index::segment::scoring::Scoring;
-use crate::index::segment::scoring::leads::Lead;
+use crate::index::segment::scoring::leads::{Lead, rounded_up};
 use crate::index::segment::scoring::outline::{Factors, FactorsApart, Outlines};
 use crate::predicate::catalog::Catalog;
 use crate::rank::function::Function;
-use crate::rank::{Measure, TopK};
+use crate::rank::{Candidate, Measure, TopK};
 
 impl View {
     /// Offers everything that may be among the best.
@@ -129,6 +129,18 @@ impl<'v> Question<'_, 'v> {
         best.offer(id, score, Location::Row { part: self.number, row });
     }
 
+    /// Whether a row could enter with the least score that is wanted: ids rise with rows.
+    #[inline]
+    fn could_tie(&self, row: u32, best: &TopK<'v, Location>) -> bool {
+        match best.worst() {
+            None => true,
+            Some(Candidate { item: Location::Row { part, row: worst }, .. }) if *part == self.number => {
+                row < *worst
+            }
+            Some(worst) => self.part.segment.ledger.id_ref(row) < worst.id,
+        }
+    }
+
     /// The best by priority: in the order of priority if there is one, otherwise block by block.
     fn ask_by_priority(&self, scratch: &mut Scratch, best: &mut TopK<'v, Location>) -> Result<Work> {
         let segment = &self.part.segment;
@@ -176,11 +188,11 @@ impl<'v> Question<'_, 'v> {
             false => raised.rows().to_vec(),
         };
         let floor = raised.floor().map_or(f64::NEG_INFINITY, |bound| self.measure.bound(bound));
+        let score = |bound: f64| self.measure.bound(bound).max(floor);
         let limits = match self.measure {
-            Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), |bound| bound.max(floor)),
-            measure => {
-                let score = move |bound: f64| measure.bound(bound).max(floor);
-                let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, score);
+            Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), &score),
+            _ => {
+                let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, &score);
                 let limits = limits.loose(has_outlines || is_function);
                 if leads_are_believed { limits.with_leads(&scoring.leads.0) } else { limits }
             }
@@ -240,7 +252,7 @@ impl<'v> Scorer<'_, 'v> {
         if wanted > f64::NEG_INFINITY {
             let outline = self.outline.bound(row, &scoring.outlines, bits);
             let bound = outline.unwrap_or_else(|| measure.bound(scoring.bound(row)));
-            if bound < wanted || bound == wanted && !best.could_take(bound, part.segment.ledger.id_ref(row)) {
+            if bound < wanted || bound == wanted && !question.could_tie(row, best) {
                 return Ok(None);
             }
         }
@@ -349,23 +361,36 @@ impl Offering<'_, '_, '_> {
 }
 
 impl Judge for Offering<'_, '_, '_> {
-    #[inline]
-    fn allowed(&self, lead: Lead) -> f64 {
+    fn least_bound(&self, score: f64) -> f32 {
         let Scorer { question, outline, floor, .. } = &self.scorer;
-        let score = match outline {
-            Outline::Sum(Factors::One) => lead.bound(),
-            _ => question.measure.bound(lead.bound()),
-        };
-        score.max(*floor)
+        if score <= *floor {
+            return 0.0;
+        }
+        if let Outline::Sum(Factors::One) = outline {
+            return rounded_up(score);
+        }
+        // Scores rise with bounds, and floats that are not negative with their bits.
+        let (mut allows, mut least) = (f32::INFINITY.to_bits(), 0);
+        while least < allows {
+            let middle = least.midpoint(allows);
+            if question.measure.bound(f32::from_bits(middle) as f64) >= score {
+                allows = middle;
+            } else {
+                least = middle + 1;
+            }
+        }
+        f32::from_bits(least)
     }
 
     #[inline]
     fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
-        let Scorer { scoring, outline, floor, .. } = &self.scorer;
-        match lead.outline() {
-            None => self.allowed(lead),
-            Some(place) => outline.bound_at(place, &scoring.outlines, bits).max(*floor),
-        }
+        let Scorer { question, scoring, outline, floor, .. } = &self.scorer;
+        let score = match (lead.outline(), outline) {
+            (Some(place), _) => outline.bound_at(place, &scoring.outlines, bits),
+            (None, Outline::Sum(Factors::One)) => lead.bound as f64,
+            (None, _) => question.measure.bound(lead.bound as f64),
+        };
+        if score < *floor { *floor } else { score }
     }
 
     #[inline]
@@ -373,6 +398,12 @@ impl Judge for Offering<'_, '_, '_> {
         if let Some(place) = lead.outline() {
             self.scorer.scoring.outlines.fetch_at(place);
         }
+    }
+
+    #[inline]
+    fn could_tie(&self, unit: u32) -> bool {
+        let Scorer { question, layout, .. } = &self.scorer;
+        layout.rows_of(unit).iter().any(|row| question.could_tie(*row, self.best))
     }
 
     fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {

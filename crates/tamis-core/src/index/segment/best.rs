@@ -41,14 +41,17 @@ const FETCH_AHEAD: usize = 8;
 
 /// Judges the units that hold. What it returns is the least score that is wanted from then on.
 pub trait Judge {
-    /// The highest score that a lead allows for, whatever is true.
-    fn allowed(&self, lead: Lead) -> f64;
+    /// The least bound of a lead that allows for a score.
+    fn least_bound(&self, score: f64) -> f32;
 
     /// The highest score that a lead promises, by what is true.
     fn promised(&self, lead: Lead, bits: &[u64]) -> f64;
 
     /// Fetches what a lead points to.
     fn fetch_promised(&self, lead: Lead);
+
+    /// Whether a unit on which nothing else hangs could be wanted for the least score that is.
+    fn could_tie(&self, unit: u32) -> bool;
 
     /// The bits of the event come with a unit.
     fn unit(&mut self, unit: u32, bits: &[u64]) -> f64;
@@ -114,6 +117,9 @@ impl Layout {
             left = search.gather(left, units, queue);
             search.decide_all(queue);
             units = (2 * units).min(GATHER_UNITS);
+        }
+        if left.is_empty() && search.blocks.is_empty() {
+            return search.work;
         }
         if by_leads {
             search.take_leads(left, queue, wanted.k);
@@ -202,13 +208,10 @@ impl<J: Judge> Search<'_, J> {
         loop {
             queue.clear();
             let part = parts.next();
-            for (from, to) in part.unwrap_or_default() {
-                self.gather_entries(*from..*to, queue);
-            }
+            self.gather_wanted(part.unwrap_or_default(), queue);
             // What waits for units that hold, and is in line from the trial or from the turn before.
-            for block in std::mem::take(&mut self.blocks).into_vec() {
-                self.gather_entries(block.from..block.to, queue);
-            }
+            let waiting: Vec<_> = self.blocks.drain().map(|block| (block.from, block.to)).collect();
+            self.gather_wanted(&waiting, queue);
             promises.retain(|promise: &Promise| promise.score >= self.least);
             self.read_leads(queue, &mut promises);
             if promises.is_empty() && part.is_none() {
@@ -218,54 +221,45 @@ impl<J: Judge> Search<'_, J> {
             if first > 0 {
                 promises.select_nth_unstable_by(first, |a, b| a.score.total_cmp(&b.score));
             }
-            let mut best = promises.split_off(first);
+            let best = &mut promises[first..];
             best.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
-            self.decide_promised(&best, queue);
+            self.decide_promised(best, queue);
+            promises.truncate(first);
             turn = turn.saturating_mul(4);
         }
     }
 
-    /// Queues the numbers of the entries whose test holds. Long runs are looked at block by block.
-    fn gather_entries(&mut self, run: Range<u32>, queue: &mut Vec<u32>) {
-        let (limits, least) = (self.limits, self.least);
-        if run.len() > BLOCK {
-            limits.add_blocks(run, least, |block| self.gather_block(block.from..block.to, queue));
-        } else {
-            self.gather_block(run, queue);
-        }
-    }
-
-    #[inline]
-    fn gather_block(&mut self, block: Range<u32>, queue: &mut Vec<u32>) {
-        self.work.candidates += block.len() as u64;
-        let entries = &self.run.layout.entries[block.start as usize..block.end as usize];
+    /// Queues the numbers of the entries whose test holds and whose lead allows for a score that is wanted,
+    /// without a branch.
+    fn gather_wanted(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>) {
+        let least_bound = self.judge.least_bound(self.least);
+        let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        self.work.candidates += total as u64;
         let mut end = queue.len();
-        queue.resize(end + entries.len(), 0);
-        for (number, [_, test]) in block.zip(entries) {
-            queue[end] = number;
-            end += self.run.bit(Leaf(*test)) as usize;
+        queue.resize(end + total, 0);
+        for (at, (from, to)) in runs.iter().enumerate() {
+            if let Some((later, _)) = runs.get(at + FETCH_AHEAD) {
+                prefetch(&self.run.layout.entries[*later as usize]);
+                prefetch(&self.limits.leads[*later as usize]);
+            }
+            let run = *from as usize..*to as usize;
+            let (entries, leads) = (&self.run.layout.entries[run.clone()], &self.limits.leads[run]);
+            for ((number, [_, test]), lead) in (*from..*to).zip(entries).zip(leads) {
+                queue[end] = number;
+                end += (self.run.bit(Leaf(*test)) & (lead.bound >= least_bound)) as usize;
+            }
         }
         queue.truncate(end);
     }
 
-    /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead, the
-    /// leads themselves before that.
+    /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead.
     fn read_leads(&self, queue: &[u32], promises: &mut Vec<Promise>) {
-        let lead_of = |entry: u32| &self.limits.leads[entry as usize];
+        let lead_of = |entry: u32| self.limits.leads[entry as usize];
         for (at, entry) in queue.iter().enumerate() {
-            if let Some(later) = queue.get(at + 2 * FETCH_AHEAD) {
-                prefetch(lead_of(*later));
+            if let Some(soon) = queue.get(at + FETCH_AHEAD) {
+                self.judge.fetch_promised(lead_of(*soon));
             }
-            if let Some(soon) = queue.get(at + FETCH_AHEAD)
-                && self.judge.allowed(*lead_of(*soon)) >= self.least
-            {
-                self.judge.fetch_promised(*lead_of(*soon));
-            }
-            let lead = *lead_of(*entry);
-            if self.judge.allowed(lead) < self.least {
-                continue;
-            }
-            let score = self.judge.promised(lead, self.run.bits);
+            let score = self.judge.promised(lead_of(*entry), self.run.bits);
             if score >= self.least {
                 promises.push(Promise { score, unit: self.run.layout.entries[*entry as usize][0] });
             }
@@ -281,10 +275,14 @@ impl<J: Judge> Search<'_, J> {
                 return;
             }
             self.run.layout.fetch(queue, at, &self.run.memory.states);
+            let unit = promise.unit & !ACCEPTS;
+            let is_alone = unit >= self.run.layout.lone;
+            if is_alone && promise.score == self.least && !self.judge.could_tie(unit) {
+                continue;
+            }
             if self.decide(promise.unit) {
-                let unit = promise.unit & !ACCEPTS;
                 self.least = self.judge.unit(unit, self.run.bits);
-                if unit < self.run.layout.lone {
+                if !is_alone {
                     self.add_waiting(unit);
                 }
             }
@@ -404,7 +402,7 @@ pub struct Limits<'a> {
     bounds: &'a [f64],
     otherwise: f64,
     /// From a stored bound to one of the score in question.
-    score: Box<dyn Fn(f64) -> f64 + 'a>,
+    score: &'a dyn Fn(f64) -> f64,
     /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
     are_loose: bool,
     /// Per entry, what the judge reads promises from; empty if there are none.
@@ -412,14 +410,9 @@ pub struct Limits<'a> {
 }
 
 impl<'a> Limits<'a> {
-    /// The bounds are the scores.
-    pub fn of_priorities(layout: &'a Layout) -> Self {
-        Self::new(&layout.block_bounds, 0.0, |bound| bound)
-    }
-
     /// A score that rises with the stored bound.
-    pub fn new(bounds: &'a [f64], otherwise: f64, score: impl Fn(f64) -> f64 + 'a) -> Self {
-        Self { bounds, otherwise, score: Box::new(score), are_loose: false, leads: &[] }
+    pub fn new(bounds: &'a [f64], otherwise: f64, score: &'a dyn Fn(f64) -> f64) -> Self {
+        Self { bounds, otherwise, score, are_loose: false, leads: &[] }
     }
 
     /// The same for scores that are often far below their bounds.

@@ -51,8 +51,8 @@ fn bound(outlines: &Outlines, row: u32, bits: &[u64], factors: &Factors) -> Opti
 struct OneByOne<F>(F);
 
 impl<F: FnMut(u32, &[u64]) -> f64> Judge for OneByOne<F> {
-    fn allowed(&self, _: Lead) -> f64 {
-        f64::INFINITY
+    fn least_bound(&self, _: f64) -> f32 {
+        0.0
     }
 
     fn promised(&self, _: Lead, _: &[u64]) -> f64 {
@@ -60,6 +60,10 @@ impl<F: FnMut(u32, &[u64]) -> f64> Judge for OneByOne<F> {
     }
 
     fn fetch_promised(&self, _: Lead) {}
+
+    fn could_tie(&self, _: u32) -> bool {
+        true
+    }
 
     fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
         self.0(unit, bits)
@@ -135,7 +139,7 @@ proptest! {
         let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &attributes);
         let mut scores = vec![];
-        let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::of_priorities(&layout) };
+        let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::new(&layout.block_bounds, 0.0, &|bound| bound) };
         layout.best_units(&event, &mut Scratch::default(), &wanted, &mut OneByOne(|unit, _: &[u64]| {
             scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
             scores.sort_by(|a, b| b.total_cmp(a));
@@ -180,7 +184,7 @@ proptest! {
                 Measure::new(&ranking, event, &attributes).of(&subscriptions[row as usize], event, &attributes)
             };
             let mut scratch = Scratch::default();
-            let limits = Limits::new(&[], f64::INFINITY, |bound| bound);
+            let limits = Limits::new(&[], f64::INFINITY, &|bound| bound);
             let everything = Wanted { k: usize::MAX, least: f64::NEG_INFINITY, limits };
             let factors = Factors::new(&scale, event, &segment.layout.catalog);
             let mut found = vec![];

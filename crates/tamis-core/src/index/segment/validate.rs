@@ -71,7 +71,7 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
     for table in catalog.cut_tables.iter() {
         ensure(run(table.first, table.len, catalog.cuts.heads.len()), "cut_tables")?;
         ensure(run(table.above, table.len, bits as usize), "cut_tables")?;
-        ensure(run(table.below, table.len, bits as usize), "cut_tables")?;
+        ensure(table.below as usize + table.len as usize == table.above as usize, "cut_tables")?;
         ensure(table.tree == NONE || (table.tree as usize) < catalog.stabbing.nodes.len(), "cut_tables")?;
         ensure(table.list == NONE || (table.list as usize) < catalog.listing.tables.len(), "cut_tables")?;
     }

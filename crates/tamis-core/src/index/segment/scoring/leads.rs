@@ -18,7 +18,7 @@ pub struct Leads(pub Buffer<Lead>);
 #[repr(C)]
 pub struct Lead {
     /// The highest score for an event without weights, rounded up.
-    bound: f32,
+    pub bound: f32,
     /// Of the outline of the only row, or `NONE`.
     outline: u32,
 }
@@ -26,22 +26,22 @@ pub struct Lead {
 impl Lead {
     /// The lead of a unit: its only row, if nothing else hangs on it, and a bound of all that does.
     pub fn new(outlines: &Outlines, only_row: Option<u32>, bound: f64) -> Self {
-        let near = bound.max(0.0) as f32;
         Self {
-            bound: if (near as f64) < bound { near.next_up() } else { near },
+            bound: rounded_up(bound.max(0.0)),
             outline: only_row.and_then(|row| outlines.place_of(row)).unwrap_or(NONE),
         }
-    }
-
-    #[inline]
-    pub fn bound(self) -> f64 {
-        self.bound as f64
     }
 
     #[inline]
     pub fn outline(self) -> Option<u32> {
         (self.outline != NONE).then_some(self.outline)
     }
+}
+
+/// The least short float that is not below a number.
+pub fn rounded_up(number: f64) -> f32 {
+    let near = number as f32;
+    if (near as f64) < number { near.next_up() } else { near }
 }
 
 impl Leads {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn bounds_are_never_rounded_down() {
         for bound in [0.0, 1.0, 0.1, 1.0 + 1e-12, 16_777_217.0, 1e300, f64::INFINITY] {
-            let read = Lead::new(&Outlines::default(), Some(0), bound).bound();
+            let read = Lead::new(&Outlines::default(), Some(0), bound).bound as f64;
             assert!(read >= bound && (bound > 1e38 || read <= bound * 1.000_001), "{bound} became {read}");
         }
     }
