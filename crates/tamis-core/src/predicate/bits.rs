@@ -12,7 +12,11 @@ impl Bits {
     /// Makes room for `bits` bits, all clear.
     pub fn reset(&mut self, bits: usize) {
         for (from, to) in self.touched.drain(..) {
-            self.words[from as usize..to as usize].fill(0);
+            // Mostly one word, for which filling takes longer than writing it.
+            self.words[from as usize] = 0;
+            if from + 1 < to {
+                self.words[from as usize + 1..to as usize].fill(0);
+            }
         }
         let words = bits.div_ceil(64);
         if self.words.len() < words {
@@ -20,6 +24,7 @@ impl Bits {
         }
     }
 
+    #[inline]
     pub fn set(&mut self, bit: u32) {
         let word = bit >> 6;
         self.words[word as usize] |= 1 << (bit & 63);

@@ -18,10 +18,10 @@ use bytemuck::{Pod, Zeroable};
 
 use super::asked::AskedPredicates;
 use super::bits::Bits;
-use super::cuts::{CutTable, Cuts, Searches};
+use super::cuts::{self, CutTable, Cuts};
 use super::keys::ordered_key;
 use super::listing::Listing;
-use super::points::{PointTable, Points};
+use super::points::{self, PointTable, Points};
 use super::stabbing::{NONE, Stabbing};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Event, Value, ValueRef};
@@ -69,6 +69,21 @@ pub struct Catalog {
     pub bits: u32,
 }
 
+/// Values of an event that are looked up together: what one of them waits for is on its way while the others
+/// go on.
+#[derive(Default)]
+pub(super) struct Lookups {
+    points: points::Searches,
+    cuts: cuts::Searches,
+}
+
+impl Lookups {
+    /// Whether there is no room for the next value.
+    pub fn are_full(&self) -> bool {
+        self.points.is_full() || self.cuts.is_full()
+    }
+}
+
 /// Hears of what an event satisfies.
 pub trait Fired {
     /// One access key.
@@ -90,16 +105,16 @@ impl Catalog {
     /// For an interval value it sets the bits of all that *can* be true.
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_always(bits, fired);
-        let mut searches = Searches::default();
+        let mut lookups = Lookups::default();
         for (attribute, value) in &event.values {
             if let Some(entry) = self.entry(*attribute) {
-                self.fire_value(entry, *value, bits, fired, &mut searches);
-                if searches.is_full() {
-                    self.fire_searches(&mut searches, bits, fired);
+                self.fire_value(entry, *value, bits, fired, &mut lookups);
+                if lookups.are_full() {
+                    self.fire_lookups(&mut lookups, bits, fired);
                 }
             }
         }
-        self.fire_searches(&mut searches, bits, fired);
+        self.fire_lookups(&mut lookups, bits, fired);
         self.fire_absent(bits, fired);
     }
 
@@ -117,14 +132,15 @@ impl Catalog {
         }
     }
 
-    /// All that a value satisfies but for ranges of values that have keys: those are added to the searches.
+    /// All that a value satisfies but for points and ranges of values that have keys: those are looked up
+    /// later.
     pub(super) fn fire_value(
         &self,
         entry: &AttributeEntry,
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
-        searches: &mut Searches,
+        lookups: &mut Lookups,
     ) {
         let Some(kind) = value.kind() else { return set_if_asked(bits, entry.present, fired) };
         self.fire_present(entry, kind, bits, fired);
@@ -136,21 +152,25 @@ impl Catalog {
             // More than can be true; the matches are verified afterwards.
             ValueRef::Among(set) => self.fire_interval(entry, kind, set.hull(), bits, fired),
             _ => {
-                for table in self.points_of(entry) {
-                    if table.kind == kind as u32 && table.of_elements == 0 {
-                        for &bit in self.points.lookup(table, value, &self.pool) {
-                            set(bits, bit, fired);
-                        }
-                    }
-                }
+                let mut tables = (entry.first_points..).zip(self.points_of(entry));
+                let points = tables.find(|(_, table)| table.kind == kind as u32 && table.of_elements == 0);
                 let mut tables = (entry.first_cuts..).zip(self.cuts_of(entry));
-                let table = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
-                if let Some((number, table)) = table {
-                    if let ValueRef::Str(text) = value {
+                let cuts = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
+                if let ValueRef::Str(text) = value {
+                    if let Some((_, table)) = points {
+                        let named = self.points.lookup(table, value, &self.pool);
+                        named.iter().for_each(|bit| set(bits, *bit, fired));
+                    }
+                    if let Some((_, table)) = cuts {
                         let rank = self.cuts.rank_of_text(table, text, &self.pool);
                         self.fire_rank(table, rank, bits, fired);
-                    } else if let Some(key) = ordered_key(value) {
-                        searches.add(number, table, key);
+                    }
+                } else if let Some(key) = ordered_key(value) {
+                    if let Some((number, _)) = points {
+                        lookups.points.add(&self.points, number, key);
+                    }
+                    if let Some((number, table)) = cuts {
+                        lookups.cuts.add(number, table, key);
                     }
                 }
             }
@@ -180,10 +200,13 @@ impl Catalog {
         }
     }
 
-    /// Ends searches and fires what they find.
-    pub(super) fn fire_searches(&self, searches: &mut Searches, bits: &mut Bits, fired: &mut impl Fired) {
-        self.cuts.rank_together(&self.cut_tables, searches);
-        for (table, rank) in searches.drain() {
+    /// Looks up what waits for it and fires what is found.
+    pub(super) fn fire_lookups(&self, lookups: &mut Lookups, bits: &mut Bits, fired: &mut impl Fired) {
+        self.points.find_together(&mut lookups.points, |named| {
+            named.iter().for_each(|bit| set(bits, *bit, fired));
+        });
+        self.cuts.rank_together(&self.cut_tables, &mut lookups.cuts);
+        for (table, rank) in lookups.cuts.drain() {
             self.fire_rank(&self.cut_tables[table as usize], rank, bits, fired);
         }
     }

@@ -7,8 +7,7 @@
 use std::ops::Range;
 
 use super::bits::Bits;
-use super::catalog::{AttributeEntry, Catalog, Fired};
-use super::cuts::Searches;
+use super::catalog::{AttributeEntry, Catalog, Fired, Lookups};
 use super::keys::{join, ordered_key, split};
 use super::points::{Lookup, NOWHERE};
 use crate::event::arrow::{ColumnView, See};
@@ -73,14 +72,14 @@ pub struct PlacedEvent<'a> {
 impl Fires for PlacedEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
-        let mut searches = Searches::default();
+        let mut lookups = Lookups::default();
         for place in self.places {
             let entry = &catalog.attributes[place.entry as usize];
             match place.state {
                 State::Whole => {
-                    catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut searches);
-                    if searches.is_full() {
-                        catalog.fire_searches(&mut searches, bits, fired);
+                    catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut lookups);
+                    if lookups.are_full() {
+                        catalog.fire_lookups(&mut lookups, bits, fired);
                     }
                 }
                 State::Placed(kind) => {
@@ -96,7 +95,7 @@ impl Fires for PlacedEvent<'_> {
                 }
             }
         }
-        catalog.fire_searches(&mut searches, bits, fired);
+        catalog.fire_lookups(&mut lookups, bits, fired);
         catalog.fire_absent(bits, fired);
     }
 

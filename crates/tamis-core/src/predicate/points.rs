@@ -30,6 +30,14 @@ pub struct PointTable {
     pub entries: u32,
 }
 
+impl PointTable {
+    /// Where the search for a value with that hash begins.
+    #[inline]
+    fn slot(&self, hash: u64) -> usize {
+        (self.first_slot + (hash as u32 & self.mask)) as usize
+    }
+}
+
 #[derive(Clone, Default)]
 pub struct Points {
     pub tables: Buffer<PointTable>,
@@ -89,6 +97,28 @@ impl Points {
         }
     }
 
+    /// Looks up the values of an event and calls `found` with the bits of each. What all of them need is
+    /// fetched before any of it is read.
+    pub fn find_together(&self, searches: &mut Searches, mut found: impl FnMut(&[u32])) {
+        let lanes = &searches.lanes[..std::mem::take(&mut searches.len)];
+        for lane in lanes {
+            let table = &self.tables[lane.table as usize];
+            self.fetch_entry(table, self.slots[table.slot(lane.hash)].saturating_sub(1));
+        }
+        for lane in lanes {
+            if let Some(entry) = self.find_key(&self.tables[lane.table as usize], lane.key, lane.hash) {
+                found(self.bits_of(entry));
+            }
+        }
+    }
+
+    #[inline]
+    fn fetch_entry(&self, table: &PointTable, entry: u32) {
+        let entry = (table.first_entry + entry) as usize;
+        self.keys.get(entry).inspect(|key| prefetch(*key));
+        self.bit_off.get(entry).inspect(|offset| prefetch(*offset));
+    }
+
     /// Looks up many values that have keys, which must be of the kind of the table.
     pub fn find_keys(&self, table: &PointTable, keys: &[[u64; 2]], lookup: &mut Lookup) {
         lookup.find(self, table, keys.iter().map(|key| hash_key(*key)), |at, hash| {
@@ -101,6 +131,38 @@ impl Points {
         lookup.find(self, table, texts.iter().map(|text| hash_text(text)), |at, hash| {
             self.find_text(table, texts[at], hash, pool)
         });
+    }
+}
+
+/// Keys that are looked for together, at most [`Searches::MOST`].
+#[derive(Default)]
+pub struct Searches {
+    lanes: [Lane; Self::MOST],
+    len: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    key: [u64; 2],
+    hash: u64,
+    table: u32,
+}
+
+impl Searches {
+    const MOST: usize = 16;
+
+    pub fn is_full(&self) -> bool {
+        self.len == Self::MOST
+    }
+
+    /// Adds the [`ordered_key`] of a value that is looked for in one of all tables.
+    #[inline]
+    pub fn add(&mut self, points: &Points, number: u32, key: u128) {
+        let key = split(key);
+        let hash = hash_key(key);
+        prefetch(&points.slots[points.tables[number as usize].slot(hash)]);
+        self.lanes[self.len] = Lane { key, hash, table: number };
+        self.len += 1;
     }
 }
 
@@ -135,14 +197,12 @@ impl Lookup {
         self.hashes.clear();
         self.hashes.extend(hashes);
         if table.entries >= WORTH_FETCHING {
-            let place = |hash: &u64| (table.first_slot + (*hash as u32 & table.mask)) as usize;
             for hash in &self.hashes {
-                prefetch(&points.slots[place(hash)]);
+                prefetch(&points.slots[table.slot(*hash)]);
             }
             for hash in &self.hashes {
-                if let Some(slot) = points.slots[place(hash)].checked_sub(1) {
-                    prefetch(&points.keys[(table.first_entry + slot) as usize]);
-                    prefetch(&points.bit_off[(table.first_entry + slot) as usize]);
+                if let Some(entry) = points.slots[table.slot(*hash)].checked_sub(1) {
+                    points.fetch_entry(table, entry);
                 }
             }
         }
