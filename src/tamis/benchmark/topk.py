@@ -9,8 +9,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +21,7 @@ from tamis.benchmark.environment import describe
 from tamis.benchmark.kernel import WORKLOADS
 from tamis.benchmark.scale import format_size, parse_size
 from tamis.benchmark.topk_rivals import measure_beside, measure_regions, print_beside
+from tamis.benchmark.turns import LEAST_SECONDS, least_in_turns
 
 SCORES = ("priority", "relevance")
 MANY = 1_000
@@ -68,7 +69,9 @@ def boosted(texts: Sequence[str], seed: int) -> list[str]:
     return [number.sub(lambda found: f"{found[1]}^{dice.random():.4f}", text) for text in texts]
 
 
-def measure(name: str, size: int, *, seed: int, events: int, repeats: int) -> list[Figures]:
+def measure(
+    name: str, size: int, *, seed: int, events: int, repeats: int, seconds: float = LEAST_SECONDS
+) -> list[Figures]:
     """Index a workload with boosts and take the figures of every score."""
     workload = WORKLOADS[name](size, seed)
     subscriptions = workload.subscriptions_table().combine_chunks()
@@ -90,17 +93,14 @@ def measure(name: str, size: int, *, seed: int, events: int, repeats: int) -> li
             if not picked:
                 continue
 
-            asked_for: dict[str, tuple[Any, int]] = {
-                "match": ("match", 1),
-                "ranked": ("top_k", len(index)),
-                "top_1": ("top_k", 1),
-                "top_5": ("top_k", 5),
+            ask = partial(index.time_events, picked, score=score, repeats=1)
+            questions = {
+                "match": partial(ask, "match"),
+                "ranked": partial(ask, "top_k", k=len(index)),
+                "top_1": partial(ask, "top_k", k=1),
+                "top_5": partial(ask, "top_k", k=5),
             }
-            least = {figure: np.full(len(picked), np.inf) for figure in asked_for}
-            for _ in range(repeats):
-                for figure, (mode, k) in asked_for.items():
-                    times = index.time_events(picked, mode, k=k, score=score, repeats=1)
-                    least[figure] = np.minimum(least[figure], times)
+            least = least_in_turns(questions, repeats, seconds=seconds)
             medians = {figure: float(np.median(times)) / 1_000 for figure, times in least.items()}
             rows.append(
                 Figures(

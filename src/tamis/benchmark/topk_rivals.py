@@ -9,6 +9,7 @@ algorithm is faster than the production index, a line below the table says so.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from rich.table import Table
 
 import tamis
 from tamis.benchmark.scale import format_size
+from tamis.benchmark.turns import LEAST_SECONDS, least_in_turns
 from tamis.experiments.sadoghi_workloads import data_sets, load
 from tamis.workloads import ZipfRegions
 
@@ -40,10 +42,12 @@ class Beside:
     top_5: float
 
 
-def measure_beside(size: int, *, seed: int, events: int, repeats: int) -> list[Beside]:
+def measure_beside(
+    size: int, *, seed: int, events: int, repeats: int, seconds: float = LEAST_SECONDS
+) -> list[Beside]:
     """Index the four data sets with each algorithm, and ask for all matches and for the best few.
 
-    >>> rows = measure_beside(100, seed=1, events=5, repeats=1)
+    >>> rows = measure_beside(100, seed=1, events=5, repeats=1, seconds=0)
     >>> len(rows), rows[0].algorithm
     (16, 'auto')
     """
@@ -55,12 +59,18 @@ def measure_beside(size: int, *, seed: int, events: int, repeats: int) -> list[B
             indexes[algorithm] = tamis.Index(algorithm=algorithm)
             indexes[algorithm].add_many(loaded.ids, loaded.texts, weights=loaded.weights)
         indexes["auto"].optimize()
-        rows += _timed_in_turns(name, indexes, loaded.events, "relevance", repeats)
+        rows += _timed_in_turns(name, indexes, loaded.events, "relevance", repeats=repeats, seconds=seconds)
     return rows
 
 
 def _timed_in_turns(
-    name: str, indexes: Mapping[str, tamis.Index], events: Sequence[Any], score: str, repeats: int
+    name: str,
+    indexes: Mapping[str, tamis.Index],
+    events: Sequence[Any],
+    score: str,
+    *,
+    repeats: int,
+    seconds: float,
 ) -> list[Beside]:
     """The least of some rounds of each event. Every index is asked in a round: none has quieter times."""
     questions: dict[str, tuple[Any, int]] = {
@@ -68,12 +78,12 @@ def _timed_in_turns(
         "top_1": ("top_k", 1),
         "top_5": ("top_k", 5),
     }
-    least = {(algorithm, asked): np.full(len(events), np.inf) for algorithm in indexes for asked in questions}
-    for _ in range(repeats):
-        for (algorithm, asked), times in least.items():
-            mode, k = questions[asked]
-            taken = indexes[algorithm].time_events(events, mode, k=k, score=score, repeats=1)
-            np.minimum(times, taken, out=times)
+    asked_of = {
+        (algorithm, asked): partial(index.time_events, events, mode, k=k, score=score, repeats=1)
+        for algorithm, index in indexes.items()
+        for asked, (mode, k) in questions.items()
+    }
+    least = least_in_turns(asked_of, repeats, seconds=seconds)
     matches = sum(indexes["auto"].count(event) for event in events) / len(events)
     rows = []
     for algorithm, index in indexes.items():
@@ -82,10 +92,12 @@ def _timed_in_turns(
     return rows
 
 
-def measure_regions(size: int, *, seed: int, events: int, repeats: int) -> list[Beside]:
+def measure_regions(
+    size: int, *, seed: int, events: int, repeats: int, seconds: float = LEAST_SECONDS
+) -> list[Beside]:
     """Index boxes of intervals, and ask for all matches and for the best few by priority.
 
-    >>> rows = measure_regions(100, seed=1, events=5, repeats=1)
+    >>> rows = measure_regions(100, seed=1, events=5, repeats=1, seconds=0)
     >>> len(rows), rows[1].algorithm
     (6, 'interval')
     """
@@ -101,7 +113,7 @@ def measure_regions(size: int, *, seed: int, events: int, repeats: int) -> list[
         indexes["auto"].optimize()
         _ask_until_settled(indexes["auto"], asked)
         name = f"regions, {dimensions} attribute{'s' if dimensions > 1 else ''}"
-        rows += _timed_in_turns(name, indexes, asked, "priority", repeats)
+        rows += _timed_in_turns(name, indexes, asked, "priority", repeats=repeats, seconds=seconds)
     return rows
 
 
