@@ -27,8 +27,9 @@ def least_in_turns(
     >>> least_in_turns({"match": lambda: next(times)}, 2, seconds=0)["match"].tolist()
     [3.0, 2.0]
     """
-    least = {name: np.asarray(ask(), dtype=np.float64) for name, ask in questions.items()}
-    rounds, end = 1, time.monotonic() + seconds
+    end = time.monotonic() + seconds
+    least = {name: np.array(ask(), dtype=np.float64) for name, ask in questions.items()}
+    rounds = 1
     while rounds < repeats or time.monotonic() < end:
         for name, ask in questions.items():
             np.minimum(least[name], ask(), out=least[name])

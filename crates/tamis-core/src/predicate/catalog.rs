@@ -9,7 +9,7 @@
 //!   clean × kind              it is an array of that kind without nulls: the same for arrays
 //!   points, elements          one bit per distinct `=`, IN, array_contains, arrays_overlap
 //!   texts, others             one bit per pattern or operator that has to be asked
-//!   above × cut, below × cut  see `cuts`
+//!   below × cut, above × cut  see `cuts`
 //! ```
 //!
 //! An *access key* is a bit, or one of the keys after them that stand for two-sided intervals.

@@ -250,7 +250,7 @@ mod tests {
             // The cuts of another table come first.
             builder.push(&Cut::new(as_value(0).as_ref(), false), &mut pool);
             cuts.iter().for_each(|cut| builder.push(cut, &mut pool));
-            let table = CutTable { kind: 0, first: 1, len: cuts.len() as u32, above: 0, below: 0, list: 0, tree: 0 };
+            let table = CutTable { kind: 0, first: 1, len: cuts.len() as u32, below: 0, above: cuts.len() as u32, list: 0, tree: 0 };
             let is_below = |cut: &&Cut| **cut <= Cut::new(as_value(value).as_ref(), false);
             let first = CutTable { first: 0, len: 1, ..table };
             let built = builder.finish();

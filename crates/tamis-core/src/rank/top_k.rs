@@ -79,7 +79,7 @@ impl<'a, T> TopK<'a, T> {
         }
     }
 
-    /// The worst of those that are kept, if there are as many as are wanted and it is good enough.
+    /// The worst of those that are kept, if there are as many as are wanted.
     pub fn worst(&self) -> Option<&Candidate<'a, T>> {
         self.heap.peek().filter(|_| self.heap.len() >= self.k)
     }

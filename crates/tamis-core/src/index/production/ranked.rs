@@ -129,7 +129,7 @@ impl<'v> Question<'_, 'v> {
         best.offer(id, score, Location::Row { part: self.number, row });
     }
 
-    /// Whether a row could enter with the least score that is wanted: ids rise with rows.
+    /// Whether a row could enter with the least score that is wanted. In one part, ids rise with rows.
     #[inline]
     fn could_tie(&self, row: u32, best: &TopK<'v, Location>) -> bool {
         match best.worst() {

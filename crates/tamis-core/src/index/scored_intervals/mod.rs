@@ -87,6 +87,11 @@ impl ScoredIntervals {
         }
     }
 
+    /// How many sets of attributes conjunctions are on. Every question looks at each.
+    pub fn families(&self) -> usize {
+        self.families.len()
+    }
+
     fn conjunction(&self, row: u32) -> &Conjunction {
         self.held[row as usize].as_ref().expect("rows of a family are held")
     }

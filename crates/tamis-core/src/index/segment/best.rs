@@ -26,7 +26,7 @@ use crate::prefetch::prefetch;
 
 /// How many entries are looked at, and how many units are queued, before units are decided: enough for
 /// fetching ahead, little compared with what knowing the first scores can save.
-const GATHER: u32 = 4096;
+const GATHER: u32 = 16_384;
 const GATHER_UNITS: usize = 128;
 
 /// Whether order is worth its while is asked after one of so many entries, but not after fewer than that.

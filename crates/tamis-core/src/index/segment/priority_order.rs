@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::Segment;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Attributes, Event};
 use crate::index::algorithm::Algorithm;
 use crate::index::scored_intervals::ScoredIntervals;
@@ -19,6 +19,8 @@ use crate::index::scored_intervals::ScoredIntervals;
 /// A question is wide if it fires so many entries, and so many for each answer that is wanted.
 const MANY: u64 = 4096;
 const MANY_PER_ANSWER: u64 = 64;
+/// With more sets of attributes than this, looking at each of them takes longer than firing many entries.
+const MOST_FAMILIES: usize = 64;
 /// After so many wide questions an order is made.
 const QUESTIONS: u32 = 16;
 /// A good question earns one of credit and one in vain loses one. There is this much of it, and this much debt.
@@ -33,7 +35,7 @@ pub struct PriorityOrder {
     /// Entries that the last wide question fired.
     fired: AtomicU64,
     credit: AtomicI32,
-    /// `None` if there are other rows than conjunctions of intervals.
+    /// `None` if there are other rows than conjunctions of intervals, or too many kinds of these.
     rows: OnceLock<Option<ScoredIntervals>>,
 }
 
@@ -95,13 +97,43 @@ impl Segment {
     }
 }
 
-/// An error if there are other rows than conjunctions of intervals, or if they cannot be read.
+/// An error if there are other rows than conjunctions of intervals, on few sets of attributes, or if they cannot
+/// be read.
 fn rows_in_order(segment: &Segment, mut attributes: Attributes) -> Result<ScoredIntervals> {
     let mut rows = ScoredIntervals::unchanging();
     for row in 0..segment.len() as u32 {
         let subscription = segment.subscription(row, &attributes)?;
         rows.insert(row, &subscription, &mut attributes)?;
+        if rows.families() > MOST_FAMILIES {
+            return Err(Error::Argument("conjunctions are on too many sets of attributes".into()));
+        }
     }
     rows.build_indexes();
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::parser::parse;
+    use crate::index::segment::SegmentBuilder;
+    use crate::index::subscription::{Id, Subscription};
+
+    fn order_of(expressions: impl Iterator<Item = String>) -> Result<ScoredIntervals> {
+        let mut builder = SegmentBuilder::new(Attributes::default());
+        for (id, text) in expressions.enumerate() {
+            builder.push(&Subscription::new(Id::Int(id as i64), parse(&text).unwrap())).unwrap();
+        }
+        let (segment, attributes) = builder.finish(&[], 1).unwrap();
+        rows_in_order(&segment, attributes)
+    }
+
+    #[test]
+    fn rows_on_many_sets_of_attributes_get_no_order() {
+        let on = |first: usize| format!("a{first} < 5 AND a{} > 3", first + 1);
+        assert!(order_of((0..MOST_FAMILIES).map(on)).is_ok());
+        assert!(order_of((0..MOST_FAMILIES + 1).map(on)).is_err());
+        assert!(order_of((0..1000).map(|_| on(0))).is_ok());
+        assert!(order_of(["a < 5 OR b > 3".to_string()].into_iter()).is_err());
+    }
 }

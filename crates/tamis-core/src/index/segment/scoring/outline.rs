@@ -227,16 +227,18 @@ impl Head {
     const BIAS: i32 = 1023;
     const LEAST_EXPONENT: i32 = -1000;
 
-    /// The smallest step of which 255 are `most`; `None` if there are too many leaves.
+    /// The smallest step of which 255 are at least `most`; `None` if there are too many leaves.
     fn new(most: f64, leaves: usize, is_wide: bool) -> Option<Self> {
+        if !most.is_finite() || leaves >= 1 << Self::EXPONENT_SHIFT {
+            return None;
+        }
         let mut exponent = ((most / MOST).log2().floor() as i32).max(Self::LEAST_EXPONENT);
         while power_of_two(exponent) * MOST < most {
             exponent += 1;
         }
-        let is_good = most.is_finite() && leaves < 1 << Self::EXPONENT_SHIFT;
         let width = if is_wide { Self::IS_WIDE } else { 0 };
         let exponent = ((exponent + Self::BIAS) as u32) << Self::EXPONENT_SHIFT;
-        is_good.then_some(Self(width | exponent | leaves as u32))
+        Some(Self(width | exponent | leaves as u32))
     }
 
     #[inline]
