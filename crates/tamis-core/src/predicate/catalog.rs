@@ -20,6 +20,7 @@ use super::asked::AskedPredicates;
 use super::bits::Bits;
 use super::cuts::{self, CutTable, Cuts};
 use super::keys::ordered_key;
+use super::lanes::Lanes;
 use super::listing::Listing;
 use super::points::{self, PointTable, Points};
 use super::stabbing::{NONE, Stabbing};
@@ -73,8 +74,8 @@ pub struct Catalog {
 /// go on.
 #[derive(Default)]
 pub(super) struct Lookups {
-    points: points::Searches,
-    cuts: cuts::Searches,
+    points: Lanes<points::Search>,
+    cuts: Lanes<cuts::Search>,
 }
 
 impl Lookups {
@@ -167,10 +168,10 @@ impl Catalog {
                     }
                 } else if let Some(key) = ordered_key(value) {
                     if let Some((number, _)) = points {
-                        lookups.points.add(&self.points, number, key);
+                        lookups.points.push(points::Search::new(&self.points, number, key));
                     }
                     if let Some((number, table)) = cuts {
-                        lookups.cuts.add(number, table, key);
+                        lookups.cuts.push(cuts::Search::new(number, table, key));
                     }
                 }
             }
@@ -202,12 +203,12 @@ impl Catalog {
 
     /// Looks up what waits for it and fires what is found.
     pub(super) fn fire_lookups(&self, lookups: &mut Lookups, bits: &mut Bits, fired: &mut impl Fired) {
-        self.points.find_together(&mut lookups.points, |named| {
+        self.points.find_together(lookups.points.take(), |named| {
             named.iter().for_each(|bit| set(bits, *bit, fired));
         });
-        self.cuts.rank_together(&self.cut_tables, &mut lookups.cuts);
-        for (table, rank) in lookups.cuts.drain() {
-            self.fire_rank(&self.cut_tables[table as usize], rank, bits, fired);
+        self.cuts.rank_together(&self.cut_tables, lookups.cuts.as_mut_slice());
+        for search in lookups.cuts.take() {
+            self.fire_rank(&self.cut_tables[search.table as usize], search.rank(), bits, fired);
         }
     }
 

@@ -92,22 +92,21 @@ impl Cuts {
 
     /// Finds the ranks of several keys, step by step in turns: what one of them waits for is on its way
     /// while the others go on.
-    pub fn rank_together(&self, tables: &[CutTable], searches: &mut Searches) {
-        let lanes = &mut searches.lanes[..searches.len];
-        let mut most = lanes.iter().map(|lane| lane.left).max().unwrap_or(0);
+    pub fn rank_together(&self, tables: &[CutTable], searches: &mut [Search]) {
+        let mut most = searches.iter().map(|search| search.left).max().unwrap_or(0);
         while most > 1 {
-            for lane in &mut *lanes {
-                let half = lane.left / 2;
-                let is_smaller = self.heads[(lane.at + half) as usize - (half > 0) as usize] < lane.head;
-                lane.at = select_unpredictable(is_smaller, lane.at + half, lane.at);
-                lane.left -= half;
+            for search in &mut *searches {
+                let half = search.left / 2;
+                let is_smaller = self.heads[(search.at + half) as usize - (half > 0) as usize] < search.head;
+                search.at = select_unpredictable(is_smaller, search.at + half, search.at);
+                search.left -= half;
             }
             most -= most / 2;
         }
-        for lane in lanes {
-            let table = &tables[lane.table as usize];
-            let smaller = lane.at + (self.heads[lane.at as usize] < lane.head) as u32 - table.first;
-            lane.at = self.rank_among_same(table, smaller as usize, lane.head, lane.rest);
+        for search in searches {
+            let table = &tables[search.table as usize];
+            let smaller = search.at + (self.heads[search.at as usize] < search.head) as u32 - table.first;
+            search.at = self.rank_among_same(table, smaller as usize, search.head, search.rest);
         }
     }
 
@@ -158,42 +157,28 @@ impl Cut {
     }
 }
 
-/// Keys that are looked for together, at most [`Searches::MOST`].
-#[derive(Default)]
-pub struct Searches {
-    lanes: [Lane; Self::MOST],
-    len: usize,
-}
-
+/// A key that is looked for in one of all tables, which is not empty.
 #[derive(Clone, Copy, Default)]
-struct Lane {
+pub struct Search {
     head: u64,
     rest: u32,
-    table: u32,
+    pub table: u32,
     /// Where the search is, in the heads of all tables, and how many of them are left; in the end, the rank.
     at: u32,
     left: u32,
 }
 
-impl Searches {
-    const MOST: usize = 16;
-
-    pub fn is_full(&self) -> bool {
-        self.len == Self::MOST
-    }
-
-    /// Adds the [`ordered_key`] of a value that is looked for in one of all tables, which is not empty.
+impl Search {
+    /// For the [`ordered_key`] of a value.
     #[inline]
-    pub fn add(&mut self, number: u32, table: &CutTable, key: u128) {
+    pub fn new(number: u32, table: &CutTable, key: u128) -> Self {
         let (head, rest) = head_and_rest(key << 1 | 1);
-        self.lanes[self.len] = Lane { head, rest, table: number, at: table.first, left: table.len };
-        self.len += 1;
+        Self { head, rest, table: number, at: table.first, left: table.len }
     }
 
-    /// The numbers of the tables and the ranks that were found; it is empty from then on.
-    pub fn drain(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let len = std::mem::take(&mut self.len);
-        self.lanes[..len].iter().map(|lane| (lane.table, lane.at))
+    /// After the search.
+    pub fn rank(&self) -> u32 {
+        self.at
     }
 }
 
@@ -260,12 +245,9 @@ mod tests {
             if let Some(key) = ordered_key(as_value(value).as_ref())
                 && !cuts.is_empty()
             {
-                let mut searches = Searches::default();
-                searches.add(0, &table, key);
-                searches.add(1, &first, key);
+                let mut searches = [Search::new(0, &table, key), Search::new(1, &first, key)];
                 built.rank_together(&[table, first], &mut searches);
-                let of_first = (value >= 0) as u32;
-                prop_assert_eq!(searches.drain().collect::<Vec<_>>(), [(0, expected), (1, of_first)]);
+                prop_assert_eq!(searches.map(|search| search.rank()), [expected, (value >= 0) as u32]);
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod catalog_builder;
 pub mod cuts;
 pub mod keys;
+pub mod lanes;
 pub mod listing;
 pub mod patterns;
 pub mod placed;

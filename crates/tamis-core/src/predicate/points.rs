@@ -99,14 +99,14 @@ impl Points {
 
     /// Looks up the values of an event and calls `found` with the bits of each. What all of them need is
     /// fetched before any of it is read.
-    pub fn find_together(&self, searches: &mut Searches, mut found: impl FnMut(&[u32])) {
-        let lanes = &searches.lanes[..std::mem::take(&mut searches.len)];
-        for lane in lanes {
-            let table = &self.tables[lane.table as usize];
-            self.fetch_entry(table, self.slots[table.slot(lane.hash)].saturating_sub(1));
+    pub fn find_together(&self, searches: &[Search], mut found: impl FnMut(&[u32])) {
+        for search in searches {
+            let table = &self.tables[search.table as usize];
+            self.fetch_entry(table, self.slots[table.slot(search.hash)].saturating_sub(1));
         }
-        for lane in lanes {
-            if let Some(entry) = self.find_key(&self.tables[lane.table as usize], lane.key, lane.hash) {
+        for search in searches {
+            let table = &self.tables[search.table as usize];
+            if let Some(entry) = self.find_key(table, search.key, search.hash) {
                 found(self.bits_of(entry));
             }
         }
@@ -134,35 +134,22 @@ impl Points {
     }
 }
 
-/// Keys that are looked for together, at most [`Searches::MOST`].
-#[derive(Default)]
-pub struct Searches {
-    lanes: [Lane; Self::MOST],
-    len: usize,
-}
-
+/// A key that is looked for in one of all tables.
 #[derive(Clone, Copy, Default)]
-struct Lane {
+pub struct Search {
     key: [u64; 2],
     hash: u64,
     table: u32,
 }
 
-impl Searches {
-    const MOST: usize = 16;
-
-    pub fn is_full(&self) -> bool {
-        self.len == Self::MOST
-    }
-
-    /// Adds the [`ordered_key`] of a value that is looked for in one of all tables.
+impl Search {
+    /// For the [`ordered_key`] of a value; fetches what it reads first.
     #[inline]
-    pub fn add(&mut self, points: &Points, number: u32, key: u128) {
+    pub fn new(points: &Points, number: u32, key: u128) -> Self {
         let key = split(key);
         let hash = hash_key(key);
         prefetch(&points.slots[points.tables[number as usize].slot(hash)]);
-        self.lanes[self.len] = Lane { key, hash, table: number };
-        self.len += 1;
+        Self { key, hash, table: number }
     }
 }
 

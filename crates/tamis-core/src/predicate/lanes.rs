@@ -1,0 +1,37 @@
+//! A few searches that go on together, so that what one of them waits for is on its way while the others go on.
+
+const MOST: usize = 16;
+
+/// At most sixteen searches, without memory of their own.
+pub struct Lanes<T> {
+    lanes: [T; MOST],
+    len: usize,
+}
+
+impl<T> Lanes<T> {
+    pub fn is_full(&self) -> bool {
+        self.len == MOST
+    }
+
+    /// There must be room.
+    #[inline]
+    pub fn push(&mut self, search: T) {
+        self.lanes[self.len] = search;
+        self.len += 1;
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.lanes[..self.len]
+    }
+
+    /// The searches; there are none from then on.
+    pub fn take(&mut self) -> &[T] {
+        &self.lanes[..std::mem::take(&mut self.len)]
+    }
+}
+
+impl<T: Copy + Default> Default for Lanes<T> {
+    fn default() -> Self {
+        Self { lanes: [T::default(); MOST], len: 0 }
+    }
+}
