@@ -24,10 +24,9 @@ const MOST_FAMILIES: usize = 64;
 /// After so many wide questions an order is made.
 const QUESTIONS: u32 = 16;
 /// A good question earns one of credit and one in vain loses one. There is this much of it, and this much debt.
+/// With every step into debt half as many questions try again, so that what is in vain costs nothing in the end.
 const MOST_CREDIT: i32 = 64;
 const MOST_DEBT: i32 = 16;
-/// Without credit, one of so many questions tries again.
-const RETRY: u32 = 64;
 
 #[derive(Default)]
 pub struct PriorityOrder {
@@ -51,10 +50,10 @@ impl PriorityOrder {
 
     /// Whether rows are in order, and that is likely to help a question for `k` answers.
     pub fn helps(&self, k: usize) -> bool {
+        let debt = self.credit.load(Relaxed).min(0).unsigned_abs();
         matches!(self.rows.get(), Some(Some(_)))
             && MANY_PER_ANSWER.saturating_mul(k as u64) <= self.fired.load(Relaxed)
-            && (self.credit.load(Relaxed) >= 0
-                || self.wide_questions.fetch_add(1, Relaxed).is_multiple_of(RETRY))
+            && (debt == 0 || self.wide_questions.fetch_add(1, Relaxed).is_multiple_of(1 << debt))
     }
 
     /// Offers the rows that hold, the best priority first, until `offer` wants none as low as the next. Returns
@@ -126,6 +125,19 @@ mod tests {
         }
         let (segment, attributes) = builder.finish(&[], 1).unwrap();
         rows_in_order(&segment, attributes)
+    }
+
+    #[test]
+    fn questions_in_vain_become_rare() {
+        let order = PriorityOrder { fired: AtomicU64::new(MANY), ..PriorityOrder::default() };
+        assert!(!order.helps(1));
+        assert!(order.rows.set(Some(ScoredIntervals::unchanging())).is_ok());
+        let tried = |credit: i32| {
+            order.credit.store(credit, Relaxed);
+            (0..1 << 17).filter(|_| order.helps(1)).count()
+        };
+        assert_eq!([0, -1, -5, -MOST_DEBT].map(tried), [1 << 17, 1 << 16, 1 << 12, 2]);
+        assert!(!order.helps(MANY as usize));
     }
 
     #[test]
