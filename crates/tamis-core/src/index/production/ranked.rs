@@ -161,7 +161,10 @@ impl<'v> Question<'_, 'v> {
             *best = before;
         }
         let work = self.ask_best(None, scratch, best)?;
-        segment.note_question_by_priority(best.k(), work.fired, &self.view.attributes);
+        // With fewer answers than are wanted, an order would be read to its end.
+        if best.worst().is_some() {
+            segment.note_question_by_priority(best.k(), work.fired, &self.view.attributes);
+        }
         Ok(work)
     }
 
