@@ -127,7 +127,7 @@ def run(
 ) -> list[Figures]:
     """Measure, print two tables, and write `topk-<time>.json` into the folder `output`.
 
-    The second table is of the scales at which the published algorithms are built in minutes.
+    The second table is of the scales, if any, at which the published algorithms are built in minutes.
     """
     environment = describe(seed)
     console = Console(stderr=True)
@@ -160,7 +160,8 @@ def run(
         with console.status(f"published algorithms, {format_size(size)} subscriptions"):
             for measure_rows in (measure_beside, measure_regions):
                 beside += measure_rows(size, seed=seed, events=events, repeats=repeats)
-    print_beside(beside)
+    if beside:
+        print_beside(beside)
     output.mkdir(parents=True, exist_ok=True)
     stamp = environment["time"].replace(":", "").replace("+0000", "")
     report = {

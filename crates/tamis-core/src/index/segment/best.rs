@@ -25,7 +25,8 @@ use crate::event::Event;
 use crate::prefetch::prefetch;
 
 /// How many entries are looked at, and how many units are queued, before units are decided: enough for
-/// fetching ahead, little compared with what knowing the first scores can save.
+/// fetching ahead, little compared with what knowing the first scores can save. Entries that hardly ever
+/// queue a unit are cheap, and stopping between them is not.
 const GATHER: u32 = 16_384;
 const GATHER_UNITS: usize = 128;
 
