@@ -21,7 +21,7 @@ from tamis.pubsub.messages import Frame, ProtocolError
 from tamis.pubsub.net import metrics
 from tamis.pubsub.net.access import Access, Permissions, RateLimit
 from tamis.pubsub.net.connection import MOST_BYTES, Connection, Dialer, Store, Transport
-from tamis.pubsub.net.requests import to_input, to_message
+from tamis.pubsub.net.requests import request_number, to_input, to_message
 from tamis.pubsub.net.tcp import Address
 from tamis.pubsub.net.worker import Worker
 from tamis.pubsub.options import Options
@@ -290,12 +290,15 @@ class BrokerServer:
     async def _on_request(
         self, name: str, permissions: Permissions, message: dict[str, Any], connection: Connection
     ) -> None:
-        input = to_input(name, message)
+        request = request_number(message)
         try:
+            input = to_input(name, message)
             if not isinstance(input, i.Acknowledge):
                 permissions.check(message)
         except TamisError as error:
-            connection.send({"reply": message["request"], "error": str(error)})
+            if request is None:
+                raise
+            connection.send({"reply": request, "error": str(error)})
             await connection.drain()
             return
         await self._worker.put(input)
