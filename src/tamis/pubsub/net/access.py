@@ -147,6 +147,11 @@ class Access:
         """Take the content of a credentials file."""
         self._credentials = credentials
 
+    @property
+    def is_open(self) -> bool:
+        """Whether anyone may connect, as a client of any name or as a neighbour."""
+        return self._credentials is None
+
     @classmethod
     def from_file(cls, path: Path) -> "Access":
         """Read a credentials file."""
