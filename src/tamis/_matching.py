@@ -184,8 +184,8 @@ class Matching:
         _refuse_one_event(events)
         options = _options(tags, now, intervals, threads)
         if not isinstance(events, pa.RecordBatchReader):
-            return _table(_kernel.match_batch(self._kernel, events, 0, options))
-        schema = _table(_kernel.match_batch(self._kernel, [], 0, options)).schema
+            return _answer(_kernel.match_batch(self._kernel, events, 0, options))
+        schema = _answer(_kernel.match_batch(self._kernel, [], 0, options)).schema
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(events, lambda batch, first: _kernel.match_batch(self._kernel, batch, first, options)),
@@ -228,13 +228,13 @@ class Matching:
                 for event in one_by_one(events, has_columns=bool(intervals) or weights is not None)
             )
             no_ranking, nothing = _ranking(0, "priority"), options | {"weights": None}
-            empty = _table(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
+            empty = _answer(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
             return numbered(found, empty.schema)
         ranking = _ranking(k, score, min_score, dimensions)
         if not isinstance(events, pa.RecordBatchReader):
-            return _table(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
+            return _answer(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
         no_events = options | {"weights": None}
-        schema = _table(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
+        schema = _answer(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(
@@ -297,6 +297,57 @@ class Matching:
         return times
 
 
+def match_up_to(
+    index: Matching, events: pa.RecordBatch, most: int, *, threads: int | None = None, **options: Any
+) -> tuple[pa.Table, int]:
+    """As `match_batch` for the first events: all that have no more than `most` matches, and one at least.
+
+    Also says how many events those are. Options are those of `match_batch`.
+
+    >>> from tamis import Index
+    >>> index = Index()
+    >>> errors = index.add_many([1, 2], ["x > 1", "x > 2"])
+    >>> table, answered = match_up_to(index, pa.record_batch({"x": [0, 3, 3]}), most=2)
+    >>> table.to_pydict(), answered
+    ({'event': [1, 1], 'subscription': [1, 2]}, 2)
+    """
+    asked = _options(options.get("tags"), options.get("now"), options.get("intervals", ()), threads)
+    answer, answered = _kernel.match_batch(index._kernel, events, 0, asked | {"most": most})
+    return _table(answer), answered
+
+
+def top_k_up_to(
+    index: Matching,
+    events: pa.RecordBatch,
+    most: int,
+    *,
+    k: int,
+    score: Score,
+    min_score: float | None = None,
+    dimensions: Iterable[str] | None = None,
+    weights: Mapping[str, float] | str | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> tuple[pa.Table, int]:
+    """As `top_k_batch` for the first events, of which there are as many as `match_up_to` would answer.
+
+    >>> from tamis import Index
+    >>> index = Index()
+    >>> errors = index.add_many([1, 2], ["x > 1", "x > 2"])
+    >>> table, answered = top_k_up_to(index, pa.record_batch({"x": [2, 3]}), 1, k=2, score="priority")
+    >>> table.column("subscription").to_pylist(), answered
+    ([1], 1)
+    """
+    if callable(score):
+        some = events.slice(0, max(1, most // max(1, k)))
+        narrowed: dict[str, Any] = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
+        return index.top_k_batch(some, k, score, **narrowed, threads=threads, **options), some.num_rows
+    asked = _options(options.get("tags"), options.get("now"), options.get("intervals", ()), threads, weights)
+    ranking = _ranking(k, score, min_score, index._known_dimensions(score, dimensions))
+    answer, answered = _kernel.top_k_batch(index._kernel, events, ranking, 0, asked | {"most": most})
+    return _table(answer), answered
+
+
 def _refuse_one_event(events: Any) -> None:
     if isinstance(events, Mapping):
         raise TypeError(
@@ -310,11 +361,16 @@ def _table(answer: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(answer).read_all()
 
 
+def _answer(answer: tuple[Any, int]) -> pa.Table:
+    """What the kernel answered for all events."""
+    return _table(answer[0])
+
+
 def _numbered(reader: Any, match: Any) -> Iterator[Any]:
     """The results for each batch, events numbered on from batch to batch."""
     first = 0
     for batch in reader:
-        yield from _table(match(batch, first)).to_batches()
+        yield from _answer(match(batch, first)).to_batches()
         first += batch.num_rows
 
 
@@ -328,7 +384,14 @@ def _options(
     if isinstance(intervals, str):
         raise TypeError(f"intervals is a list of columns; write intervals=[{intervals!r}]")
     given = dict(weights) if isinstance(weights, Mapping) else weights
-    return {"tags": tags, "now": now, "intervals": list(intervals), "threads": threads, "weights": given}
+    return {
+        "tags": tags,
+        "now": now,
+        "intervals": list(intervals),
+        "threads": threads,
+        "weights": given,
+        "most": None,
+    }
 
 
 def _ranking(

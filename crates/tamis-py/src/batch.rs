@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
 use tamis_core::batch::weights::WeightedEvents;
-use tamis_core::batch::{EventSource, count_events, match_events, top_k_events};
+use tamis_core::batch::{EventSource, count_events, match_events_up_to, top_k_events_up_to};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::{Attributes, Event, EventError, Record, json};
-use tamis_core::index::production::view::Filter;
+use tamis_core::index::production::view::{Filter, Location};
 use tamis_core::index::segment::matcher::{Scratch, Work};
 use tamis_core::index::{Index, Reader};
 use tamis_core::rank::Ranking;
@@ -23,7 +23,7 @@ use crate::event::with_record;
 use crate::index::{PyIndex, filter};
 use crate::matching::{Answer, ask, coerced};
 use crate::ranking::{GivenRanking, GivenWeights};
-use crate::results::{id_column, id_type};
+use crate::results::{id_columns, id_type};
 
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
@@ -133,6 +133,9 @@ pub struct Options<'py> {
     intervals: Vec<String>,
     #[pyo3(item)]
     threads: Option<usize>,
+    /// How many matches may be held at once; `None`: all of them.
+    #[pyo3(item)]
+    most: Option<usize>,
     #[pyo3(item)]
     weights: Option<GivenWeights>,
 }
@@ -151,7 +154,7 @@ impl Options<'_> {
     }
 }
 
-/// A table of (event, subscription), events numbered from `first`.
+/// A table of (event, subscription), events numbered from `first`, and how many events it answers.
 #[pyfunction]
 pub fn match_batch(
     py: Python<'_>,
@@ -159,11 +162,12 @@ pub fn match_batch(
     events: &Bound<'_, PyAny>,
     first: usize,
     options: Options<'_>,
-) -> PyResult<PyArrowStream> {
+) -> PyResult<(PyArrowStream, usize)> {
     let (filter, threads) = (options.filter()?, options.threads(py)?);
-    answer(index.index(), events, options, Scored::No, |index, reader, at, events| {
-        let found = match_events(index, reader, events, &filter, threads);
-        Ok(vec![numbers(first + at, &found.events), id_column(reader, &found.locations)?])
+    answer(index.index(), events, options, Scored::No, |index, reader, at, events, most| {
+        let found = match_events_up_to(index, reader, events, &filter, threads, most);
+        let events = numbers(first + at, &found.events);
+        Ok(Found { events, locations: found.locations, scores: vec![], answered: found.answered })
     })
 }
 
@@ -176,16 +180,16 @@ pub fn top_k_batch(
     ranking: GivenRanking,
     first: usize,
     options: Options<'_>,
-) -> PyResult<PyArrowStream> {
+) -> PyResult<(PyArrowStream, usize)> {
     let (filter, threads, ranking) = (options.filter()?, options.threads(py)?, ranking.resolve(py)?);
-    answer(index.index(), events, options, Scored::Yes, |index, reader, at, events| {
-        let best = top_k_events(index, reader, events, &ranking, &filter, threads)?;
-        Ok(vec![
-            numbers(first + at, &best.events),
-            id_column(reader, &best.locations)?,
-            Arc::new(Float64Array::from(best.scores)),
-            numbers(0, &best.ranks),
-        ])
+    answer(index.index(), events, options, Scored::Yes, |index, reader, at, events, most| {
+        let best = top_k_events_up_to(index, reader, events, &ranking, &filter, threads, most)?;
+        Ok(Found {
+            events: numbers(first + at, &best.events),
+            locations: best.locations,
+            scores: vec![Arc::new(Float64Array::from(best.scores)), numbers(0, &best.ranks)],
+            answered: best.answered,
+        })
     })
 }
 
@@ -263,11 +267,11 @@ pub fn contributions(
     let dimensions = dimensions.map(|names| names.into_iter().map(Into::into).collect());
     let columns = ask(index.index(), event, |reader, event, scratch| {
         let mut noted = (0, Work::default());
-        let columns = || -> Result<Vec<(String, ArrayRef)>, Error> {
+        let columns = || -> Result<(Vec<ArrayRef>, Vec<(String, ArrayRef)>), Error> {
             let (found, work) = reader.contributions(event, dimensions, &filter, scratch)?;
             noted = (found.locations.len(), work);
+            let ids = id_columns(reader, &found.locations)?;
             let mut columns = vec![
-                (String::from("id"), id_column(reader, &found.locations)?),
                 (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
                 (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
             ];
@@ -275,18 +279,18 @@ pub fn contributions(
                 let name = reader.attributes().name(attribute).to_string();
                 columns.push((name, Arc::new(Float64Array::from(column))));
             }
-            Ok(columns)
+            Ok((ids, columns))
         };
         let answer = columns();
         Answer { answer, matches: noted.0, work: noted.1 }
     })?;
-    let columns = columns.or_raise(event.py())?;
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false)).collect();
-    let schema = Arc::new(Schema::new(fields));
-    let columns = columns.into_iter().map(|(_, column)| column).collect();
-    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_ffi::unreadable)?;
-    Ok(PyArrowStream { schema, batches: vec![batch] })
+    let (ids, columns) = columns.or_raise(event.py())?;
+    let id_field = Field::new("id", ids[0].data_type().clone(), false);
+    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false));
+    let schema = Arc::new(Schema::new(std::iter::once(id_field).chain(fields).collect::<Vec<_>>()));
+    let columns: Vec<_> = columns.into_iter().map(|(_, column)| column).collect();
+    let batches = beside_ids(&schema, &[], ids, &columns).map_err(arrow_ffi::unreadable)?;
+    Ok(PyArrowStream { schema, batches })
 }
 
 /// One question after the other, as a stream of events would ask them.
@@ -321,26 +325,62 @@ enum Scored {
     No,
 }
 
-/// Matches batch by batch without the interpreter lock; `columns` gives the result for one.
+/// What was found for some events: columns, and the subscriptions, which become columns of ids.
+struct Found {
+    events: ArrayRef,
+    locations: Vec<Location>,
+    /// The columns score and rank, if there are any.
+    scores: Vec<ArrayRef>,
+    answered: usize,
+}
+
+/// Batches of as many rows as each column of ids has, with the columns before and after it cut alike.
+fn beside_ids(
+    schema: &Arc<Schema>,
+    before: &[ArrayRef],
+    ids: Vec<ArrayRef>,
+    after: &[ArrayRef],
+) -> Result<Vec<RecordBatch>, ArrowError> {
+    let mut first = 0;
+    let cut = |ids: ArrayRef| {
+        let (start, rows) = (first, ids.len());
+        first += rows;
+        let part = |column: &ArrayRef| column.slice(start, rows);
+        let columns = before.iter().map(part).chain([ids]).chain(after.iter().map(part));
+        RecordBatch::try_new(schema.clone(), columns.collect())
+    };
+    ids.into_iter().map(cut).collect()
+}
+
+/// Matches batch by batch without the interpreter lock, until there are as many matches as are asked for;
+/// `find` gives the result for one batch. Also says how many events were answered.
 fn answer(
     index: &Index,
     events: &Bound<'_, PyAny>,
     options: Options<'_>,
     scored: Scored,
-    columns: impl Fn(&Index, &Reader, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
-) -> PyResult<PyArrowStream> {
+    find: impl Fn(&Index, &Reader, usize, &dyn EventSource, usize) -> Result<Found, Error> + Sync,
+) -> PyResult<(PyArrowStream, usize)> {
     let py = events.py();
+    let mut left = options.most.unwrap_or(usize::MAX);
     let given = Batch::from_python(events, options.intervals, options.weights)?;
     let matched = py.detach(|| {
         let reader = index.reader()?;
         let mut tables = vec![];
+        let mut answered = 0;
         given.visit(index, reader.attributes(), |first, events| {
-            tables.push(columns(index, &reader, first, events)?);
+            // After an event that is not answered, or when nothing is left, no other has a turn.
+            if first == 0 || (answered == first && left > 0) {
+                let found = find(index, &reader, first, events, left)?;
+                left = left.saturating_sub(found.locations.len());
+                answered += found.answered;
+                tables.push((id_columns(&reader, &found.locations)?, found.events, found.scores));
+            }
             Ok(())
         })?;
-        Ok::<_, Error>((id_type(reader.id_kind()), tables))
+        Ok::<_, Error>((id_type(reader.id_kind()), tables, answered))
     });
-    let (id_type, tables) = matched.or_raise(py)?;
+    let (id_type, tables, answered) = matched.or_raise(py)?;
     let mut fields =
         vec![Field::new("event", DataType::Int64, false), Field::new("subscription", id_type, false)];
     if scored == Scored::Yes {
@@ -348,9 +388,11 @@ fn answer(
         fields.push(Field::new("rank", DataType::Int64, false));
     }
     let schema = Arc::new(Schema::new(fields));
-    let batches = tables.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns));
-    let batches = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
-    Ok(PyArrowStream { schema, batches })
+    let mut batches = vec![];
+    for (ids, events, scores) in tables {
+        batches.extend(beside_ids(&schema, &[events], ids, &scores).map_err(arrow_ffi::unreadable)?);
+    }
+    Ok((PyArrowStream { schema, batches }, answered))
 }
 
 fn numbers(first: usize, numbers: &[u32]) -> ArrayRef {

@@ -244,16 +244,28 @@ impl PyIndex {
         Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 
-    /// The payloads of subscriptions, None for those that have none.
+    /// The payloads of subscriptions, None for those that have none: of all, or of the first that together
+    /// have no more than `most` bytes, and of one at least.
+    #[pyo3(signature = (ids, most = None))]
     fn payloads<'py>(
         &self,
         py: Python<'py>,
         ids: Vec<Bound<'py, PyAny>>,
+        most: Option<usize>,
     ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
         let ids = ids.iter().map(id_from_python).collect::<Result<Vec<_>, _>>().or_raise(py)?;
         let payloads = || {
             let reader = self.0.reader()?;
-            ids.iter().map(|id| Ok(reader.get(id)?.payload)).collect::<Result<Vec<_>, Error>>()
+            let (mut found, mut bytes) = (vec![], 0);
+            for id in &ids {
+                let payload = reader.get(id)?.payload;
+                bytes += payload.as_ref().map_or(0, |payload| payload.len());
+                if most.is_some_and(|most| bytes > most) && !found.is_empty() {
+                    break;
+                }
+                found.push(payload);
+            }
+            Ok::<_, Error>(found)
         };
         let found = py.detach(payloads).or_raise(py)?;
         Ok(found.into_iter().map(|payload| payload.map(|bytes| PyBytes::new(py, &bytes))).collect())

@@ -70,14 +70,27 @@ pub fn id_type(kind: Option<IdKind>) -> DataType {
     }
 }
 
-/// The ids of matches as a column: integers, or a dictionary of the strings that occur.
-pub fn id_column(reader: &Reader, places: &[Location]) -> Result<ArrayRef, Error> {
+/// The ids of matches as columns, one after the other: integers, or dictionaries of the strings that occur.
+/// Offsets into a dictionary have 32 bits, so one that would outgrow them ends its column and begins the next.
+pub fn id_columns(reader: &Reader, places: &[Location]) -> Result<Vec<ArrayRef>, Error> {
+    let mut columns = vec![];
+    let mut rest = places;
+    while !rest.is_empty() || columns.is_empty() {
+        let (column, taken) = first_ids(reader, rest)?;
+        columns.push(column);
+        rest = &rest[taken..];
+    }
+    Ok(columns)
+}
+
+/// As many ids as fit into one column, and how many they are.
+fn first_ids(reader: &Reader, places: &[Location]) -> Result<(ArrayRef, usize), Error> {
     if reader.id_kind() == Some(IdKind::Int) {
         let ids = places.iter().map(|place| match reader.id(*place) {
             IdRef::Int(id) => id,
             IdRef::Str(_) => unreachable!("an index has ids of one kind"),
         });
-        return Ok(Arc::new(Int64Array::from_iter_values(ids)));
+        return Ok((Arc::new(Int64Array::from_iter_values(ids)), places.len()));
     }
     let mut codes = Codes::new(reader, places.len());
     let mut occurring = StringBuilder::new();
@@ -87,18 +100,21 @@ pub fn id_column(reader: &Reader, places: &[Location]) -> Result<ArrayRef, Error
         let (code, is_new) = codes.code(*place);
         if is_new && let IdRef::Str(id) = reader.id(*place) {
             bytes += id.len();
-            if bytes > i32::MAX as usize {
-                return Err(Error::Argument(
-                    "the ids of these matches take more than 2 GiB; match fewer events at once".into(),
-                ));
+            if bytes > MOST_ID_BYTES && !keys.is_empty() {
+                break;
             }
             occurring.append_value(id);
         }
         keys.push(code);
     }
+    let taken = keys.len();
     let column = DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), Arc::new(occurring.finish()));
-    column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| Error::Argument(error.to_string()))
+    let column = column.map_err(|error| Error::Argument(error.to_string()))?;
+    Ok((Arc::new(column), taken))
 }
+
+/// Offsets of an Arrow string column have 32 bits.
+const MOST_ID_BYTES: usize = i32::MAX as usize;
 
 /// Numbers places in the order of their first appearance.
 enum Codes {

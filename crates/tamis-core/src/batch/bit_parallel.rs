@@ -77,6 +77,12 @@ impl Mask {
         self.0[event / 64] |= 1 << (event % 64);
     }
 
+    /// How many events there are.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     pub fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (lane, word) in self.0.iter().enumerate() {
             let mut rest = *word;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::EventSource;
-use super::bit_parallel::{self, BlockScratch, Mask};
+use super::bit_parallel::{self, BlockScratch, Mask, WIDTH};
 use super::counters::Counters;
 use crate::event::Event;
 use crate::event::arrow::ArrowEvents;
@@ -82,12 +82,13 @@ impl<'e> Block<'e> {
         }
     }
 
-    /// How many values are of a kind that no predicate expects.
-    fn mismatches(&self) -> u64 {
+    /// How many values of the first `events` are of a kind that no predicate expects.
+    fn mismatches(&self, events: usize) -> u64 {
         let expected = self.view.expected();
         match &self.events {
-            Events::Loaded(events) => events.iter().map(|event| expected.mismatches(event)).sum(),
+            Events::Loaded(loaded) => loaded[..events].iter().map(|event| expected.mismatches(event)).sum(),
             Events::Columns(columns, range) => {
+                let range = range.start..range.start + events;
                 let may_be_wrong = columns.columns().filter(|(attribute, column)| {
                     column.kind().is_none_or(|kind| expected.is_wrong(*attribute, kind))
                 });
@@ -175,59 +176,87 @@ impl<'e> Workspace<'e> {
         });
         block.buffered(filter, |at, _| counts[at] += 1);
         let matches = counts[..alone].iter().map(|count| *count as usize).sum();
-        self.learn(index, block, alone, matches, started);
+        self.learn(index, block, block.len(), alone, matches, started);
         counts
     }
 
-    /// Calls `add` with each event that matches something and all its matches, ordered by id.
+    /// Calls `add` with each event that matches something and all its matches, ordered by id. Stops before
+    /// the first event with which there would be more than `most` matches, unless it is the first of all.
+    /// Returns how many events were answered.
     pub fn matches(
         &mut self,
         index: &Index,
         block: &Block<'e>,
         filter: &Filter,
+        most: usize,
         mut add: impl FnMut(usize, &[Location]),
-    ) {
+    ) -> usize {
         let started = Instant::now();
         let mut found = std::mem::take(&mut self.found);
         found.resize_with(found.len().max(block.len()), Vec::new);
+        let mut room = Room { events: block.len(), held: 0, most };
         let point = Event::default();
         let filters = block.filters(filter, &point);
         let alone = self.each_part(block, |space, number, part, phase| {
             let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             match phase {
-                Phase::One(at) => {
+                Phase::One(at) if at < room.events => {
                     let event = space.placed.event(at);
-                    let found = &mut found[at];
-                    let before = found.len();
+                    let before = found[at].len();
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
                         let rows = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
-                        found.extend(rows.map(|row| Location::Row { part: number, row: *row }));
+                        found[at].extend(rows.map(|row| Location::Row { part: number, row: *row }));
                         GO_ON
                     });
-                    sort_by_row(&mut found[before..], part.segment.len());
+                    sort_by_row(&mut found[at][before..], part.segment.len());
+                    room.held += found[at].len() - before;
+                    if room.is_short() {
+                        room.fit(&mut found, |_| 0);
+                    }
                     work
                 }
-                Phase::Rest(from) => {
+                Phase::Rest(from) if from < room.events => {
                     let rows = &mut space.rows;
                     rows.clear();
-                    let events = space.placed.events(from..block.len());
+                    let events = space.placed.events(from..room.events);
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         let kept = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
                         rows.extend(kept.map(|row| (*row, *events)));
                     });
                     rows.sort_unstable_by_key(|(row, _)| *row);
+                    room.held += rows.iter().map(|(_, events)| events.count()).sum::<usize>();
+                    if room.is_short() {
+                        let mut more = [0; WIDTH];
+                        rows.iter().for_each(|(_, events)| events.for_each(|event| more[event] += 1));
+                        room.fit(&mut found, |at| if at < from { 0 } else { more[at - from] });
+                    }
+                    let events_kept = room.events.saturating_sub(from);
                     for (row, events) in rows.iter() {
                         let location = Location::Row { part: number, row: *row };
-                        events.for_each(|event| found[from + event].push(location));
+                        events.for_each(|event| {
+                            if event < events_kept {
+                                found[from + event].push(location);
+                            }
+                        });
                     }
                     Work::default()
                 }
+                Phase::One(_) | Phase::Rest(_) => Work::default(), // there is no room for it
             }
         });
-        block.buffered(filter, |at, location| found[at].push(location));
+        block.buffered(filter, |at, location| {
+            if at < room.events {
+                found[at].push(location);
+                room.held += 1;
+            }
+        });
+        if room.is_short() {
+            room.fit(&mut found, |_| 0);
+        }
         let is_sorted = block.view.parts.len() <= 1 && block.view.buffer.is_empty();
+        let (answered, alone) = (room.events, alone.min(room.events));
         let mut matches = 0;
-        for (at, locations) in found[..block.len()].iter_mut().enumerate() {
+        for (at, locations) in found[..answered].iter_mut().enumerate() {
             if !is_sorted {
                 locations.sort_unstable_by(|a, b| block.view.id_ref(*a).cmp(&block.view.id_ref(*b)));
             }
@@ -238,7 +267,8 @@ impl<'e> Workspace<'e> {
             locations.clear();
         }
         self.found = found;
-        self.learn(index, block, alone, matches, started);
+        self.learn(index, block, answered, alone, matches, started);
+        answered
     }
 
     /// Places the block in each part of the index and calls `run` with each of its events, and once with all
@@ -270,13 +300,50 @@ impl<'e> Workspace<'e> {
         alone
     }
 
-    /// Learns from the events that were matched by themselves.
-    fn learn(&self, index: &Index, block: &Block<'_>, alone: usize, matches: usize, started: Instant) {
-        let mut work = Work { mismatches: block.mismatches(), ..Work::default() };
+    /// Learns from those of the answered events that were matched by themselves.
+    fn learn(
+        &self,
+        index: &Index,
+        block: &Block<'_>,
+        answered: usize,
+        alone: usize,
+        matches: usize,
+        started: Instant,
+    ) {
+        let mut work = Work { mismatches: block.mismatches(answered), ..Work::default() };
         self.work[..alone].iter().for_each(|each| work += *each);
         work.candidates += (alone * block.view.buffer.len()) as u64;
-        let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / block.len().max(1) as u64;
+        let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / answered.max(1) as u64;
         index.observe_many(alone, matches, work, nanoseconds, |at, keep| block.with_event(at, keep));
+    }
+}
+
+/// For how many events of a block there is room: as many as have no more than `most` matches together, and one
+/// at least. Parts of the index are asked one after the other, so an event may lose its place later.
+struct Room {
+    events: usize,
+    /// Matches of these events so far.
+    held: usize,
+    most: usize,
+}
+
+impl Room {
+    fn is_short(&self) -> bool {
+        self.held > self.most
+    }
+
+    /// Drops the events for which there is no room; `more` are matches that are known and not in `found` yet.
+    fn fit(&mut self, found: &mut [Vec<Location>], more: impl Fn(usize) -> usize) {
+        self.held = 0;
+        for at in 0..self.events {
+            let matches = found[at].len() + more(at);
+            if at > 0 && self.held + matches > self.most {
+                found[at..self.events].iter_mut().for_each(Vec::clear);
+                self.events = at;
+                return;
+            }
+            self.held += matches;
+        }
     }
 }
 
@@ -307,7 +374,7 @@ mod tests {
     use arrow_array::*;
 
     use super::*;
-    use crate::batch::{count_events, match_events};
+    use crate::batch::{count_events, match_events, match_events_up_to};
     use crate::index::{Id, Subscription};
 
     const RULES: [&str; 14] = [
@@ -398,6 +465,25 @@ mod tests {
                     match_events(&index, &reader, &events, &filter, threads).locations,
                     alone.concat()
                 );
+            }
+            let greatest = counts.iter().copied().max().unwrap_or(0) as usize;
+            for most in [0, 1, 50, 3_000, usize::MAX] {
+                for threads in [1, 3] {
+                    let mut found = vec![];
+                    let mut rest = 0;
+                    while rest < events.len() {
+                        let part = batch.slice(rest, events.len() - rest);
+                        let part = ArrowEvents::new(&part, reader.attributes(), None).expect("as before");
+                        let some = match_events_up_to(&index, &reader, &part, &filter, threads, most);
+                        assert!((1..=part.len()).contains(&some.answered));
+                        assert!(some.locations.len() <= most.saturating_add(threads * greatest));
+                        let last = some.events.last().map_or(0, |event| *event as usize);
+                        assert!(last < some.answered);
+                        found.extend(some.locations);
+                        rest += some.answered;
+                    }
+                    assert_eq!(found, alone.concat());
+                }
             }
             let wrong: u64 = (0..events.len())
                 .map(|row| match &reader {

@@ -7,6 +7,7 @@
 
 pub mod bit_parallel;
 mod block;
+mod budget;
 pub mod counters;
 mod masks;
 mod threads;
@@ -24,6 +25,7 @@ use crate::index::{Index, Reader};
 use crate::rank::Ranking;
 use bit_parallel::WIDTH;
 use block::{Block, Workspace};
+use budget::Budget;
 use threads::in_blocks;
 
 /// Events by number, wherever they are stored.
@@ -73,6 +75,8 @@ impl EventSource for [Event<'_>] {
 pub struct BatchMatches {
     pub events: Vec<u32>,
     pub locations: Vec<Location>,
+    /// How many events were answered, counted from the first: all of them, or fewer if a caller set a bound.
+    pub answered: usize,
 }
 
 /// The best matches of many events, sorted by event, then by rank.
@@ -82,6 +86,8 @@ pub struct BatchTopK {
     pub locations: Vec<Location>,
     pub scores: Vec<f64>,
     pub ranks: Vec<u32>,
+    /// As in [`BatchMatches`].
+    pub answered: usize,
 }
 
 /// Every match of every event.
@@ -92,28 +98,58 @@ pub fn match_events(
     filter: &Filter,
     threads: usize,
 ) -> BatchMatches {
+    match_events_up_to(index, reader, events, filter, threads, usize::MAX)
+}
+
+/// Every match of the first events: of all that have no more than `most` matches together, and of one at
+/// least. Memory is bounded by `most`, and by the matches of one event on each thread.
+pub fn match_events_up_to(
+    index: &Index,
+    reader: &Reader,
+    events: &(impl EventSource + ?Sized),
+    filter: &Filter,
+    threads: usize,
+    most: usize,
+) -> BatchMatches {
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
     let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
         let mut found = BatchMatches::default();
+        let Some(most) = budget.share(range.start == 0) else { return found };
         let first = range.start as u32;
         let mut add = |event: usize, locations: &[Location]| {
             found.events.extend(std::iter::repeat_n(first + event as u32, locations.len()));
             found.locations.extend_from_slice(locations);
         };
-        if let Some(block) = Block::new(reader, events, range.clone()) {
-            space.matches(index, &block, filter, &mut add);
+        found.answered = if let Some(block) = Block::new(reader, events, range.clone()) {
+            space.matches(index, &block, filter, most, &mut add)
         } else {
+            let mut held = 0;
             one_by_one(index, events, range, |at, event| {
                 let (locations, work) = reader.matches(event, filter, &mut space.scratch);
-                add(at, &locations);
-                (locations.len(), work)
-            });
-        }
+                held += locations.len();
+                let fits = held <= most || at == 0;
+                if fits {
+                    add(at, &locations);
+                }
+                (fits, locations.len(), work)
+            })
+        };
+        budget.spend(found.locations.len());
         found
     });
     let mut all = BatchMatches::default();
     for block in blocks {
-        all.events.extend(block.events);
-        all.locations.extend(block.locations);
+        let ends_here = block.answered < WIDTH;
+        all.answered += block.answered;
+        if all.events.is_empty() {
+            (all.events, all.locations) = (block.events, block.locations);
+        } else {
+            all.events.extend(block.events);
+            all.locations.extend(block.locations);
+        }
+        if ends_here {
+            break;
+        }
     }
     all
 }
@@ -134,31 +170,38 @@ pub fn count_events(
         one_by_one(index, events, range, |_, event| {
             let (count, work) = reader.count(event, filter, &mut space.scratch);
             counts.push(count as u32);
-            (count, work)
+            (true, count, work)
         });
         counts
     });
     blocks.concat()
 }
 
-/// The best matches of every event by a score.
-pub fn top_k_events(
+/// The best matches of the first events by a score: of as many as [`match_events_up_to`] would answer.
+pub fn top_k_events_up_to(
     index: &Index,
     reader: &Reader,
     events: &(impl EventSource + ?Sized),
     ranking: &Ranking,
     filter: &Filter,
     threads: usize,
+    most: usize,
 ) -> Result<BatchTopK> {
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
     let blocks: Vec<Result<BatchTopK>> =
         in_blocks(events.len(), WIDTH, threads, Scratch::default, |scratch, range| {
             let mut found = BatchTopK::default();
+            let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
             let mut event = Event::default();
             for row in range {
                 events.fill(row, &mut event);
                 let start = Instant::now();
                 let (best, work) = reader.top_k(&event, ranking, filter, scratch)?;
                 index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
+                if found.answered > 0 && found.events.len() + best.len() > most {
+                    break;
+                }
+                found.answered += 1;
                 for (at, scored) in best.iter().enumerate() {
                     found.events.push(row as u32);
                     found.locations.push(scored.location);
@@ -166,31 +209,42 @@ pub fn top_k_events(
                     found.ranks.push(at as u32 + 1);
                 }
             }
+            budget.spend(found.events.len());
             Ok(found)
         });
     let mut all = BatchTopK::default();
     for block in blocks {
         let block = block?;
+        all.answered += block.answered;
         all.events.extend(block.events);
         all.locations.extend(block.locations);
         all.scores.extend(block.scores);
         all.ranks.extend(block.ranks);
+        if block.answered < WIDTH {
+            break;
+        }
     }
     Ok(all)
 }
 
-/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range.
+/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range, and
+/// says whether there was room for its answer. Stops where there was not, and returns how many were answered.
 fn one_by_one(
     index: &Index,
     events: &(impl EventSource + ?Sized),
     range: Range<usize>,
-    mut one: impl FnMut(usize, &Event<'_>) -> (usize, Work),
-) {
+    mut one: impl FnMut(usize, &Event<'_>) -> (bool, usize, Work),
+) -> usize {
     let mut event = Event::default();
+    let len = range.len();
     for (at, row) in range.enumerate() {
         events.fill(row, &mut event);
         let start = Instant::now();
-        let (matches, work) = one(at, &event);
+        let (fits, matches, work) = one(at, &event);
         index.observe(&event, matches, work, start.elapsed().as_nanos() as u64);
+        if !fits {
+            return at;
+        }
     }
+    len
 }
