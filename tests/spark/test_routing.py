@@ -67,7 +67,7 @@ def test_ordered_answers_are_passed_on_at_once() -> None:
 
 
 def test_the_best_of_an_event_may_lie_in_two_batches() -> None:
-    scored = [(0, "b", 1.0), (0, "a", 1.0), (0, "c", 3.0), (1, "a", 1.0)]
+    scored = [(0, "c", 3.0), (0, "a", 1.0), (0, "b", 1.0), (1, "a", 1.0)]  # as `merge_order` says
     batches = [
         pa.record_batch(
             {EVENT: [event], "subscription": [id], "score": [score], "rank": pa.array([1], pa.int32())}

@@ -18,7 +18,15 @@ from tamis.spark.absent import absent_attributes
 from tamis.spark.events import Projected, key_columns, orderable, project, quoted
 from tamis.spark.plan import PlanReport
 from tamis.spark.question import KEY_PREFIX, Question
-from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
+from tamis.spark.routing import (
+    EVENT,
+    by_shard,
+    merge_order,
+    merge_task,
+    route_task,
+    routed_schema,
+    shard_task,
+)
 from tamis.spark.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.versions import Version
 
@@ -192,7 +200,7 @@ class BuiltIndex:
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
         together = answered.repartition(EVENT)
         if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
-            together = together.sortWithinPartitions(EVENT)
+            together = together.sortWithinPartitions(*merge_order(question))
         return together.mapInArrow(merge_task(question, ordered=not events.isStreaming), final)
 
     def report(

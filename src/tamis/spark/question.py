@@ -2,18 +2,25 @@
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
+What comes out is cut by bytes and by rows (`slices`) before it is made, so that memory does not depend on how
+many matches events have, nor on how much is carried.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tamis._matching import match_up_to, top_k_up_to
 from tamis.index import Index
+from tamis.spark.pairs import Pairs, plain_ids
+from tamis.spark.payloads import Payloads
+from tamis.spark.slices import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
 
 Mode = Literal["all", "top_k", "count", "exists", "unmatched", "by_subscription"]
 
@@ -26,13 +33,8 @@ SPREAD_PREFIX = "__tamis_spread_"
 ENCODED_PREFIX = "__tamis_hex_"
 """How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
 
-PAIRS_AT_ONCE = 1_000_000
-"""Matches that are held in memory at once, unless a single event has more."""
-
-ROWS_OUT = 65_536
-
-FIRST_SLICE = 1_024
-"""Events that are asked first; how many matches they have says how many may be asked at once."""
+OWN_BYTES = 32
+"""What a row of the answer has besides keys, texts and payload: version, score, rank and an id."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,15 @@ class Question:
     scoring: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `Index.top_k_batch`, such as `min_score`."""
 
-    def pairs(self, index: Index, events: pa.RecordBatch | pa.Table) -> pa.Table:
-        """The matches in one index: columns `event` and `subscription`, for top-k also `score` and `rank`."""
+    def pairs_in(self, indexes: Sequence[Index]) -> Pairs:
+        """The matches in several indexes, of batches of events, some at a time."""
+        return Pairs(self._find, indexes, (self.k or 0) if self.mode == "top_k" else None)
+
+    def _find(self, index: Index, events: pa.RecordBatch, most: int) -> tuple[pa.Table, int]:
+        """The matches of the first events in one index, `most` or those of one event, and how many events.
+
+        The columns are `event` and `subscription`, for top-k also `score` and `rank`.
+        """
         common: dict[str, Any] = {
             "tags": self.tags,
             "now": self.now,
@@ -63,8 +72,9 @@ class Question:
             "threads": 1,
         }
         if self.mode == "top_k":
-            return index.top_k_batch(events, self.k or 0, self.score or "priority", **common, **self.scoring)
-        return index.match_batch(events, **common)
+            ranking = {"k": self.k or 0, "score": self.score or "priority", **self.scoring}
+            return top_k_up_to(index, events, most, **ranking, **common)
+        return match_up_to(index, events, most, **common)
 
     def counts(self, index: Index, events: pa.RecordBatch) -> "np.ndarray[Any, np.dtype[np.int64]]":
         """How many matches each event has in one index."""
@@ -73,8 +83,26 @@ class Question:
         return numbers
 
 
+@dataclass(frozen=True)
+class Carried:
+    """The key columns of a batch of events, which every match repeats."""
+
+    names: Sequence[str]
+    columns: Sequence[pa.Array]
+    events: int
+
+    @cached_property
+    def bytes(self) -> Sizes:
+        """What they take, for each event."""
+        return batch_bytes(self.columns, self.events)
+
+    def take(self, events: pa.Array) -> dict[str, pa.Array]:
+        """The keys of these events."""
+        return {name: column.take(events) for name, column in zip(self.names, self.columns, strict=True)}
+
+
 class Answers:
-    """Answers a question batch by batch, with memory bounded by `PAIRS_AT_ONCE` matches."""
+    """Answers a question batch by batch, with memory bounded in matches (`pairs`) and in bytes (`slices`)."""
 
     def __init__(
         self, question: Question, indexes: Sequence[Index], version: int, keys: Sequence[str]
@@ -85,7 +113,8 @@ class Answers:
         self.version = version
         self.keys = keys
         self.matches = 0
-        self._slice = FIRST_SLICE
+        self._pairs = question.pairs_in(indexes)
+        self._payloads = Payloads(indexes)
 
     def to_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
@@ -97,44 +126,51 @@ class Answers:
             if self.question.mode in ("count", "exists", "unmatched"):
                 yield from self._per_event(attributes, keys)
                 continue
-            for table in self._pairs(attributes):
-                yield from self._rows(table, keys)
+            carried = Carried(self.keys, keys, batch.num_rows)
+            for table in self._pairs.of(attributes):
+                self.matches += table.num_rows
+                for pairs in table.to_batches():
+                    yield from self._rows(pairs, carried)
 
-    def _pairs(self, events: pa.RecordBatch) -> Iterator[pa.Table]:
-        """The pairs of all indexes, a slice of the events at a time."""
-        done = 0
-        while done < events.num_rows:
-            part = events.slice(done, self._slice)
-            found = merged([self.question.pairs(index, part) for index in self.indexes], self.question)
-            if found.num_rows > PAIRS_AT_ONCE:
-                self._slice = max(1, self._slice * PAIRS_AT_ONCE // (2 * found.num_rows))
-            elif found.num_rows < PAIRS_AT_ONCE // 4:
-                self._slice = min(ROWS_OUT, self._slice * 2)
-            yield found.set_column(0, "event", pc.add(found.column("event"), done))
-            self.matches += found.num_rows
-            done += part.num_rows
+    def _rows(self, pairs: pa.RecordBatch, carried: Carried) -> Iterator[pa.RecordBatch]:
+        ids = pairs.column("subscription")
+        name_bytes = row_bytes(ids.dictionary) if pa.types.is_dictionary(ids.type) else None
+        for start in range(0, pairs.num_rows, MOST_ROWS):
+            rows = pairs.slice(start, MOST_ROWS)
+            sizes = carried.bytes[rows.column("event").to_numpy()] + OWN_BYTES
+            if name_bytes is not None:
+                sizes += name_bytes[rows.column("subscription").indices.to_numpy()]
+            for first, end in cuts(sizes):
+                part = rows.slice(first, end - first)
+                if self.question.payload:
+                    yield from self._rows_with_payload(part, sizes[first:end], carried)
+                else:
+                    yield self._batch(part, carried)
 
-    def _rows(self, pairs: pa.Table, keys: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-        event = pairs.column("event")
-        columns = {name: key.take(event) for name, key in zip(self.keys, map(_chunked, keys), strict=True)}
+    def _rows_with_payload(
+        self, pairs: pa.RecordBatch, sizes: Sizes, carried: Carried
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, cut again where payloads make the rows longer."""
+        while pairs.num_rows:
+            payloads, codes = self._payloads.of_first(pairs.column("subscription"))
+            rows = len(codes)
+            for first, end in cuts(sizes[:rows] + row_bytes(payloads)[codes]):
+                payload = payloads.take(pa.array(codes[first:end]))
+                yield self._batch(pairs.slice(first, end - first), carried, payload)
+            pairs, sizes = pairs.slice(rows), sizes[rows:]
+
+    def _batch(
+        self, pairs: pa.RecordBatch, carried: Carried, payload: pa.Array | None = None
+    ) -> pa.RecordBatch:
+        columns = carried.take(pairs.column("event"))
         columns["subscription"] = plain_ids(pairs.column("subscription"))
         if self.question.mode == "top_k":
             columns["score"] = pairs.column("score")
             columns["rank"] = pairs.column("rank").cast(pa.int32())
         columns["version"] = pa.repeat(pa.scalar(self.version, pa.int64()), pairs.num_rows)
-        if self.question.payload:
-            columns["payload"] = self._payloads(columns["subscription"])
-        yield from pa.table(columns).combine_chunks().to_batches(max_chunksize=ROWS_OUT)
-
-    def _payloads(self, ids: pa.ChunkedArray) -> pa.Array:
-        encoded = pc.dictionary_encode(ids.combine_chunks())
-        wanted = encoded.dictionary.to_pylist()
-        payloads: list[bytes | None] = [None] * len(wanted)
-        for index in self.indexes:
-            here = [(at, id) for at, id in enumerate(wanted) if id in index]
-            for (at, _), payload in zip(here, index.payloads([id for _, id in here]), strict=True):
-                payloads[at] = payload
-        return pa.array(payloads, pa.binary()).take(encoded.indices)
+        if payload is not None:
+            columns["payload"] = payload
+        return pa.record_batch(columns)
 
     def _per_event(self, events: pa.RecordBatch, keys: list[pa.Array]) -> Iterator[pa.RecordBatch]:
         counts = np.zeros(events.num_rows, np.int64)
@@ -158,15 +194,29 @@ class Answers:
         total: pa.Table | None = None
         for batch in batches:
             attributes, _ = split_keys(batch)
-            for pairs in self._pairs(attributes):
-                counted = pc.value_counts(pairs.column("subscription"))
-                ids, counts = counted.field("values"), counted.field("counts")
-                part = pa.table({"subscription": plain_ids(pa.chunked_array([ids])), "matches": counts})
-                total = part if total is None else _summed(pa.concat_tables([total, part]))
-        if total is not None and total.num_rows:
-            version = pa.repeat(pa.scalar(self.version, pa.int64()), total.num_rows)
-            summed = total.append_column("version", version).combine_chunks()
-            yield from summed.to_batches(max_chunksize=ROWS_OUT)
+            for table in self._pairs.of(attributes):
+                self.matches += table.num_rows
+                for pairs in table.to_batches():
+                    counted = _counted(pairs.column("subscription"))
+                    total = counted if total is None else _summed(pa.concat_tables([total, counted]))
+        if total is None:
+            return
+        for summed in total.to_batches():
+            for first, end in cuts(batch_bytes(summed.columns, summed.num_rows) + OWN_BYTES):
+                ids, matches = summed.slice(first, end - first).columns
+                version = pa.repeat(pa.scalar(self.version, pa.int64()), end - first)
+                ids = ids if pa.types.is_integer(ids.type) else ids.cast(pa.string())
+                yield pa.record_batch({"subscription": ids, "matches": matches, "version": version})
+
+
+def _counted(ids: pa.Array) -> pa.Table:
+    """How often each id occurs; names have 64-bit offsets, for all of them may be in one column."""
+    if pa.types.is_integer(ids.type):
+        counted = pc.value_counts(ids)
+        return pa.table({"subscription": counted.field("values"), "matches": counted.field("counts")})
+    counted = pc.value_counts(ids.indices)
+    names = ids.dictionary.cast(pa.large_string()).take(counted.field("values"))
+    return pa.table({"subscription": names, "matches": counted.field("counts")})
 
 
 def _summed(table: pa.Table) -> pa.Table:
@@ -223,46 +273,3 @@ def attribute_columns(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.Re
                 if key not in columns and key.split(".", 1)[0] not in columns:
                     columns[key] = pc.map_lookup(entries, pa.scalar(key, entries.type.key_type), "first")
     return pa.record_batch(columns)
-
-
-def merged(found: list[pa.Table], question: Question) -> pa.Table:
-    """The answers of several indexes as one; for top-k the best k of each event, ties to the smaller id."""
-    if len(found) == 1:
-        return found[0]
-    plain = [table.set_column(1, "subscription", plain_ids(table.column("subscription"))) for table in found]
-    filled = [table for table in plain if table.num_rows] or plain[:1]
-    joined = pa.concat_tables(filled)
-    return joined if question.mode != "top_k" else best(joined, ["event"], question.k or 0)
-
-
-def best(scored: pa.Table, event: list[str], k: int) -> pa.Table:
-    """The k rows of each event with the highest score, ranked from 1; ties go to the smaller id.
-
-    >>> found = {"event": [0, 0, 1], "subscription": ["b", "a", "c"]}
-    >>> scores = {"score": [1.0, 1.0, 2.0], "rank": [1, 1, 1]}
-    >>> best(pa.table(found | scores), ["event"], 1).to_pydict()["subscription"]
-    ['a', 'c']
-    """
-    order = [(name, "ascending") for name in event] + [("score", "descending"), ("subscription", "ascending")]
-    ordered = scored.take(pc.sort_indices(scored, sort_keys=order)).combine_chunks()
-    if not ordered.num_rows:
-        return ordered
-    starts = np.zeros(ordered.num_rows, bool)
-    starts[0] = True
-    for name in event:
-        values = ordered.column(name).to_numpy()
-        starts[1:] |= values[1:] != values[:-1]
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
-    rank = np.arange(len(starts)) - first + 1
-    at = ordered.schema.get_field_index("rank")
-    ranked = ordered.set_column(at, "rank", pa.array(rank, ordered.schema.field(at).type))
-    return ranked.filter(pa.array(rank <= k))
-
-
-def plain_ids(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids without a dictionary: Spark takes plain columns."""
-    return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
-
-
-def _chunked(array: pa.Array) -> pa.ChunkedArray:
-    return pa.chunked_array([array])

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tamis.index import Index
 from tamis.spark.directory import Directory
 from tamis.spark.opened import open_file, open_shard
-from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns, best, split_keys
+from tamis.spark.pairs import best_rows, prefixed, ranks_of
+from tamis.spark.question import KEY_PREFIX, Answers, Question, attribute_columns, split_keys
+from tamis.spark.slices import gathered
 from tamis.spark.task import Seen, Source, Task
 from tamis.spark.versions import Router, Version
 
@@ -73,8 +73,8 @@ class RouterIndexes:
         rows = events.num_rows
         wanted = np.full((rows, self.shards), self.knows_nothing)
         if self.rules is not None:
-            event, shard = _prefixed_pairs(self.rules, events)
-            wanted[event, shard.astype(np.int64)] = True
+            for event, shard in prefixed(self.rules, events):
+                wanted[event, shard.astype(np.int64)] = True
         if self.sources:
             self._visit_by_source(wanted, events, sources)
         if self.version.changed:
@@ -85,24 +85,13 @@ class RouterIndexes:
         names = np.array([None] * events.num_rows if sources is None else sources.to_pylist(), dtype=object)
         kept_promise = np.zeros(events.num_rows, bool)
         if self.advertisements is not None:
-            event, source = _prefixed_pairs(self.advertisements, events)
-            kept_promise[event[names[event] == source]] = True
+            for event, source in prefixed(self.advertisements, events):
+                kept_promise[event[names[event] == source]] = True
         for name in {str(name) for name in names[kept_promise]}:
             rows = kept_promise & (names == name)
             wanted[np.ix_(rows, self.sources.get(name, []))] = True
         # Whoever breaks a promise, or made none, may match anything.
         wanted[~kept_promise, :] = True
-
-
-def _prefixed_pairs(index: Index, events: pa.RecordBatch) -> tuple[Any, Any]:
-    """Events and the part before the colon of the ids that they match."""
-    found = index.match_batch(events, threads=1)
-    ids = found.column("subscription").combine_chunks()
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.chunk(0) if ids.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
-    prefixes = [str(name).rsplit(":", 1)[0] for name in ids.dictionary.to_pylist()]
-    names = np.array(prefixes or [""], dtype=object)
-    return found.column("event").to_numpy(), names[ids.indices.to_numpy()]
 
 
 def route_task(source: Source, question: Question, source_key: bool) -> Task:
@@ -131,13 +120,13 @@ def route_task(source: Source, question: Question, source_key: bool) -> Task:
             event, shard = np.nonzero(visits)
             shard = shard - 1 if answers_all else shard
             seen.visits += int((shard != NO_SHARD).sum())
-            routed = batch.take(pa.array(event))
             if source_key:
-                routed = routed.drop_columns([f"{KEY_PREFIX}{len(keys) - 1}"])
-            columns = dict(zip(routed.schema.names, routed.columns, strict=True))
-            columns[EVENT] = pa.array(number + event, pa.int64())
-            columns[SHARD] = pa.array(shard.astype(np.int32))
-            yield pa.record_batch(columns)
+                batch = batch.drop_columns([f"{KEY_PREFIX}{len(keys) - 1}"])  # noqa: PLW2901
+            for first, end, routed in gathered([batch], event):
+                columns = dict(zip(routed.schema.names, routed.columns, strict=True))
+                columns[EVENT] = pa.array(number + event[first:end], pa.int64())
+                columns[SHARD] = pa.array(shard[first:end].astype(np.int32))
+                yield pa.record_batch(columns)
             number += batch.num_rows
         seen.report(directory, source.run, 0, step="route")
 
@@ -182,52 +171,122 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
 def merge_task(question: Question, *, ordered: bool) -> Task:
     """Bring the answers of an event's shards together.
 
-    Where rows come ordered by event, an event is done when the next begins: only the last one waits. Where
-    they do not, in a micro-batch, what was added up waits for more, one row or k rows for each event.
+    Where rows come ordered as `merge_order` says, an event is done when the next begins, and its best rows
+    are its first. Where they do not, in a micro-batch, what was added up waits for more, one row or k rows
+    for each event.
     """
+    if not ordered:
+        return _merge_in_any_order(question)
+    return _first_of_each(question.k or 0) if question.mode == "top_k" else _added_up_in_order(question)
+
+
+def merge_order(question: Question) -> list[Any]:
+    """The columns by which answers are sorted before they are merged, as Spark takes them."""
+    best_first = [sf.desc("score"), sf.asc("subscription")] if question.mode == "top_k" else []
+    return [sf.asc(EVENT), *best_first]
+
+
+def _first_of_each(k: int) -> Task:
+    """The first k rows of each event, which are its best; nothing waits."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        waiting: pa.Table | None = None
+        last, seen = None, 0
         for batch in batches:
-            rows = pa.Table.from_batches([batch])
-            waiting = rows if waiting is None else pa.concat_tables([waiting, rows])
-            if ordered and waiting.num_rows:
-                last = waiting.column(EVENT)[-1]
-                done = pc.not_equal(waiting.column(EVENT), last)
-                yield from _finished(waiting.filter(done), question).to_batches()
-                waiting = waiting.filter(pc.invert(done))
-            elif waiting.num_rows > ROWS_BEFORE_MERGE:
-                waiting = _added_up(waiting, question)
-        if waiting is not None:
-            yield from _finished(waiting, question).to_batches()
+            if not batch.num_rows:
+                continue
+            events = batch.column(EVENT).to_numpy()
+            ranks = ranks_of(events)
+            ranks[events == last] += seen
+            last, seen = events[-1], ranks[-1]
+            kept = ranks <= k
+            if kept.any():
+                yield _without_event(_with_column(batch, "rank", ranks)).filter(pa.array(kept))
 
     return task
 
 
-def _added_up(answers: pa.Table, question: Question) -> pa.Table:
+def _added_up_in_order(question: Question) -> Task:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pa.RecordBatch] = []  # of one event
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            events = batch.column(EVENT).to_numpy()
+            of_last = int(np.searchsorted(events, events[-1]))
+            if of_last or (waiting and waiting[0].column(EVENT)[0].as_py() != events[-1]):
+                yield from _finished([*waiting, batch.slice(0, of_last)], question)
+                waiting = []
+            waiting.append(batch.slice(of_last))
+        yield from _finished(waiting, question)
+
+    return task
+
+
+def _merge_in_any_order(question: Question) -> Task:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pa.RecordBatch] = []
+        rows, most = 0, ROWS_BEFORE_MERGE
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows > most:
+                waiting = list(_added_up(waiting, question))
+                rows = sum(part.num_rows for part in waiting)
+                # What is left may be all different events: adding up for each batch would never end.
+                most = max(ROWS_BEFORE_MERGE, 2 * rows)
+        yield from _finished(waiting, question)
+
+    return task
+
+
+def _added_up(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
     """One row for each event with its count so far, or its best k rows so far."""
+    answers = [batch for batch in answers if batch.num_rows]
+    if not answers:
+        return
     if question.mode == "top_k":
-        return best(answers, [EVENT], question.k or 0)
-    if not answers.num_rows:
-        return answers
-    ordered = answers.take(pc.sort_indices(answers, sort_keys=[(EVENT, "ascending")]))
-    events = ordered.column(EVENT).to_numpy()
-    first = np.flatnonzero(np.r_[True, events[1:] != events[:-1]])
-    totals = np.add.reduceat(ordered.column("matches").to_numpy(), first)
-    one_each = ordered.take(pa.array(first))
-    return one_each.set_column(one_each.schema.get_field_index("matches"), "matches", pa.array(totals))
+        narrow = pa.Table.from_batches([batch.select([EVENT, "score", "subscription"]) for batch in answers])
+        rows, values = best_rows(narrow.rename_columns(["event", "score", "id"]), question.k or 0)
+        name = "rank"
+    else:
+        events, matches = (
+            np.concatenate([batch.column(name).to_numpy() for batch in answers])
+            for name in (EVENT, "matches")
+        )
+        order = np.argsort(events, kind="stable")
+        first = np.flatnonzero(ranks_of(events[order]) == 1)
+        rows, values = order[first], np.add.reduceat(matches[order], first)
+        name = "matches"
+    for start, end, part in gathered(answers, rows):
+        yield _with_column(part, name, values[start:end])
 
 
-def _finished(answers: pa.Table, question: Question) -> pa.Table:
+def _finished(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
     """The rows of the answer for events whose rows are all there."""
-    one_each = _added_up(answers, question).drop_columns([EVENT])
-    if question.mode in ("top_k", "count"):
-        return one_each
-    totals = one_each.column("matches").to_numpy()
-    at = one_each.schema.get_field_index("matches")
-    if question.mode == "exists":
-        return one_each.set_column(at, "matched", pa.array(totals > 0))
-    return one_each.drop_columns(["matches"]).filter(pa.array(totals == 0))
+    for added_up in _added_up(answers, question):
+        part = _without_event(added_up)
+        if question.mode in ("top_k", "count"):
+            yield part
+            continue
+        totals = part.column("matches").to_numpy()
+        if question.mode == "exists":
+            names = ["matched" if name == "matches" else name for name in part.schema.names]
+            columns = [pa.array(totals > 0) if name == "matched" else part.column(name) for name in names]
+            yield pa.record_batch(columns, names=names)
+        else:
+            yield part.drop_columns(["matches"]).filter(pa.array(totals == 0))
+
+
+def _with_column(batch: pa.RecordBatch, name: str, values: Any) -> pa.RecordBatch:
+    """The batch with other values in a column of numbers."""
+    at = batch.schema.get_field_index(name)
+    columns = [*batch.columns]
+    columns[at] = pa.array(values, batch.schema.field(at).type)
+    return pa.record_batch(columns, schema=batch.schema)
+
+
+def _without_event(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.drop_columns([EVENT])
 
 
 def routed_schema(events: StructType, drops_last_key: str | None) -> StructType:

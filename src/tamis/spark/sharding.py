@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
@@ -23,6 +24,7 @@ from tamis.index import Index
 from tamis.spark.build import SHARD, put_index
 from tamis.spark.changes import from_bytes, to_bytes
 from tamis.spark.directory import Directory
+from tamis.spark.pairs import prefixed
 from tamis.spark.versions import IndexFile
 
 if TYPE_CHECKING:
@@ -162,15 +164,21 @@ def join_routes(
         index.add_many([f"{shard}:{number}" for number in range(len(texts))], texts)
     visits = None
     if sample is not None and sample.num_rows:
-        found = index.match_batch(sample)
-        shard_of = [int(id.split(":")[0]) for id in found.column("subscription").to_pylist()]
-        pairs = set(zip(found.column("event").to_pylist(), shard_of, strict=True))
-        visits = len(pairs) / sample.num_rows
+        visits = sum(_visits(index, events, max(routes, default=0) + 1) for events in sample.to_batches())
+        visits /= sample.num_rows
     file = put_index(directory, index)
     for names in routes.values():
         for name in names:
             directory.delete(name)
     return file, visits
+
+
+def _visits(routes: Index, events: pa.RecordBatch, shards: int) -> int:
+    """How many shards all these events visit together."""
+    visited = np.zeros((events.num_rows, shards), bool)
+    for event, shard in prefixed(routes, events):
+        visited[event, shard.astype(np.int64)] = True
+    return int(visited.sum())
 
 
 def gathered(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":

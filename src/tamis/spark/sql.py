@@ -37,7 +37,8 @@ from tamis.expr import parse
 from tamis.index import Index
 from tamis.spark.directory import open_directory
 from tamis.spark.opened import open_shard
-from tamis.spark.question import Question, merged
+from tamis.spark.question import Question
+from tamis.spark.slices import MOST_ROWS
 from tamis.spark.task import lease, refuse_relaxed_sources
 from tamis.spark.versions import Version, read_version
 
@@ -195,17 +196,18 @@ class MatchTable:
         events, self.waiting = self.waiting, []
         if not events:
             return
-        table = _table([as_utc(event, self.columns) for event in events])
-        found = merged([question.pairs(index, table) for index in self.indexes], question)
         names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
-        for event, *rest in zip(*(found.column(name).to_pylist() for name in names), strict=True):
-            yield (events[event][asked.key], *rest, self.version.number)
+        batch = _batch([as_utc(event, self.columns) for event in events])
+        for found in question.pairs_in(self.indexes).of(batch):
+            for rows in found.to_batches(max_chunksize=MOST_ROWS):
+                for event, *rest in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
+                    yield (events[event][asked.key], *rest, self.version.number)
 
 
-def _table(events: list[dict[str, Any]]) -> pa.Table:
-    """Events as a table; columns of bytes, which no predicate can read, are left out."""
-    table = pa.Table.from_pylist(events)
-    return table.select([field.name for field in table.schema if not pa.types.is_binary(field.type)])
+def _batch(events: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Events as a batch; columns of bytes, which no predicate can read, are left out."""
+    batch = pa.RecordBatch.from_pylist(events)
+    return batch.select([field.name for field in batch.schema if not pa.types.is_binary(field.type)])
 
 
 def _id_type(version: Version) -> DataType:
