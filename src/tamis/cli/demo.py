@@ -21,6 +21,13 @@ def demo(
 
         in_process.run(subscriptions, events or 20_000, seed)
         return
-    from tamis.demo import pipeline
+    try:
+        from tamis.demo import pipeline
+    except ImportError:
+        from tamis._extras import missing_extra
+        from tamis.cli.failure import UserError
+
+        hint = "`tamis demo --library` needs no Spark"
+        raise UserError(missing_extra("`tamis demo`", "spark"), hint=hint) from None
 
     pipeline.run(subscriptions, events or 100_000, out, seed)
