@@ -4,17 +4,17 @@
 //! text → AST → normal form → index on one side,
 //! record → encoded event → satisfied predicates → candidates → matches → ranked on the other.
 
-pub mod batch;
+pub mod engine;
 pub mod error;
 pub mod event;
 pub mod expr;
 pub mod fork;
-pub mod index;
 pub mod predicate;
 mod prefetch;
-pub mod rank;
+pub mod query;
 pub mod ranked;
 pub mod relate;
 pub mod snapshot;
+pub mod subscription;
 
 pub use error::{Error, Result};

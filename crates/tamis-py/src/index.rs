@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
+use tamis_core::engine::add_many::OnError;
+use tamis_core::engine::asked_kinds::asked_kinds;
+use tamis_core::engine::production::view::Filter;
+use tamis_core::engine::segment::matcher::Work;
+use tamis_core::engine::tag_counts::tag_counts;
+use tamis_core::engine::{Index, Subscription};
 use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
-use tamis_core::index::add_many::OnError;
-use tamis_core::index::asked_kinds::asked_kinds;
-use tamis_core::index::production::view::Filter;
-use tamis_core::index::segment::matcher::Work;
-use tamis_core::index::tag_counts::tag_counts;
-use tamis_core::index::{Index, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
@@ -175,7 +175,7 @@ impl PyIndex {
         };
         let rows = Rows::from_python(ids, expressions, details)?;
         let added = py.detach(|| self.verified()?.add_many(&rows, on_error)).or_raise(py)?;
-        let show = |error: tamis_core::index::add_many::RowError| {
+        let show = |error: tamis_core::engine::add_many::RowError| {
             let id = error.id.as_ref().map(|id| id_to_python(py, id.as_ref())).transpose()?;
             (error.row, id, exception(py, error.error).into_value(py)).into_pyobject(py)
         };

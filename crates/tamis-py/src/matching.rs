@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use tamis_core::Error;
+use tamis_core::engine::index::AUTO;
+use tamis_core::engine::segment::matcher::{Scratch, Work};
+use tamis_core::engine::statistics::SlowEvent;
+use tamis_core::engine::{Index, Reader};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
 use tamis_core::fork::Busy;
-use tamis_core::index::segment::matcher::{Scratch, Work};
-use tamis_core::index::statistics::SlowEvent;
-use tamis_core::index::store::AUTO;
-use tamis_core::index::{Index, Reader};
 
 use crate::convert::walk_mapping;
 use crate::errors::OrRaise;

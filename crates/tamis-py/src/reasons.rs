@@ -3,15 +3,15 @@
 
 use pyo3::prelude::*;
 use tamis_core::Error;
+use tamis_core::engine::neighbourhood::neighbourhood;
 use tamis_core::event::{Record, ValueRef};
 use tamis_core::expr::diagram::Graph;
 use tamis_core::expr::{Expr, explain, why_not};
-use tamis_core::index::neighbourhood::neighbourhood;
 
+use crate::engine::PyIndex;
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::ids::id_from_python;
-use crate::index::PyIndex;
 use crate::matching::coerced;
 
 /// The expression of a subscription with the truth of every node, as JSON.

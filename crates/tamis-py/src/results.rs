@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 use tamis_core::Error;
-use tamis_core::index::production::view::{Location, View};
-use tamis_core::index::{Id, IdKind, IdRef, Reader};
+use tamis_core::engine::production::view::{Location, View};
+use tamis_core::engine::{Id, IdKind, IdRef, Reader};
 
 use crate::ids::id_to_python;
 

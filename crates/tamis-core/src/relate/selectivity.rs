@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::tree::{Leaf, LeafId, Leaves, Tree};
-use crate::batch::EventSource;
+use crate::engine::batch::EventSource;
 use crate::error::{Error, ExpressionError};
 use crate::event::{Attributes, Event, ValueRef};
 use crate::expr::atoms::Literal;
