@@ -42,6 +42,15 @@ impl Id {
     }
 }
 
+impl IdRef<'_> {
+    pub fn to_owned(self) -> Id {
+        match self {
+            IdRef::Int(id) => Id::Int(id),
+            IdRef::Str(id) => Id::Str(id.into()),
+        }
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

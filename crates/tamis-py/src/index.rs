@@ -8,13 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
 use tamis_core::engine::add_many::OnError;
-use tamis_core::engine::asked_kinds::asked_kinds;
-use tamis_core::engine::production::view::Filter;
-use tamis_core::engine::segment::matcher::Work;
-use tamis_core::engine::tag_counts::tag_counts;
-use tamis_core::engine::{Index, Subscription};
+use tamis_core::engine::{Index, Subscription, Work};
 use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
+use tamis_core::query::Filter;
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
@@ -232,7 +229,7 @@ impl PyIndex {
     /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
         let asked = || {
-            let asked = asked_kinds(&self.0.reader()?).into_iter();
+            let asked = self.0.reader()?.expected_kinds().into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
         py.detach(|| asked().map(Iterator::collect)).or_raise(py)
@@ -240,7 +237,7 @@ impl PyIndex {
 
     /// (tag, number of subscriptions that have it), sorted by tag.
     fn tags(&self, py: Python<'_>) -> PyResult<Vec<(String, usize)>> {
-        let counts = py.detach(|| self.0.reader().map(|reader| tag_counts(&reader))).or_raise(py)?;
+        let counts = py.detach(|| self.0.reader().map(|reader| reader.tag_counts())).or_raise(py)?;
         Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 

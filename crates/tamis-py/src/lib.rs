@@ -26,15 +26,15 @@ mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
-    use crate::engine::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
-    #[pymodule_export]
-    use crate::engine::{PyIds, PyIndex, algorithms};
+    use crate::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
     use crate::expr::{PyExpression, predicate};
     #[pymodule_export]
     use crate::fork::{after_fork, before_fork};
+    #[pymodule_export]
+    use crate::index::{PyIds, PyIndex, algorithms};
     #[pymodule_export]
     use crate::ranked::{PyBoxIndex, interval_structures};
     #[pymodule_export]

@@ -8,10 +8,10 @@ use tamis_core::event::{Record, ValueRef};
 use tamis_core::expr::diagram::Graph;
 use tamis_core::expr::{Expr, explain, why_not};
 
-use crate::engine::PyIndex;
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::ids::id_from_python;
+use crate::index::PyIndex;
 use crate::matching::coerced;
 
 /// The expression of a subscription with the truth of every node, as JSON.
@@ -51,7 +51,7 @@ pub fn diagram(
             return Err(argument_error(py, "a diagram shows neighbours or an event, not both"));
         }
         let id = id_from_python(id).or_raise(py)?;
-        let draw = || neighbourhood(&index.index().reader()?, &id, neighbours);
+        let draw = || neighbourhood(&*index.index().reader()?, &id, neighbours);
         return Ok(write(&py.detach(draw).or_raise(py)?));
     }
     let Some(event) = event else {

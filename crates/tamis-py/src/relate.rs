@@ -13,8 +13,8 @@ use tamis_core::expr::{Expr, parser};
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
 use tamis_core::relate::{self, Answer, BUDGET, Selectivities};
 
+use crate::batch::Given;
 use crate::convert::value_to_python;
-use crate::engine::batch::{Given, Resolved};
 use crate::errors::{OrRaise, argument_error};
 use crate::expr::{self as python_expr, PyExpression, expression_from_python, expression_or_text};
 use crate::rows::Expressions;
@@ -134,7 +134,7 @@ impl PySelectivities {
                         }
                     }
                     Given::Records(records) => {
-                        visit(&Resolved(records.iter().map(|record| record.resolve(attributes)).collect()))
+                        visit(&records.iter().map(|record| record.resolve(attributes)).collect::<Vec<_>>())
                     }
                 }
                 Ok(())

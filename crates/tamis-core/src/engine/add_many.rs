@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use super::index::{Engine, Index};
-use super::segment::{all_cores, build_on_threads};
+use super::contract::NewSubscriptions;
+use super::index::Index;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::expr::parser::parse;
@@ -73,31 +73,9 @@ impl Index {
         let mut errors = vec![];
         let order = self.order_by_id(rows, &mut errors);
         fail_if_wanted(&mut errors, on_error)?;
-        let bad = Mutex::new(errors);
-        // Sets aside what is wrong with a row, or fails.
-        let refuse = |row: u32, error: Error| {
-            let refused = RowError { row: row as usize, id: rows.id(row as usize).ok(), error };
-            match on_error {
-                OnError::Raise => Err(refused.into_error()),
-                OnError::Collect => {
-                    bad.lock().expect("nobody panics while holding this").push(refused);
-                    Ok(())
-                }
-            }
-        };
-        let count = match self.engine() {
-            Engine::Production(production) => production.add_segment(|attributes| {
-                build_on_threads(order.len(), attributes, all_cores(), |builder, range| {
-                    order[range].iter().try_for_each(|row| match self.parse_row(rows, *row as usize) {
-                        Ok(subscription) => builder.push(&subscription),
-                        Err(error) => refuse(*row, error),
-                    })
-                })
-            })?,
-            Engine::Classic(classic) => classic
-                .add_all(order.iter().map(|row| (*row, self.parse_row(rows, *row as usize))), refuse)?,
-        };
-        let mut errors = bad.into_inner().expect("nobody panicked while holding this");
+        let checked = Checked { index: self, rows, order, on_error, errors: Mutex::new(errors) };
+        let count = self.engine().add_all(&checked)?;
+        let mut errors = checked.errors.into_inner().expect("nobody panicked while holding this");
         errors.sort_by_key(|error| error.row);
         Ok(Added { count, errors })
     }
@@ -148,6 +126,41 @@ impl Index {
             }
         }
         good
+    }
+}
+
+/// The rows whose ids are right, in the order of their ids.
+struct Checked<'a, R> {
+    index: &'a Index,
+    rows: &'a R,
+    order: Vec<u32>,
+    on_error: OnError,
+    errors: Mutex<Vec<RowError>>,
+}
+
+impl<R: NewRows> NewSubscriptions for Checked<'_, R> {
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn get(&self, at: usize) -> Result<Option<Subscription>> {
+        match self.index.parse_row(self.rows, self.order[at] as usize) {
+            Ok(subscription) => Ok(Some(subscription)),
+            Err(error) => self.refuse(at, error).map(|()| None),
+        }
+    }
+
+    /// Sets aside what is wrong with a row, or fails.
+    fn refuse(&self, at: usize, error: Error) -> Result<()> {
+        let row = self.order[at] as usize;
+        let refused = RowError { row, id: self.rows.id(row).ok(), error };
+        match self.on_error {
+            OnError::Raise => Err(refused.into_error()),
+            OnError::Collect => {
+                self.errors.lock().expect("nobody panics while holding this").push(refused);
+                Ok(())
+            }
+        }
     }
 }
 

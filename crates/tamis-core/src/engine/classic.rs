@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use parking_lot::lock_api::ArcRwLockReadGuard;
 use parking_lot::{RawRwLock, RwLock};
+use serde_json::{Map, Value as Json};
 
 use super::algorithm::Algorithm;
-use super::production::Change;
+use super::contract::{Change, Engine, Location, NewSubscriptions, Reader, Version, Work, Workspace};
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::{Attributes, Event};
 use crate::fork::Busy;
-use crate::subscription::{Id, IdKind, Subscription};
+use crate::query::{Filter, Measure, TopK};
+use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 /// Keeps writers out, and forks.
 pub struct ClassicReader {
@@ -32,6 +34,7 @@ impl Deref for ClassicReader {
 }
 
 pub struct Classic {
+    name: &'static str,
     state: Arc<RwLock<ClassicState>>,
 }
 
@@ -46,7 +49,7 @@ pub struct ClassicState {
 }
 
 impl Classic {
-    pub fn new(algorithm: Box<dyn Algorithm>) -> Self {
+    pub fn new(name: &'static str, algorithm: Box<dyn Algorithm>) -> Self {
         let state = ClassicState {
             generation: 0,
             attributes: Attributes::default(),
@@ -56,15 +59,16 @@ impl Classic {
             by_id: BTreeMap::new(),
             free: vec![],
         };
-        Self { state: Arc::new(RwLock::new(state)) }
+        Self { name, state: Arc::new(RwLock::new(state)) }
+    }
+}
+
+impl Engine for Classic {
+    fn name(&self) -> &'static str {
+        self.name
     }
 
-    pub fn reader(&self) -> ClassicReader {
-        let busy = Busy::new();
-        ClassicReader { state: self.state.read_arc(), _busy: busy }
-    }
-
-    pub fn apply(&self, change: Change) -> Result<()> {
+    fn apply(&self, change: Change) -> Result<()> {
         let _busy = Busy::new();
         let mut state = self.state.write();
         state.change(change)?;
@@ -72,40 +76,200 @@ impl Classic {
         Ok(())
     }
 
-    /// Adds many at once. `refuse` hears of each that cannot be added and by what it was called; if it fails,
-    /// none is added.
-    pub fn add_all<N>(
-        &self,
-        subscriptions: impl Iterator<Item = (N, Result<Subscription>)>,
-        refuse: impl Fn(N, Error) -> Result<()>,
-    ) -> Result<usize> {
+    fn add_all(&self, subscriptions: &dyn NewSubscriptions) -> Result<usize> {
         let _busy = Busy::new();
         let mut state = self.state.write();
         let mut added = vec![];
         state.algorithm.gather();
-        for (name, subscription) in subscriptions {
-            let outcome = subscription.and_then(|subscription| {
-                let id = subscription.id.clone();
-                state.change(Change::Add(subscription)).map(|()| id)
-            });
-            let refused = match outcome {
-                Ok(id) => {
+        let outcome = (0..subscriptions.len()).try_for_each(|at| {
+            let Some(subscription) = subscriptions.get(at)? else { return Ok(()) };
+            let id = subscription.id.clone();
+            match state.change(Change::Add(subscription)) {
+                Ok(()) => {
                     added.push(id);
                     Ok(())
                 }
-                Err(error) => refuse(name, error),
-            };
-            if let Err(error) = refused {
-                state.algorithm.settle();
-                for id in added {
-                    state.change(Change::Remove(id))?;
-                }
-                return Err(error);
+                Err(error) => subscriptions.refuse(at, error),
             }
-        }
+        });
         state.algorithm.settle();
+        if let Err(error) = outcome {
+            for id in added {
+                state.change(Change::Remove(id))?;
+            }
+            return Err(error);
+        }
         state.generation += 1;
         Ok(added.len())
+    }
+
+    fn reader(&self) -> Reader {
+        let busy = Busy::new();
+        Reader::Locked(Box::new(ClassicReader { state: self.state.read_arc(), _busy: busy }))
+    }
+
+    fn locks_readers(&self) -> bool {
+        true
+    }
+}
+
+impl Version for ClassicReader {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn id_kind(&self) -> Option<IdKind> {
+        self.id_kind
+    }
+
+    fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    fn locate(&self, id: &Id) -> Option<Location> {
+        self.by_id.get(id).map(|row| located(*row))
+    }
+
+    fn subscription(&self, location: Location) -> Result<Subscription> {
+        Ok(self.at(location).clone())
+    }
+
+    fn id(&self, location: Location) -> IdRef<'_> {
+        self.at(location).id.as_ref()
+    }
+
+    fn priority(&self, location: Location) -> f64 {
+        self.at(location).priority
+    }
+
+    fn locations(&self) -> Vec<Location> {
+        self.by_id.values().map(|row| located(*row)).collect()
+    }
+
+    fn part_sizes(&self) -> Vec<usize> {
+        vec![self.rows.len(), 0]
+    }
+
+    fn matches(&self, event: &Event<'_>, filter: &Filter, _: &mut Workspace) -> (Vec<Location>, Work) {
+        let mut found = vec![];
+        let work = self.for_each_match(event, filter, |row| found.push(located(row)));
+        found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b)));
+        (found, work)
+    }
+
+    fn count(&self, event: &Event<'_>, filter: &Filter, _: &mut Workspace) -> (usize, Work) {
+        let mut count = 0;
+        let work = self.for_each_match(event, filter, |_| count += 1);
+        (count, work)
+    }
+
+    fn offer_best<'v>(
+        &'v self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter,
+        _: &mut Workspace,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        Ok(self.offer_best_rows(event, measure, filter, best))
+    }
+
+    fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {
+        let mut counts = BTreeMap::new();
+        for tag in self.rows.iter().flatten().flat_map(|held| &held.tags) {
+            *counts.entry(tag.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    fn statistics(&self) -> Json {
+        let parts = self.algorithm.bytes();
+        let mut statistics = Map::new();
+        let total: usize = parts.iter().map(|(_, bytes)| bytes).sum();
+        let bytes: Map<String, Json> =
+            parts.into_iter().map(|(part, bytes)| (part.to_string(), bytes.into())).collect();
+        statistics.insert("bytes".into(), bytes.into());
+        statistics.insert("index_bytes".into(), total.into());
+        let counters = self.algorithm.counters().into_iter();
+        statistics.extend(counters.map(|(name, count)| (name.to_string(), Json::from(count))));
+        statistics.into()
+    }
+}
+
+fn located(row: u32) -> Location {
+    Location::Row { part: 0, row }
+}
+
+fn row_of(location: Location) -> u32 {
+    match location {
+        Location::Row { row, .. } => row,
+        Location::Buffer(_) => unreachable!("only the production engine has a buffer"),
+    }
+}
+
+impl ClassicState {
+    fn at(&self, location: Location) -> &Subscription {
+        self.rows[row_of(location) as usize].as_ref().expect("located rows are filled")
+    }
+
+    fn for_each_match(&self, event: &Event<'_>, filter: &Filter, mut found: impl FnMut(u32)) -> Work {
+        self.algorithm.matches(event, &self.attributes, &mut |row| {
+            if filter.keeps(self.at(located(row))) {
+                found(row);
+            }
+        })
+    }
+
+    /// Every algorithm finds matches; scores are taken of them by definition. Relaxed matches are not
+    /// matches, so without an algorithm for those everything is looked at.
+    fn offer_best_rows<'a>(
+        &'a self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter,
+        best: &mut TopK<'a, Location>,
+    ) -> Work {
+        let least_wanted = best.least_wanted();
+        let mut offer = |row: u32| {
+            let location = Location::Row { part: 0, row };
+            let subscription = self.at(location);
+            let known = match measure {
+                Measure::Relevance(scale) => self.algorithm.relevance(row, scale),
+                _ => None,
+            };
+            if filter.keeps(subscription)
+                && let Some(score) = known.or_else(|| measure.of(subscription, event, &self.attributes))
+            {
+                best.offer(subscription.id.as_ref(), score, location);
+            }
+            best.least_wanted()
+        };
+        if let Some(work) = self.algorithm.best_by(event, measure, least_wanted, &mut offer) {
+            return work;
+        }
+        if let Measure::Relaxed(_) = measure {
+            for row in self.by_id.values() {
+                offer(*row);
+            }
+            return Work { candidates: self.by_id.len() as u64, ..Work::default() };
+        }
+        if let Measure::Priority = measure {
+            // What the algorithm calls a match is not asked again: its meaning may be wider than the expression's.
+            return self.algorithm.matches(event, &self.attributes, &mut |row| {
+                let location = Location::Row { part: 0, row };
+                let subscription = self.at(location);
+                if filter.keeps(subscription) {
+                    best.offer(subscription.id.as_ref(), subscription.priority, location);
+                }
+            });
+        }
+        self.algorithm.matches(event, &self.attributes, &mut |row| {
+            offer(row);
+        })
     }
 }
 

@@ -1,13 +1,11 @@
 //! What each attribute contributes to the relevance of every match: for scores that only the caller knows.
 
-use super::production::view::{Filter, Location};
-use super::reader::Reader;
-use super::segment::matcher::{Scratch, Work};
+use super::contract::{Location, Version, Work, Workspace};
 use crate::error::Result;
 use crate::event::{AttrId, Event};
 use crate::expr::Predicate;
 use crate::query::score::weight_of;
-use crate::query::{Measure, Ranking, Score, relevance};
+use crate::query::{Filter, Measure, Ranking, Score, relevance};
 
 /// The matches of one event, sorted by id, with columns of numbers.
 #[derive(Debug, Default)]
@@ -19,20 +17,20 @@ pub struct Contributions {
     pub attributes: Vec<(AttrId, Vec<f64>)>,
 }
 
-impl Reader {
+impl dyn Version + '_ {
     /// The contribution of an attribute is the relevance of the match with all other attributes left out.
     pub fn contributions(
         &self,
         event: &Event<'_>,
         dimensions: Option<Vec<Box<str>>>,
         filter: &Filter,
-        scratch: &mut Scratch,
+        space: &mut Workspace,
     ) -> Result<(Contributions, Work)> {
         let attributes = self.attributes();
         let ranking = Ranking { dimensions, ..Ranking::new(0, Score::Relevance) };
         let measure = Measure::new(&ranking, event, attributes);
         let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
-        let (locations, work) = self.matches(event, filter, scratch);
+        let (locations, work) = self.matches(event, filter, space);
         let mut found = Contributions::default();
         let mut columns: Vec<Option<Vec<f64>>> = vec![None; attributes.len()];
         for (at, location) in locations.iter().enumerate() {

@@ -1,37 +1,32 @@
-//! The index that users hold: one of the algorithms, a schema if there is one, and what was observed.
+//! The index that users hold: an engine, a schema if there is one, and what was observed.
+
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
 
 use super::algorithm::ALGORITHMS;
 use super::classic::Classic;
+use super::contract::{AUTO, Change, Engine, NewScores, Reader, See, Work};
+use super::observed::Observed;
 use super::options;
-use super::production::{Change, NewScores, Production};
-use super::reader::Reader;
-use super::segment::matcher::Work;
-use super::statistics::Observed;
+use super::production::Production;
 use crate::error::{Error, Result};
 use crate::event::{Event, Schema, Value};
 use crate::expr::limits::check_limits;
+use crate::snapshot::Snapshot;
 use crate::subscription::{Id, Subscription};
 
-/// The name under which the production index is asked for.
-pub const AUTO: &str = "auto";
-
 pub struct Index {
-    engine: Engine,
-    algorithm: &'static str,
+    engine: Box<dyn Engine>,
     /// The options of the algorithm that were set.
     options: Vec<(String, Value)>,
     schema: Option<Schema>,
-    pub(super) observed: Observed,
-}
-
-pub(super) enum Engine {
-    Production(Production),
-    Classic(Classic),
+    observed: Observed,
 }
 
 impl Default for Index {
     fn default() -> Self {
-        Self::with_engine(AUTO, Engine::Production(Production::default()), None)
+        Self::with_engine(Box::new(Production::default()), vec![], None)
     }
 }
 
@@ -51,7 +46,7 @@ impl Index {
             if let Some((name, _)) = options.first() {
                 return Err(options::unknown(name, &[]));
             }
-            return Ok(Self::with_engine(AUTO, Engine::Production(Production::default()), schema));
+            return Ok(Self::with_engine(Box::new(Production::default()), vec![], schema));
         }
         let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
         let (name, make) = found.ok_or_else(|| {
@@ -63,12 +58,16 @@ impl Index {
         })?;
         let mut made = make();
         options.iter().try_for_each(|(option, value)| made.set_option(option, value))?;
-        let index = Self::with_engine(name, Engine::Classic(Classic::new(made)), schema);
-        Ok(Self { options: options.to_vec(), ..index })
+        Ok(Self::with_engine(Box::new(Classic::new(name, made)), options.to_vec(), schema))
     }
 
-    pub(super) fn with_engine(algorithm: &'static str, engine: Engine, schema: Option<Schema>) -> Self {
-        Self { engine, algorithm, options: vec![], schema, observed: Observed::default() }
+    /// An index on an engine that was made with these options.
+    pub fn with_engine(
+        engine: Box<dyn Engine>,
+        options: Vec<(String, Value)>,
+        schema: Option<Schema>,
+    ) -> Self {
+        Self { engine, options, schema, observed: Observed::default() }
     }
 
     pub fn algorithm_names() -> impl Iterator<Item = &'static str> {
@@ -76,7 +75,7 @@ impl Index {
     }
 
     pub fn algorithm(&self) -> &'static str {
-        self.algorithm
+        self.engine.name()
     }
 
     pub fn options(&self) -> &[(String, Value)] {
@@ -87,46 +86,41 @@ impl Index {
         self.schema.as_ref()
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(super) fn engine(&self) -> &dyn Engine {
+        &*self.engine
     }
+
+    // --- changes -----------------------------------------------------------------------------------
 
     pub fn add(&self, subscription: Subscription) -> Result<()> {
         self.check(&subscription)?;
-        self.apply(Change::Add(subscription))
+        self.engine.apply(Change::Add(subscription))
     }
 
     /// Puts another subscription in the place of one with the same id.
     pub fn replace(&self, subscription: Subscription) -> Result<()> {
         self.check(&subscription)?;
-        self.apply(Change::Replace(subscription))
+        self.engine.apply(Change::Replace(subscription))
     }
 
     /// Adds or replaces.
     pub fn upsert(&self, subscription: Subscription) -> Result<()> {
         self.check(&subscription)?;
-        self.apply(Change::Upsert(subscription))
+        self.engine.apply(Change::Upsert(subscription))
     }
 
     pub fn remove(&self, id: Id) -> Result<()> {
-        self.apply(Change::Remove(id))
+        self.engine.apply(Change::Remove(id))
     }
 
     /// Changes the priority of a subscription; its expression stays where it is.
     pub fn set_priority(&self, id: Id, priority: f64) -> Result<()> {
-        self.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
+        self.engine.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
     }
 
     /// Changes the weights per attribute of a subscription; its expression stays where it is.
     pub fn set_weights(&self, id: Id, weights: Vec<(Box<str>, f64)>) -> Result<()> {
-        self.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
-    }
-
-    fn apply(&self, change: Change) -> Result<()> {
-        match &self.engine {
-            Engine::Production(production) => production.apply(change),
-            Engine::Classic(classic) => classic.apply(change),
-        }
+        self.engine.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
     }
 
     /// Whether this index accepts the subscription: limits, weights, priority and schema.
@@ -145,6 +139,8 @@ impl Index {
         Ok(())
     }
 
+    // --- reading -----------------------------------------------------------------------------------
+
     /// The current version, its stored bytes verified if they came from a file.
     pub fn reader(&self) -> Result<Reader> {
         let reader = self.unchecked_reader();
@@ -152,12 +148,14 @@ impl Index {
         Ok(reader)
     }
 
-    /// The current version, for questions that read no matching structure.
+    /// The current version, for queries that read no matching structure.
     pub fn unchecked_reader(&self) -> Reader {
-        match &self.engine {
-            Engine::Production(production) => Reader::View(production.view()),
-            Engine::Classic(classic) => Reader::Classic(classic.reader()),
-        }
+        self.engine.reader()
+    }
+
+    /// Whether a reader keeps writers out; see [`Engine::locks_readers`].
+    pub fn locks_readers(&self) -> bool {
+        self.engine.locks_readers()
     }
 
     pub fn len(&self) -> usize {
@@ -168,51 +166,91 @@ impl Index {
         self.len() == 0
     }
 
-    /// Lays the index out anew for the events seen so far. Matching goes on meanwhile.
+    // --- upkeep ------------------------------------------------------------------------------------
+
+    /// Rewrites the index for the events seen so far. Matching goes on meanwhile.
     pub fn optimize(&self) -> Result<()> {
-        match &self.engine {
-            Engine::Production(production) => production.optimize(),
-            Engine::Classic(_) => Ok(()),
-        }
+        self.engine.optimize()
     }
 
     /// As [`optimize`](Self::optimize), on a thread of its own.
     pub fn optimize_in_background(&self) {
-        if let Engine::Production(production) = &self.engine {
-            production.optimize_in_background();
-        }
+        self.engine.optimize_in_background();
     }
 
-    /// Whether the index lays itself out anew by itself when events turn out to be others than it was laid
-    /// out for; it does unless told otherwise. Algorithms that do not learn ignore this.
+    /// Whether the index optimizes itself when events turn out to be others than it was laid out for; it does
+    /// unless told otherwise. Algorithms that do not learn ignore this.
     pub fn optimize_automatically(&self, enabled: bool) {
-        if let Engine::Production(production) = &self.engine {
-            production.optimize_automatically(enabled);
-        }
+        self.engine.optimize_automatically(enabled);
     }
 
     /// Whether a background thread is rewriting segments.
     pub fn is_optimizing(&self) -> bool {
-        matches!(&self.engine, Engine::Production(production) if production.is_merging())
+        self.engine.is_optimizing()
     }
 
     /// Notes what an event cost, and keeps some events to learn from.
     pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
-        self.observe_many(1, matches, work, nanoseconds, |_, keep| keep(event));
+        self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
     }
 
     /// The same for many events together; `see` calls what it is given with the event of a number.
-    pub fn observe_many(
-        &self,
-        events: usize,
-        matches: usize,
-        work: Work,
-        nanoseconds: u64,
-        see: impl Fn(usize, &mut dyn FnMut(&Event<'_>)),
-    ) {
-        if let Engine::Production(production) = &self.engine {
-            production.observe(events, &work, see);
-        }
+    pub fn observe_many(&self, events: usize, matches: usize, work: Work, nanoseconds: u64, see: See<'_>) {
+        self.engine.learn(events, &work, see);
         self.observed.note(events, matches, work, nanoseconds);
+    }
+
+    pub fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// Everything known of the index, as JSON.
+    pub fn statistics(&self) -> Json {
+        let reader = self.unchecked_reader();
+        let mut stats = json!({
+            "algorithm": self.algorithm(),
+            "subscriptions": reader.len(),
+            "generation": reader.generation(),
+            "attributes": reader.attributes().len(),
+            "optimizing": self.is_optimizing(),
+        });
+        let observed = json!({ "observed": self.observed.statistics() });
+        for part in [reader.statistics(), self.engine.statistics(), observed] {
+            if let (Json::Object(all), Json::Object(part)) = (&mut stats, part) {
+                all.extend(part);
+            }
+        }
+        stats
+    }
+
+    // --- keeping -----------------------------------------------------------------------------------
+
+    /// Writes the current version to a file, which it replaces at once or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.engine.save(path.as_ref(), self.schema())
+    }
+
+    /// The bytes that [`save`](Self::save) would write.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.engine.to_bytes(self.schema())
+    }
+
+    /// Opens a saved index by mapping it into memory; what it holds is verified on first use.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::open(path)?)
+    }
+
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::from_bytes(bytes)?)
+    }
+
+    fn from_snapshot(snapshot: Snapshot) -> Result<Self> {
+        let (engine, schema) = Production::from_snapshot(snapshot)?;
+        Ok(Self::with_engine(Box::new(engine), vec![], schema))
+    }
+
+    /// Verifies every byte of the file this index was opened from, records and payloads included.
+    pub fn verify(&self) -> Result<()> {
+        self.engine.verify()
     }
 }

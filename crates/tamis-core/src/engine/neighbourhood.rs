@@ -1,17 +1,11 @@
 //! A subscription where it lies in the index: its expression as the index holds it, and the other
 //! subscriptions that share parts of it.
-//!
-//! Subscriptions share within a segment, so the neighbours are those of the same segment whose code asks for
-//! a unit that this one's code asks for, or that have the same unit.
 
 use rustc_hash::FxHashMap;
 
-use super::production::view::{Location, View};
-use super::reader::Reader;
+use super::contract::Version;
 use super::segment::dag::{Gate, Target};
 use super::segment::forms::Forms;
-use super::segment::layout::Layout;
-use super::segment::program::Leaf;
 use crate::error::{Error, Result};
 use crate::event::Attributes;
 use crate::expr::ast::Predicate;
@@ -20,12 +14,10 @@ use crate::expr::show::predicate_text;
 use crate::subscription::Id;
 
 /// The picture of a subscription with at most so many of its neighbours, those with the smallest ids.
-pub fn neighbourhood(reader: &Reader, id: &Id, most: usize) -> Result<Graph> {
+pub fn neighbourhood(reader: &dyn Version, id: &Id, most: usize) -> Result<Graph> {
     let location = reader.locate(id).ok_or_else(|| Error::missing(id))?;
     let mut places = vec![location];
-    if let (Reader::View(view), Location::Row { part, row }) = (reader, location) {
-        places.extend(neighbours(view, part, row).into_iter().take(most));
-    }
+    places.extend(reader.neighbours(location).into_iter().take(most));
     let mut attributes = Attributes::default();
     let mut forms = Forms::default();
     let mut picture = Picture::default();
@@ -43,41 +35,6 @@ pub fn neighbourhood(reader: &Reader, id: &Id, most: usize) -> Result<Graph> {
         }
     }
     Ok(picture.graph)
-}
-
-/// The living rows of the same segment that share code with a row, in the order of their ids.
-fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
-    let held = &view.parts[part as usize];
-    let layout = &held.segment.layout;
-    let Some(own) = (0..layout.units()).find(|unit| layout.rows_of(*unit).contains(&row)) else {
-        return vec![];
-    };
-    let mut shared = vec![false; layout.units() as usize];
-    mark_asked(layout, own, &mut shared);
-    shared[own as usize] = true;
-    let mut rows: Vec<u32> = (0..layout.units())
-        .filter(|unit| shared[*unit as usize] || asked_by(layout, *unit).any(|asked| shared[asked as usize]))
-        .flat_map(|unit| layout.rows_of(unit))
-        .copied()
-        .filter(|other| *other != row && !held.deaths.is_dead(*other, view.generation))
-        .collect();
-    rows.sort_unstable();
-    rows.into_iter().map(|row| Location::Row { part, row }).collect()
-}
-
-/// The units that the code of one asks for.
-fn asked_by(layout: &Layout, unit: u32) -> impl Iterator<Item = u32> + '_ {
-    let (kind, code) = layout.code_of(unit);
-    let (first, step) = kind.leaf_words();
-    code.iter().skip(first).step_by(step).filter_map(|word| Leaf(*word).as_unit())
-}
-
-fn mark_asked(layout: &Layout, unit: u32, marked: &mut [bool]) {
-    for asked in asked_by(layout, unit) {
-        if !std::mem::replace(&mut marked[asked as usize], true) {
-            mark_asked(layout, asked, marked);
-        }
-    }
 }
 
 #[derive(Default)]
@@ -188,7 +145,7 @@ mod tests {
         index.add_many(&rows, add_many::OnError::Raise).unwrap_or_else(|error| panic!("{error}"));
         let reader = index.unchecked_reader();
         let picture =
-            |most| neighbourhood(&reader, &Id::Int(0), most).unwrap_or_else(|error| panic!("{error}"));
+            |most| neighbourhood(&*reader, &Id::Int(0), most).unwrap_or_else(|error| panic!("{error}"));
         let subscriptions = |graph: &Graph| -> Vec<String> {
             let shown = graph.nodes.iter().filter(|node| node.class == Class::Subscription);
             shown.map(|node| node.label.clone()).collect()

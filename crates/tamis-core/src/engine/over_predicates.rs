@@ -14,7 +14,7 @@ use super::circuit::{Circuit, Gate, Negations, Tree};
 use super::options;
 use super::predicates::{Predicates, Satisfied};
 use super::weights::{InOrder, Weight, weights_of};
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::expr::atoms::Literal;

@@ -1,7 +1,7 @@
 //! Scan: evaluates every expression against every event. Slow, and obviously right.
 
 use super::algorithm::Algorithm;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;

@@ -9,9 +9,11 @@ pub mod json;
 pub mod number;
 pub mod record;
 pub mod schema;
+pub mod source;
 pub mod suggest;
 pub mod timestamp;
 pub mod value;
+pub mod weighted;
 
 pub use among::Among;
 pub use attributes::{AttrId, Attributes};
@@ -19,6 +21,7 @@ pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};
 pub use schema::{Schema, Type};
+pub use source::EventSource;
 pub use value::{Value, ValueRef};
 
 /// One event, resolved against the attribute names of an index: what every index reads.

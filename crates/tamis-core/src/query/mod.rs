@@ -6,12 +6,14 @@
 //! `function` is a user's own monotone score. `measure` is one of these scores, made ready for one event.
 
 pub mod bounds;
+pub mod filter;
 pub mod function;
 pub mod measure;
 pub mod scale;
 pub mod score;
 pub mod top_k;
 
+pub use filter::Filter;
 pub use measure::Measure;
 pub use scale::Scale;
 pub use score::{Ranking, Score, relaxed, relevance};

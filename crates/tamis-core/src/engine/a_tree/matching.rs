@@ -7,8 +7,8 @@
 
 use super::ATree;
 use super::graph::Op;
+use crate::engine::contract::Work;
 use crate::engine::predicates::Satisfied;
-use crate::engine::segment::matcher::Work;
 use crate::expr::ast::Outcome;
 
 #[derive(Default)]

@@ -48,7 +48,7 @@ use super::algorithm::Algorithm;
 use super::circuit::{Circuit, Gate, Negations};
 use super::options;
 use super::predicates::Predicates;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::fork::Mutex;

@@ -27,7 +27,7 @@ use super::circuit::{Circuit, Gate, Negations};
 use super::options;
 use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::{Error, Result};
 use crate::event::{Attributes, Event, Value};
 use crate::expr::atoms::Literal;

@@ -47,7 +47,7 @@ use summary::Bounding;
 
 use super::algorithm::Algorithm;
 use super::options;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value};
 use crate::fork::Mutex;

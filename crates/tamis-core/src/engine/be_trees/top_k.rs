@@ -16,7 +16,7 @@ use super::node::{CNode, Directory, PNode};
 use super::places::Places;
 use super::span::Span;
 use super::summary::{Bounding, least_weight};
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::query::Scale;
 

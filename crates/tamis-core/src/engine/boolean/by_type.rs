@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::filter::BooleanFilter;
 use crate::engine::algorithm::Algorithm;
+use crate::engine::contract::Work;
 use crate::engine::options;
 use crate::engine::over_predicates::{Filter, OverPredicates};
-use crate::engine::segment::matcher::Work;
 use crate::error::Result;
 use crate::event::{Attributes, Event, Value, ValueRef};
 use crate::expr::ast::{Expr, Predicate};

@@ -5,8 +5,8 @@
 //! conjunctions are kept one by one, and refuses everything else.
 
 use super::{Conjunctions, Held, choose_access};
+use crate::engine::contract::Work;
 use crate::engine::predicates::{Predicates, Satisfied};
-use crate::engine::segment::matcher::Work;
 use crate::engine::short_list::ShortList;
 use crate::expr::atoms::Literal;
 

@@ -18,8 +18,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{Conjunctions, Held, choose_access};
+use crate::engine::contract::Work;
 use crate::engine::predicates::{Predicates, Satisfied};
-use crate::engine::segment::matcher::Work;
 use crate::engine::short_list::ShortList;
 use crate::expr::atoms::Literal;
 

@@ -5,8 +5,8 @@
 //! costs an increment, whether the others are true or not.
 
 use super::{Conjunctions, Held};
+use crate::engine::contract::Work;
 use crate::engine::predicates::{Predicates, Satisfied};
-use crate::engine::segment::matcher::Work;
 use crate::engine::short_list::ShortList;
 use crate::expr::atoms::Literal;
 

@@ -25,8 +25,8 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::{Conjunctions, Gain, Held};
+use crate::engine::contract::Work;
 use crate::engine::predicates::{Predicates, Satisfied};
-use crate::engine::segment::matcher::Work;
 use crate::expr::atoms::Literal;
 use crate::query::Scale;
 use crate::query::bounds::up;

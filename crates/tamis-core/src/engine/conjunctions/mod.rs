@@ -30,7 +30,7 @@ use super::over_predicates::Filter;
 use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
 use super::weights::Weight;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::{Error, Result};
 use crate::event::{AttrId, Event, Value};
 use crate::expr::atoms::Literal;

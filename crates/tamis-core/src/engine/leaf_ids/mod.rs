@@ -18,7 +18,7 @@ pub mod interval;
 use super::circuit::{Circuit, Tree};
 use super::over_predicates::Filter;
 use super::predicates::{Predicates, Satisfied};
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::{Error, Result};
 use crate::event::{Event, Value};
 use crate::expr::atoms::Literal;

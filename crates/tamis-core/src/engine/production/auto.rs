@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::Inner;
 use super::merge::{merge_everything, spawn};
 use super::view::View;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::fork::{Busy, Mutex};
 
 /// Events between two looks.

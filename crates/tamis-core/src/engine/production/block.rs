@@ -1,26 +1,56 @@
 //! A block of events against an index: placed attribute by attribute, matched one by one or bit-parallel.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
-use crate::engine::batch::EventSource;
-use crate::engine::production::view::{Counting, Filter, Location, Part, RowFilter, View};
-use crate::engine::reader::{GO_ON, sort_by_row};
+use super::version::sort_by_row;
+use super::view::{Counting, Part, RowFilter, View};
+use crate::engine::contract::{Blocks, Location, Observation, Version, Work};
 use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask};
 use crate::engine::segment::counters::Counters;
 use crate::engine::segment::layout::Layout;
-use crate::engine::segment::matcher::{Scratch, Work};
-use crate::engine::{Index, Reader};
-use crate::event::Event;
+use crate::engine::segment::matcher::Scratch;
 use crate::event::arrow::ArrowEvents;
+use crate::event::{Event, EventSource};
 use crate::predicate::catalog::Catalog;
 use crate::predicate::placed::PlacedBlock;
+use crate::query::Filter;
 
 /// Events that are tried one by one before the rest is matched bit-parallel.
 const PROBES: usize = 8;
 
+/// The blocks of some events, for one thread.
+pub struct BlocksOfView<'e> {
+    view: &'e View,
+    events: &'e dyn EventSource,
+    filter: &'e Filter,
+    space: BlockSpace<'e>,
+}
+
+impl<'e> BlocksOfView<'e> {
+    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+        Self { view, events, filter, space: BlockSpace::default() }
+    }
+}
+
+impl Blocks for BlocksOfView<'_> {
+    fn matches(
+        &mut self,
+        range: Range<usize>,
+        add: &mut dyn FnMut(usize, &[Location]),
+    ) -> Option<Observation> {
+        let block = Block::new(self.view, self.events, range)?;
+        Some(self.space.matches(&block, self.filter, add))
+    }
+
+    fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
+        let block = Block::new(self.view, self.events, range)?;
+        Some(self.space.counts(&block, self.filter, counts))
+    }
+}
+
 /// Events that are points, and the version of the index that they are matched with.
-pub struct Block<'e> {
+struct Block<'e> {
     view: &'e View,
     events: Events<'e>,
 }
@@ -31,13 +61,8 @@ enum Events<'e> {
 }
 
 impl<'e> Block<'e> {
-    /// The events of a range, if all are points and the index can match them in blocks.
-    pub fn new(
-        reader: &'e Reader,
-        events: &'e (impl EventSource + ?Sized),
-        range: Range<usize>,
-    ) -> Option<Self> {
-        let Reader::View(view) = reader else { return None };
+    /// The events of a range, if all are points.
+    fn new(view: &'e View, events: &'e dyn EventSource, range: Range<usize>) -> Option<Self> {
         if let Some(columns) = events.columns() {
             let events = Events::Columns(columns, range);
             return (!columns.has_intervals()).then_some(Self { view, events });
@@ -87,15 +112,7 @@ impl<'e> Block<'e> {
         let expected = self.view.expected();
         match &self.events {
             Events::Loaded(events) => events.iter().map(|event| expected.mismatches(event)).sum(),
-            Events::Columns(columns, range) => {
-                let may_be_wrong = columns.columns().filter(|(attribute, column)| {
-                    column.kind().is_none_or(|kind| expected.is_wrong(*attribute, kind))
-                });
-                let values = may_be_wrong.flat_map(|(attribute, column)| {
-                    range.clone().filter_map(move |row| Some((attribute, column.value(row)?.kind()?)))
-                });
-                values.filter(|(attribute, kind)| expected.is_wrong(*attribute, *kind)).count() as u64
-            }
+            Events::Columns(columns, range) => expected.mismatches_in(columns, range.clone()),
         }
     }
 
@@ -119,8 +136,8 @@ impl<'e> Block<'e> {
 
 /// What one thread works with.
 #[derive(Default)]
-pub struct Workspace<'e> {
-    pub scratch: Scratch,
+struct BlockSpace<'e> {
+    scratch: Scratch,
     placed: PlacedBlock<'e>,
     bit_parallel: BlockScratch,
     /// Rows that match some events of the block, and which.
@@ -131,11 +148,13 @@ pub struct Workspace<'e> {
     work: Vec<Work>,
 }
 
-impl<'e> Workspace<'e> {
-    /// How many matches each event has.
-    pub fn counts(&mut self, index: &Index, block: &Block<'e>, filter: &Filter) -> Vec<u32> {
+impl<'e> BlockSpace<'e> {
+    /// Adds how many matches each event has.
+    fn counts(&mut self, block: &Block<'e>, filter: &Filter, all: &mut Vec<u32>) -> Observation {
         let started = Instant::now();
-        let mut counts = vec![0; block.len()];
+        let before = all.len();
+        all.resize(before + block.len(), 0);
+        let counts = &mut all[before..];
         let point = Event::default();
         let filters = block.filters(filter, &point);
         let alone = self.each_part(block, |space, number, part, phase| {
@@ -154,7 +173,7 @@ impl<'e> Workspace<'e> {
                     } else {
                         layout.matching_units(&event, &mut space.scratch, &mut |unit| {
                             counting.rows += kept(unit);
-                            GO_ON
+                            ControlFlow::Continue(())
                         })
                     };
                     counts[at] += counting.rows as u32;
@@ -175,18 +194,16 @@ impl<'e> Workspace<'e> {
         });
         block.buffered(filter, |at, _| counts[at] += 1);
         let matches = counts[..alone].iter().map(|count| *count as usize).sum();
-        self.learn(index, block, alone, matches, started);
-        counts
+        self.observed(block, alone, matches, started)
     }
 
     /// Calls `add` with each event that matches something and all its matches, ordered by id.
-    pub fn matches(
+    fn matches(
         &mut self,
-        index: &Index,
         block: &Block<'e>,
         filter: &Filter,
-        mut add: impl FnMut(usize, &[Location]),
-    ) {
+        add: &mut dyn FnMut(usize, &[Location]),
+    ) -> Observation {
         let started = Instant::now();
         let mut found = std::mem::take(&mut self.found);
         found.resize_with(found.len().max(block.len()), Vec::new);
@@ -202,7 +219,7 @@ impl<'e> Workspace<'e> {
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
                         let rows = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
                         found.extend(rows.map(|row| Location::Row { part: number, row: *row }));
-                        GO_ON
+                        ControlFlow::Continue(())
                     });
                     sort_by_row(&mut found[before..], part.segment.len());
                     work
@@ -229,7 +246,7 @@ impl<'e> Workspace<'e> {
         let mut matches = 0;
         for (at, locations) in found[..block.len()].iter_mut().enumerate() {
             if !is_sorted {
-                locations.sort_unstable_by(|a, b| block.view.id_ref(*a).cmp(&block.view.id_ref(*b)));
+                locations.sort_unstable_by(|a, b| block.view.id(*a).cmp(&block.view.id(*b)));
             }
             if !locations.is_empty() {
                 add(at, locations);
@@ -238,7 +255,7 @@ impl<'e> Workspace<'e> {
             locations.clear();
         }
         self.found = found;
-        self.learn(index, block, alone, matches, started);
+        self.observed(block, alone, matches, started)
     }
 
     /// Places the block in each part of the index and calls `run` with each of its events, and once with all
@@ -270,13 +287,13 @@ impl<'e> Workspace<'e> {
         alone
     }
 
-    /// Learns from the events that were matched by themselves.
-    fn learn(&self, index: &Index, block: &Block<'_>, alone: usize, matches: usize, started: Instant) {
+    /// What the events cost that were matched by themselves.
+    fn observed(&self, block: &Block<'_>, alone: usize, matches: usize, started: Instant) -> Observation {
         let mut work = Work { mismatches: block.mismatches(), ..Work::default() };
         self.work[..alone].iter().for_each(|each| work += *each);
         work.candidates += (alone * block.view.buffer.len()) as u64;
         let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / block.len().max(1) as u64;
-        index.observe_many(alone, matches, work, nanoseconds, |at, keep| block.with_event(at, keep));
+        Observation { events: alone, matches, work, nanoseconds }
     }
 }
 
@@ -297,118 +314,4 @@ fn together_is_cheaper(layout: &Layout, work: &Work, done: usize, rest: usize) -
         (work.candidates as f64 * 3.0 + work.evaluations as f64 * 100.0) / done as f64 * rest as f64;
     let together = layout.entries.len() as f64 * 110.0 + layout.keys() as f64 * 6.0;
     together < one_by_one
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow_array::types::Int32Type;
-    use arrow_array::*;
-
-    use super::*;
-    use crate::engine::batch::{count_events, match_events};
-    use crate::engine::{Id, Subscription};
-
-    const RULES: [&str; 14] = [
-        "int = 7",
-        "int IN (1, 2, 3) OR NOT int > 90",
-        "int BETWEEN 10 AND 60 AND float < 0.5",
-        "float >= 0.25 AND NOT text = 'c3'",
-        "text LIKE 'c%' AND flag",
-        "text < 'c5' OR price = 12.5",
-        "price > 3 AND price <= 40",
-        "array_contains(list, 4)",
-        "NOT array_contains(list, 4)",
-        "label IN ('red', 'blue') AND text IS NOT NULL",
-        "text IS NULL OR small = 3",
-        "when > timestamp '1970-01-01T00:00:01Z' AND NOT label = 'red'",
-        "int <=> 5 OR NOT (float <=> 0.5)",
-        "odd = 'a text'",
-    ];
-
-    /// Rows of every kind of column; a value is missing now and then.
-    fn batch(rows: usize) -> RecordBatch {
-        let some = |row: usize, step: usize| (!row.is_multiple_of(step)).then_some(row);
-        let each = |step| (0..rows).map(move |row| some(row, step));
-        let list =
-            (0..rows).map(|row| some(row, 5).map(|row| vec![Some(row as i32 % 9), some(row, 3).map(|_| 4)]));
-        let labels: DictionaryArray<Int32Type> =
-            each(6).map(|row| row.map(|row| ["red", "green", "blue"][row % 3])).collect();
-        let price: Decimal128Array = each(7).map(|row| row.map(|row| row as i128 * 25 % 5000)).collect();
-        let columns: [(&str, ArrayRef); 10] = [
-            ("odd", Arc::new(each(2).map(|row| row.map(|row| row as i64)).collect::<Int64Array>())),
-            (
-                "int",
-                Arc::new(each(11).map(|row| row.map(|row| row as i64 * 13 % 97)).collect::<Int64Array>()),
-            ),
-            (
-                "float",
-                Arc::new(each(4).map(|row| row.map(|row| row as f64 % 8.0 / 8.0)).collect::<Float64Array>()),
-            ),
-            (
-                "text",
-                Arc::new(each(9).map(|row| row.map(|row| format!("c{}", row % 8))).collect::<StringArray>()),
-            ),
-            ("flag", Arc::new(each(8).map(|row| row.map(|row| row % 2 == 0)).collect::<BooleanArray>())),
-            ("small", Arc::new(each(3).map(|row| row.map(|row| (row % 5) as i8)).collect::<Int8Array>())),
-            ("price", Arc::new(price.with_precision_and_scale(10, 2).expect("it fits"))),
-            ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(list))),
-            ("label", Arc::new(labels)),
-            (
-                "when",
-                Arc::new(
-                    each(13)
-                        .map(|row| row.map(|row| row as i64 * 10_000))
-                        .collect::<TimestampMicrosecondArray>(),
-                ),
-            ),
-        ];
-        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-            .expect("equal lengths")
-    }
-
-    #[test]
-    fn columns_of_every_kind_match_as_events_do() {
-        // In one segment, in several, and in the buffer; few subscriptions, and so many that blocks pay.
-        for (copies, sealed) in [(1, false), (1, true), (200, true)] {
-            let index = Index::default();
-            for copy in 0..copies {
-                for (at, rule) in RULES.iter().enumerate() {
-                    let expression = crate::expr::parser::parse(rule).expect(rule);
-                    let id = Id::Int((copy * RULES.len() + at) as i64);
-                    index.add(Subscription::new(id, expression)).expect(rule);
-                }
-            }
-            if sealed {
-                index.optimize().expect("nothing is in the way");
-            }
-            let reader = index.reader().expect("it can be read");
-            let (batch, filter) = (batch(1300), Filter { tags: None, now: 0 });
-            let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
-            let mut scratch = Scratch::default();
-            let alone: Vec<_> = (0..events.len())
-                .map(|row| reader.matches(&events.event(row), &filter, &mut scratch).0)
-                .collect();
-            let counts: Vec<_> = alone.iter().map(|found| found.len() as u32).collect();
-            assert!(counts.iter().any(|count| *count > 0) && counts.iter().any(|count| *count != counts[0]));
-            for threads in [1, 2] {
-                assert_eq!(count_events(&index, &reader, &events, &filter, threads), counts);
-                assert_eq!(
-                    match_events(&index, &reader, &events, &filter, threads).locations,
-                    alone.concat()
-                );
-            }
-            let wrong: u64 = (0..events.len())
-                .map(|row| match &reader {
-                    Reader::View(view) => view.mismatches(&events.event(row)),
-                    Reader::Classic(_) => unreachable!("it is the production index"),
-                })
-                .sum();
-            assert!(wrong > 0);
-            index.observed().reset();
-            count_events(&index, &reader, &events, &filter, 1);
-            assert_eq!(index.statistics()["observed"]["type_mismatches"], wrong);
-        }
-    }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::overlay::{Overlay, Rescored};
 use super::samples::OwnedEvent;
-use super::view::{Location, Part, View};
+use super::view::{Part, View};
 use super::{Inner, as_events};
+use crate::engine::contract::{Location, Version};
 use crate::engine::segment::forms::Import;
 use crate::engine::segment::scoring::has_weights;
 use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
@@ -153,7 +154,8 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     {
         return Ok(part.segment.clone());
     }
-    let mut places: Vec<(Id, Location)> = view.locations().map(|at| (view.id_at(at), at)).collect();
+    let mut places: Vec<(Id, Location)> =
+        view.unsorted_locations().map(|at| (view.id(at).to_owned(), at)).collect();
     places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let scored = are_scored(&view.parts) || view.buffer.iter().any(|held| has_weights(&held.subscription));
     let builder = build_on_threads(places.len(), view.attributes.clone(), all_cores(), |builder, range| {

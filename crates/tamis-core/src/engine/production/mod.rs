@@ -9,30 +9,38 @@ mod auto;
 pub mod block;
 pub mod buffer;
 pub mod deaths;
-pub mod expected;
 pub mod merge;
+mod neighbours;
 pub mod overlay;
 pub mod ranked;
 pub mod samples;
+mod statistics;
+mod stored;
+mod version;
 pub mod view;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use serde_json::{Value as Json, json};
 
+use crate::engine::contract::{
+    AUTO, Change, Engine, Location, NewScores, NewSubscriptions, Reader, See, Version, Work,
+};
 use crate::engine::segment::buffered::Buffered;
-use crate::engine::segment::matcher::Work;
-use crate::engine::segment::{Segment, SegmentBuilder, all_cores};
+use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::error::{Error, Result};
-use crate::event::{Attributes, Event};
+use crate::event::Schema;
 use crate::fork::Mutex;
+use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
 use auto::AutoOptimizer;
 use buffer::Buffer;
 use overlay::Rescored;
 use samples::{OwnedEvent, Samples};
-use view::{Location, Part, View};
+use view::{Part, View};
 
 pub struct Production {
     inner: Arc<Inner>,
@@ -46,32 +54,6 @@ pub(crate) struct Inner {
     /// The process in which a thread is merging, or 0. A forked child has no such thread.
     merging_in: AtomicU32,
     auto: AutoOptimizer,
-}
-
-/// What to do with one subscription.
-#[derive(Clone, Debug)]
-pub enum Change {
-    Add(Subscription),
-    Replace(Subscription),
-    Upsert(Subscription),
-    Remove(Id),
-    Rescore(Id, NewScores),
-}
-
-/// New scores for a subscription; what is `None` stays as it is.
-#[derive(Clone, Debug, Default)]
-pub struct NewScores {
-    pub priority: Option<f64>,
-    pub weights: Option<Vec<(Box<str>, f64)>>,
-}
-
-impl NewScores {
-    pub fn apply(self, subscription: &mut Subscription) {
-        subscription.priority = self.priority.unwrap_or(subscription.priority);
-        if let Some(weights) = self.weights {
-            subscription.weights = weights;
-        }
-    }
 }
 
 impl Default for Production {
@@ -101,9 +83,14 @@ impl Production {
     pub fn samples(&self) -> &Samples {
         &self.inner.samples
     }
+}
 
-    /// Makes one change; the next view has it.
-    pub fn apply(&self, change: Change) -> Result<()> {
+impl Engine for Production {
+    fn name(&self) -> &'static str {
+        AUTO
+    }
+
+    fn apply(&self, change: Change) -> Result<()> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
         draft.change(change)?;
@@ -117,14 +104,18 @@ impl Production {
         Ok(())
     }
 
-    /// Adds many at once: all become visible together, or none if one is refused.
-    ///
-    /// `build` is given the attributes of the index and adds subscriptions in rising order of id; the caller
-    /// has checked each of them.
-    pub fn add_segment(&self, build: impl FnOnce(Attributes) -> Result<SegmentBuilder>) -> Result<usize> {
+    /// They become a segment of their own.
+    fn add_all(&self, subscriptions: &dyn NewSubscriptions) -> Result<usize> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
-        let builder = build(draft.next.attributes.clone())?;
+        let attributes = draft.next.attributes.clone();
+        let builder =
+            build_on_threads(subscriptions.len(), attributes, all_cores(), |builder, mut range| {
+                range.try_for_each(|at| match subscriptions.get(at)? {
+                    Some(subscription) => builder.push(&subscription),
+                    None => Ok(()),
+                })
+            })?;
         let added = builder.ledger().len();
         if added > 0 {
             for id in builder.ledger().ids() {
@@ -146,39 +137,49 @@ impl Production {
         Ok(added)
     }
 
-    /// Rewrites the whole index into one segment, laid out for the events seen so far.
-    pub fn optimize(&self) -> Result<()> {
+    fn reader(&self) -> Reader {
+        Reader::Kept(self.view())
+    }
+
+    /// Rewrites the whole index into one segment.
+    fn optimize(&self) -> Result<()> {
         merge::merge_all(&self.inner)
     }
 
-    /// As [`optimize`](Self::optimize), on a thread of its own; does nothing if one is at work.
-    pub fn optimize_in_background(&self) {
+    /// Does nothing if a thread is at work.
+    fn optimize_in_background(&self) {
         merge::merge_all_in_background(&self.inner);
     }
 
-    /// Learns from events that were matched, and what they cost together; see `Samples::offer_many`.
-    pub fn observe(&self, events: usize, work: &Work, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
+    fn optimize_automatically(&self, enabled: bool) {
+        self.inner.auto.enable(enabled);
+    }
+
+    /// Whether a thread of this process is merging.
+    fn is_optimizing(&self) -> bool {
+        self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
+    }
+
+    fn learn(&self, events: usize, work: &Work, see: See<'_>) {
         self.inner.samples.offer_many(events, see);
         auto::note(&self.inner, events, work);
     }
 
-    /// Whether the index lays itself out anew when events drift.
-    pub fn optimize_automatically(&self, enabled: bool) {
-        self.inner.auto.enable(enabled);
+    fn save(&self, path: &Path, schema: Option<&Schema>) -> Result<()> {
+        self.write(SnapshotWriter::create(path)?, schema)
     }
 
-    pub fn optimizes_automatically(&self) -> bool {
-        self.inner.auto.is_enabled()
+    fn to_bytes(&self, schema: Option<&Schema>) -> Result<Vec<u8>> {
+        self.write(SnapshotWriter::in_memory(), schema)
     }
 
-    /// How often it has done so.
-    pub fn automatic_optimizations(&self) -> u64 {
-        self.inner.auto.runs()
+    fn verify(&self) -> Result<()> {
+        self.verify_file()
     }
 
-    /// Whether a thread of this process is merging.
-    pub fn is_merging(&self) -> bool {
-        self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
+    fn statistics(&self) -> Json {
+        let mode = if self.inner.auto.is_enabled() { "auto" } else { "manual" };
+        json!({ "optimize": mode, "automatic_optimizations": self.inner.auto.runs() })
     }
 }
 

@@ -5,10 +5,11 @@
 //! buffer, from the subscription itself.
 
 use super::overlay::Raised;
-use super::view::{Filter, Location, Part, RowFilter, View};
+use super::view::{Part, RowFilter, View};
+use crate::engine::contract::{Location, Version, Work};
 use crate::engine::segment::best::{Judge, Limits, Wanted};
 use crate::engine::segment::layout::Layout;
-use crate::engine::segment::matcher::{Scratch, Work};
+use crate::engine::segment::matcher::Scratch;
 use crate::engine::segment::relaxed::Relaxed;
 use crate::engine::segment::scoring::Scoring;
 use crate::engine::segment::scoring::leads::{Lead, rounded_up};
@@ -17,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::predicate::catalog::Catalog;
 use crate::query::function::Function;
-use crate::query::{Candidate, Measure, TopK};
+use crate::query::{Candidate, Filter, Measure, TopK};
 
 impl View {
     /// Offers everything that may be among the best.
-    pub fn offer_best<'v>(
+    pub fn offer_ranked<'v>(
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
@@ -77,9 +78,9 @@ impl View {
         let mut found = vec![];
         let work = self.for_each_match(event, filter, scratch, |location| found.push(location));
         for location in found {
-            let subscription = self.subscription_at(location)?;
+            let subscription = self.subscription(location)?;
             if let Some(score) = measure.of(&subscription, event, &self.attributes) {
-                best.offer(self.id_ref(location), score, location);
+                best.offer(self.id(location), score, location);
             }
         }
         Ok(work)

@@ -5,18 +5,19 @@ use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
 use super::deaths::Deaths;
-use super::expected::ExpectedKinds;
 use super::overlay::Overlay;
-use crate::engine::reader::{GO_ON, STOP};
+use crate::engine::contract::{Location, Work};
+use crate::engine::expected_kinds::ExpectedKinds;
 use crate::engine::segment::Segment;
 use crate::engine::segment::buffered::Presence;
 use crate::engine::segment::layout::Layout;
-use crate::engine::segment::matcher::{Holding, Scratch, Work};
+use crate::engine::segment::matcher::{Holding, Scratch};
 use crate::error::Result;
-use crate::event::{Attributes, Event};
+use crate::event::{AttrId, Attributes, Event};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
-use crate::subscription::{Id, IdKind, IdRef, Subscription};
+use crate::query::Filter;
+use crate::subscription::{IdKind, Subscription};
 
 /// A segment, which of its rows have died, and which have other scores by now.
 #[derive(Clone)]
@@ -80,66 +81,15 @@ impl Default for View {
     }
 }
 
-/// Where a subscription is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
-    Row { part: u32, row: u32 },
-    Buffer(u32),
-}
-
-/// Which matches a caller wants.
-#[derive(Clone, Debug)]
-pub struct Filter {
-    /// Only subscriptions that have any of these tags; `None`: all.
-    pub tags: Option<Vec<Box<str>>>,
-    /// UTC microseconds; subscriptions that expired by then do not match.
-    pub now: i64,
-}
-
 impl View {
-    pub fn locate(&self, id: &Id) -> Option<Location> {
-        if let Some(at) = self.buffer.iter().position(|buffered| buffered.subscription.id == *id) {
-            return Some(Location::Buffer(at as u32));
-        }
-        self.parts.iter().enumerate().find_map(|(part, held)| {
-            let row = held.segment.ledger.find(id)?;
-            (!held.deaths.is_dead(row, self.generation)).then_some(Location::Row { part: part as u32, row })
-        })
-    }
-
-    pub fn subscription_at(&self, location: Location) -> Result<Subscription> {
-        match location {
-            Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => self.parts[part as usize].subscription(row, &self.attributes),
-        }
-    }
-
-    pub fn get(&self, id: &Id) -> Result<Option<Subscription>> {
-        self.locate(id).map(|location| self.subscription_at(location)).transpose()
-    }
-
     /// Every living subscription's place, in no particular order.
-    pub fn locations(&self) -> impl Iterator<Item = Location> + '_ {
+    pub fn unsorted_locations(&self) -> impl Iterator<Item = Location> + '_ {
         let rows = self.parts.iter().enumerate().flat_map(move |(part, held)| {
             (0..held.segment.len() as u32)
                 .filter(move |row| !held.deaths.is_dead(*row, self.generation))
                 .map(move |row| Location::Row { part: part as u32, row })
         });
         rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
-    }
-
-    pub fn id_at(&self, location: Location) -> Id {
-        match location {
-            Location::Buffer(at) => self.buffer[at as usize].subscription.id.clone(),
-            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id(row),
-        }
-    }
-
-    pub fn id_ref(&self, location: Location) -> IdRef<'_> {
-        match location {
-            Location::Buffer(at) => self.buffer[at as usize].subscription.id.as_ref(),
-            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id_ref(row),
-        }
     }
 
     /// How many values of an event are of a kind that no predicate expects.
@@ -149,7 +99,16 @@ impl View {
 
     /// The kinds of values that predicates expect.
     pub fn expected(&self) -> &ExpectedKinds {
-        get_or_init(&self.expected, || ExpectedKinds::of(self))
+        get_or_init(&self.expected, || {
+            let mut expected = ExpectedKinds::default();
+            for part in self.parts.iter() {
+                for entry in part.segment.layout.catalog.attributes.iter() {
+                    expected.add(AttrId(entry.attribute), entry.expected_kinds);
+                }
+            }
+            self.buffer.iter().for_each(|buffered| expected.note(&buffered.atoms));
+            expected
+        })
     }
 
     /// Calls `found` with the place of every match, each once, in no particular order.
@@ -169,7 +128,7 @@ impl View {
                         found(Location::Row { part: part as u32, row });
                     }
                 }
-                GO_ON
+                ControlFlow::Continue(())
             });
             if event.has_intervals {
                 for &row in held.segment.ledger.point_only.iter() {
@@ -197,7 +156,7 @@ impl View {
     }
 
     /// The number of matches, without looking at single rows where it can be avoided.
-    pub fn count(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (usize, Work) {
+    pub fn count_matches(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (usize, Work) {
         let mut count = 0;
         let plain = filter.tags.is_none()
             && !event.has_intervals
@@ -218,7 +177,7 @@ impl View {
     }
 
     /// Whether anything matches; stops at the first match.
-    pub fn exists(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
+    pub fn has_match(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
         let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
         if self.buffered_matches(event, filter).next().is_some() {
             return (true, work);
@@ -239,13 +198,6 @@ impl View {
         }
         (false, work)
     }
-
-    pub fn priority(&self, location: Location) -> f64 {
-        match location {
-            Location::Row { part, row } => self.parts[part as usize].priority(row),
-            Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
-        }
-    }
 }
 
 /// Counts the rows of the units that hold.
@@ -257,12 +209,12 @@ pub(crate) struct Counting<'a> {
 impl Holding for Counting<'_> {
     fn unit(&mut self, unit: u32) -> ControlFlow<()> {
         self.rows += self.layout.rows_of(unit).len();
-        GO_ON
+        ControlFlow::Continue(())
     }
 
     fn lone(&mut self, _: u32, bits: u64) -> ControlFlow<()> {
         self.rows += bits.count_ones() as usize;
-        GO_ON
+        ControlFlow::Continue(())
     }
 }
 
@@ -276,18 +228,11 @@ struct AnyRow<'a> {
 impl Holding for AnyRow<'_> {
     fn unit(&mut self, unit: u32) -> ControlFlow<()> {
         self.found = self.layout.rows_of(unit).iter().any(|row| self.keeps.keeps(*row));
-        if self.found { STOP } else { GO_ON }
+        if self.found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn may_stop(&self) -> bool {
         true
-    }
-}
-
-impl Filter {
-    pub fn keeps(&self, subscription: &Subscription) -> bool {
-        subscription.expires.is_none_or(|expires| expires > self.now)
-            && self.tags.as_ref().is_none_or(|tags| subscription.tags.iter().any(|tag| tags.contains(tag)))
     }
 }
 

@@ -31,7 +31,7 @@ use held::Conjunction;
 use super::algorithm::Algorithm;
 use super::be_trees::span::Span;
 use super::options;
-use crate::engine::segment::matcher::Work;
+use crate::engine::contract::Work;
 use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event, Value};
 use crate::query::bounds::up;

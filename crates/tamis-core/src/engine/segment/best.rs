@@ -18,9 +18,10 @@ use std::ops::{ControlFlow, Range};
 
 use super::layout::{ACCEPTS, BLOCK, Layout};
 use super::lone_set::LoneSet;
-use super::matcher::{DONE, FiredKeys, Run, Scratch, Work};
+use super::matcher::{DONE, FiredKeys, Run, Scratch};
 use super::program::Leaf;
 use super::scoring::leads::Lead;
+use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::prefetch::prefetch;
 

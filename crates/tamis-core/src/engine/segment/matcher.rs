@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use super::layout::{ACCEPTS, Layout, code_place};
 use super::lone_set::LoneSet;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
@@ -103,28 +104,6 @@ pub trait Holding {
 impl<F: FnMut(u32) -> ControlFlow<()>> Holding for F {
     fn unit(&mut self, unit: u32) -> ControlFlow<()> {
         self(unit)
-    }
-}
-
-/// What one event cost.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Work {
-    /// Entries of fired access keys.
-    pub candidates: u64,
-    /// Units that were looked at because an access fired; lone ones that it proves need no look.
-    pub evaluations: u64,
-    /// Values of a kind that no predicate on their attribute expects.
-    pub mismatches: u64,
-    /// Entries of fired access keys in a question for the best, whether or not they were looked at.
-    pub fired: u64,
-}
-
-impl std::ops::AddAssign for Work {
-    fn add_assign(&mut self, other: Self) {
-        self.candidates += other.candidates;
-        self.evaluations += other.evaluations;
-        self.mismatches += other.mismatches;
-        self.fired += other.fired;
     }
 }
 

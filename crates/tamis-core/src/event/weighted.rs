@@ -1,7 +1,6 @@
 //! Weights for many events, given beside them: one for all events, or one per event.
 
-use super::EventSource;
-use crate::event::{AttrId, Event};
+use super::{AttrId, Event, EventSource};
 
 /// The weights of one attribute.
 #[derive(Clone, Debug)]

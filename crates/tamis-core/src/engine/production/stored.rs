@@ -1,49 +1,27 @@
-//! Saving an index to a snapshot file, and opening it again.
+//! Saving the production engine to a snapshot file, and opening it again.
 //!
 //! A snapshot holds one segment, the names of the attributes and the schema: all there is to know.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::index::{AUTO, Engine, Index};
-use super::production::Production;
-use super::production::merge::compact;
-use super::production::view::{Part, View};
-use super::segment::stored;
+use super::Production;
+use super::merge::compact;
+use super::view::{Part, View};
+use crate::engine::segment::stored;
 use crate::error::{Error, Result};
 use crate::event::{Attributes, Schema};
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 
-impl Index {
-    /// Writes the current version to a file, which it replaces at once or not at all.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.write(SnapshotWriter::create(path)?)
-    }
-
-    /// The bytes that [`save`](Self::save) would write.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.write(SnapshotWriter::in_memory())
-    }
-
-    /// Opens a saved index by mapping it into memory; what it holds is verified on first use.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_snapshot(Snapshot::open(path)?)
-    }
-
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_snapshot(Snapshot::from_bytes(bytes)?)
-    }
-
-    fn write<S: Sink>(&self, mut writer: SnapshotWriter<S>) -> Result<S::Output> {
-        let Engine::Production(production) = self.engine() else {
-            return Err(Error::Argument(format!(
-                "an index with algorithm {:?} can't be saved; only the production index ({AUTO:?}) can",
-                self.algorithm()
-            )));
-        };
-        let view = production.view();
+impl Production {
+    /// Writes the current version.
+    pub(super) fn write<S: Sink>(
+        &self,
+        mut writer: SnapshotWriter<S>,
+        schema: Option<&Schema>,
+    ) -> Result<S::Output> {
+        let view = self.view();
         view.parts.iter().try_for_each(|part| part.segment.prepare())?;
-        let segment = compact(&view, &production.samples().snapshot())?;
+        let segment = compact(&view, &self.samples().snapshot())?;
         let (mut ends, mut names) = (vec![0u64], vec![]);
         for name in view.attributes.names() {
             names.extend_from_slice(name.as_bytes());
@@ -51,13 +29,14 @@ impl Index {
         }
         writer.section("attribute_name_offsets", &ends)?;
         writer.section_bytes("attribute_names", &names)?;
-        let schema = self.schema().map(Schema::to_json).unwrap_or_default();
+        let schema = schema.map(Schema::to_json).unwrap_or_default();
         writer.section_bytes("schema", schema.as_bytes())?;
         stored::write(&segment, &mut writer)?;
         writer.finish(view.generation)
     }
 
-    fn from_snapshot(snapshot: Snapshot) -> Result<Self> {
+    /// The engine that a snapshot holds, and its schema.
+    pub fn from_snapshot(snapshot: Snapshot) -> Result<(Self, Option<Schema>)> {
         let snapshot = Arc::new(snapshot);
         for name in ["attribute_name_offsets", "attribute_names", "schema"] {
             snapshot.check(name)?;
@@ -75,13 +54,12 @@ impl Index {
             parts: Arc::new(if rows > 0 { vec![Part::new(segment)] } else { vec![] }),
             ..View::default()
         };
-        Ok(Self::with_engine(AUTO, Engine::Production(Production::from_view(view)), schema))
+        Ok((Production::from_view(view), schema))
     }
 
-    /// Verifies every byte of the file this index was opened from, records and payloads included.
-    pub fn verify(&self) -> Result<()> {
-        let Engine::Production(production) = self.engine() else { return Ok(()) };
-        let view = production.view();
+    /// Verifies every byte of the file it was opened from.
+    pub(super) fn verify_file(&self) -> Result<()> {
+        let view = self.view();
         for part in view.parts.iter() {
             if let Some(origin) = &part.segment.origin {
                 origin.snapshot().verify()?;
