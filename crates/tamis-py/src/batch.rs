@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
 use tamis_core::engine::batch::{count_events, match_events, top_k_events};
-use tamis_core::engine::id_column::id_type;
+use tamis_core::engine::location::id_type;
 use tamis_core::engine::{Index, Version, Work, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::weighted::WeightedEvents;

@@ -94,7 +94,7 @@ impl PyIndex {
     ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        let index = Index::with_options(algorithm, schema, &options).or_raise(py)?;
+        let index = tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?;
         match optimize {
             "auto" => index.optimize_automatically(true),
             "manual" => index.optimize_automatically(false),
@@ -384,7 +384,7 @@ impl PyIndex {
 /// The names of all algorithms.
 #[pyfunction]
 pub fn algorithms() -> Vec<&'static str> {
-    Index::algorithm_names().collect()
+    tamis_algorithms::algorithm_names().collect()
 }
 
 /// Walks over the ids of one version of an index.

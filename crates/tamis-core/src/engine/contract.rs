@@ -26,7 +26,8 @@ use arrow_array::ArrayRef;
 use serde_json::Value as Json;
 
 use super::expected_kinds::ExpectedKinds;
-use super::id_column::id_column;
+pub use super::location::Location;
+use super::location::id_column;
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
 use crate::event::{Attributes, Event, EventSource, Schema};
@@ -193,7 +194,7 @@ pub trait Version: Sync {
 
     /// The ids of some subscriptions as a column: integers, or a dictionary of the strings that occur.
     fn id_column(&self, locations: &[Location]) -> Result<ArrayRef> {
-        id_column(self, locations)
+        id_column(self.id_kind(), &self.part_sizes(), locations, |location| self.id(location))
     }
 
     /// The matches, sorted by id.
@@ -310,13 +311,6 @@ impl Deref for Reader {
             Reader::Locked(version) => &**version,
         }
     }
-}
-
-/// Where a subscription is in a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
-    Row { part: u32, row: u32 },
-    Buffer(u32),
 }
 
 /// A match and its score.

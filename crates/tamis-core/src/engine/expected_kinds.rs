@@ -99,8 +99,8 @@ mod tests {
     use crate::engine::{Id, Index, Subscription};
     use crate::expr::parser::parse;
 
-    fn holding(algorithm: &str, texts: &[String]) -> Index {
-        let index = Index::new(algorithm, None).unwrap();
+    fn holding(texts: &[String]) -> Index {
+        let index = Index::default();
         for (id, text) in texts.iter().enumerate() {
             index.add(Subscription::new(Id::Int(id as i64), parse(text).unwrap())).unwrap();
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_the_buffer_in_segments_and_in_published_algorithms() {
+    fn the_same_in_the_buffer_and_in_segments() {
         let few: Vec<String> =
             ["age > 3 AND name = 'a'", "NOT (age = 'old') OR x IS NULL"].map(String::from).into();
         let many: Vec<String> = few.iter().cycle().take(100).cloned().collect();
@@ -117,8 +117,8 @@ mod tests {
             ("name".to_owned(), vec![Kind::Str]),
             ("x".to_owned(), vec![]),
         ]);
-        for (algorithm, texts) in [("auto", &few), ("auto", &many), ("scan", &few)] {
-            assert_eq!(holding(algorithm, texts).reader().unwrap().expected_kinds(), expected);
+        for texts in [&few, &many] {
+            assert_eq!(holding(texts).reader().unwrap().expected_kinds(), expected);
         }
     }
 }

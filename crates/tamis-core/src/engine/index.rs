@@ -4,13 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::algorithm::ALGORITHMS;
-use super::classic::Classic;
-use super::contract::{AUTO, Change, Engine, NewScores, Reader, See, Work};
+use super::contract::{Change, Engine, NewScores, Reader, See, Work};
 use super::observed::Observed;
-use super::options;
 use super::production::Production;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Event, Schema, Value};
 use crate::expr::limits::check_limits;
 use crate::snapshot::Snapshot;
@@ -26,39 +23,14 @@ pub struct Index {
 
 impl Default for Index {
     fn default() -> Self {
-        Self::with_engine(Box::new(Production::default()), vec![], None)
+        Self::new(None)
     }
 }
 
 impl Index {
-    /// An empty index. `algorithm` is `auto` or a name from [`algorithm_names`](Self::algorithm_names).
-    pub fn new(algorithm: &str, schema: Option<Schema>) -> Result<Self> {
-        Self::with_options(algorithm, schema, &[])
-    }
-
-    /// The same, with options of the algorithm: `("zero_suppression", Value::Bool(false))`.
-    pub fn with_options(
-        algorithm: &str,
-        schema: Option<Schema>,
-        options: &[(String, Value)],
-    ) -> Result<Self> {
-        if algorithm == AUTO {
-            if let Some((name, _)) = options.first() {
-                return Err(options::unknown(name, &[]));
-            }
-            return Ok(Self::with_engine(Box::new(Production::default()), vec![], schema));
-        }
-        let found = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
-        let (name, make) = found.ok_or_else(|| {
-            let names: Vec<&str> = Self::algorithm_names().collect();
-            Error::Argument(format!(
-                "there is no algorithm {algorithm:?}; choose one of {}",
-                names.join(", ")
-            ))
-        })?;
-        let mut made = make();
-        options.iter().try_for_each(|(option, value)| made.set_option(option, value))?;
-        Ok(Self::with_engine(Box::new(Classic::new(name, made)), options.to_vec(), schema))
+    /// An empty index on the production engine.
+    pub fn new(schema: Option<Schema>) -> Self {
+        Self::with_engine(Box::new(Production::default()), vec![], schema)
     }
 
     /// An index on an engine that was made with these options.
@@ -68,10 +40,6 @@ impl Index {
         schema: Option<Schema>,
     ) -> Self {
         Self { engine, options, schema, observed: Observed::default() }
-    }
-
-    pub fn algorithm_names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(AUTO).chain(ALGORITHMS.iter().map(|(name, _)| *name))
     }
 
     pub fn algorithm(&self) -> &'static str {

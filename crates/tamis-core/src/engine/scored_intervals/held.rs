@@ -1,6 +1,6 @@
 //! The conjunctions of intervals that an index holds: what must be true, where that lies, what it weighs.
 
-use crate::engine::be_trees::span::Span;
+use super::span::Span;
 use crate::error::{Error, Result};
 use crate::event::{AttrId, Attributes, Event};
 use crate::expr::atoms::{Atom, Literal};

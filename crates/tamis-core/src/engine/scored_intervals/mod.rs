@@ -18,22 +18,18 @@
 //! attributes, or all conjunctions of the family, are the candidates then.
 
 mod held;
-
-#[cfg(test)]
-mod tests;
+pub mod span;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use held::Conjunction;
+use span::Span;
 
-use super::algorithm::Algorithm;
-use super::be_trees::span::Span;
-use super::options;
 use crate::engine::contract::Work;
 use crate::error::Result;
-use crate::event::{AttrId, Attributes, Event, Value};
+use crate::event::{AttrId, Attributes, Event};
 use crate::query::bounds::up;
 use crate::query::{Measure, Scale};
 use crate::ranked::{
@@ -43,7 +39,7 @@ use crate::subscription::Subscription;
 
 #[derive(Default)]
 pub struct ScoredIntervals {
-    settings: Settings,
+    pub settings: Settings,
     held: Vec<Option<Conjunction>>,
     families: BTreeMap<Box<[AttrId]>, Family>,
     relaxed: OnceLock<BTreeMap<AttrId, Box<dyn IntervalIndex>>>,
@@ -290,18 +286,24 @@ impl ScoredIntervals {
     }
 }
 
-impl Algorithm for ScoredIntervals {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+/// What `tamis-algorithms` makes an algorithm of.
+impl ScoredIntervals {
+    pub fn insert(
+        &mut self,
+        row: u32,
+        subscription: &Subscription,
+        attributes: &mut Attributes,
+    ) -> Result<()> {
         let conjunction = Conjunction::new(subscription, attributes)?;
         self.put(row, conjunction);
         Ok(())
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    pub fn remove(&mut self, row: u32) {
         self.take(row);
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    pub fn matches(&self, event: &Event<'_>, found: &mut dyn FnMut(u32)) -> Work {
         let mut work = Work::default();
         let limit = Cell::new(u64::MAX);
         for candidate in self.all_candidates(event, &limit).flatten() {
@@ -313,7 +315,7 @@ impl Algorithm for ScoredIntervals {
         work
     }
 
-    fn best_by(
+    pub fn best_by(
         &self,
         event: &Event<'_>,
         measure: &Measure<'_>,
@@ -328,13 +330,13 @@ impl Algorithm for ScoredIntervals {
     }
 
     /// The row is inserted anew, as its place in every index depends on its scores.
-    fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+    pub fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
         self.take(row);
         let conjunction = Conjunction::new(subscription, &mut attributes.clone());
         self.put(row, conjunction.expect("the expression was taken before"));
     }
 
-    fn bytes(&self) -> Vec<(&'static str, usize)> {
+    pub fn bytes(&self) -> Vec<(&'static str, usize)> {
         let families = self.families.iter().map(|(attributes, family)| {
             let indexes = family.indexes.get().into_iter().flatten().map(|index| index.bytes());
             size_of_val(&**attributes) + family.rows.len() * size_of::<u32>() + indexes.sum::<usize>()
@@ -348,23 +350,8 @@ impl Algorithm for ScoredIntervals {
         ]
     }
 
-    fn counters(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let conjunctions = self.held.iter().flatten().count();
         vec![("conjunctions", conjunctions as u64), ("families", self.families.len() as u64)]
-    }
-
-    fn set_option(&mut self, name: &str, value: &Value) -> Result<()> {
-        match name {
-            "structure" => self.settings.structure = Structure::named(options::text(name, value)?)?,
-            "branching" => {
-                let branching = options::size(name, value)? as usize;
-                if branching < 2 {
-                    return Err(crate::Error::Argument("the option `branching` is at least 2, not 1".into()));
-                }
-                self.settings.branching = branching;
-            }
-            _ => return Err(options::unknown(name, &["structure", "branching"])),
-        }
-        Ok(())
     }
 }

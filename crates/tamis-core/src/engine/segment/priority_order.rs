@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::Segment;
-use crate::engine::algorithm::Algorithm;
 use crate::engine::scored_intervals::ScoredIntervals;
 use crate::error::{Error, Result};
 use crate::event::{Attributes, Event};
