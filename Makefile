@@ -42,7 +42,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@cargo test --release --quiet --locked -p tamis-core
+	@cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)

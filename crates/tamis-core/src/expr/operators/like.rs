@@ -7,9 +7,9 @@ use super::case_variants::spellings;
 use super::operands::{is_one_string, one_string};
 use super::wildcard::Wildcard;
 use super::{Rules, Shape, Syntax, Test};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct Like;
 

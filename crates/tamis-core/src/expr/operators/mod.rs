@@ -22,8 +22,8 @@ pub(super) mod wildcard;
 use std::fmt;
 
 use super::ast::Outcome;
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 /// How an operator is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
