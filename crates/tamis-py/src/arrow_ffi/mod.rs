@@ -2,15 +2,18 @@
 //!
 //! This is the only module of the crate with `unsafe` code: a capsule holds a pointer, and that it points to
 //! the structure that its name promises is a promise of the producer. What the producer wrote there (offsets,
-//! UTF-8) is validated here before anybody reads it.
+//! UTF-8) is validated here before anybody reads it, and what legal producers leave out is put in
+//! (`empty_offsets`).
+
+mod empty_offsets;
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, make_array};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -38,20 +41,64 @@ pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         let raw = pointer(&array, ARRAY)?.cast();
         // SAFETY: capsules of these names hold a schema and an array; taking the array leaves an empty one
         // behind, and the schema stays in its capsule, which outlives this call.
-        let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(raw.as_ptr()), schema.as_ref()) };
-        return data
-            .and_then(|data| validated(make_array(data)))
-            .map(|array| vec![array])
-            .map_err(unreadable);
+        let (array, schema) = unsafe { (FFI_ArrowArray::from_raw(raw.as_ptr()), schema.as_ref()) };
+        let read = || Ok(vec![imported(array, &DataType::try_from(schema)?)?]);
+        return read().map_err(unreadable);
     }
     let capsule = object.call_method0(intern!(py, "__arrow_c_stream__"))?;
     let raw = pointer(&capsule, STREAM)?.cast();
     // SAFETY: a capsule of this name holds a stream; taking it leaves an empty one behind.
-    let stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
-    let read = || -> Result<Vec<ArrayRef>, ArrowError> {
-        ArrayStreamReader::try_new(stream)?.map(|chunk| validated(chunk?)).collect()
+    let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
+    py.detach(|| chunks(&mut stream)).map_err(unreadable)
+}
+
+/// All arrays of a stream.
+fn chunks(stream: &mut FFI_ArrowArrayStream) -> Result<Vec<ArrayRef>, ArrowError> {
+    let (Some(get_schema), Some(get_next), Some(_)) =
+        (stream.get_schema(), stream.get_next(), stream.release())
+    else {
+        return Err(ArrowError::CDataInterface("the stream was read before".into()));
     };
-    py.detach(read).map_err(unreadable)
+    let mut schema = FFI_ArrowSchema::empty();
+    // SAFETY: the callbacks of a stream that was not released are called with that stream, one at a time.
+    succeed(stream, |stream| unsafe { get_schema(stream, &raw mut schema) })?;
+    let of = DataType::try_from(&schema)?;
+    let mut chunks = vec![];
+    loop {
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: the same.
+        succeed(stream, |stream| unsafe { get_next(stream, &raw mut array) })?;
+        if array.is_released() {
+            return Ok(chunks);
+        }
+        chunks.push(imported(array, &of)?);
+    }
+}
+
+/// Calls a callback of a stream; what it complains about is an error.
+fn succeed(
+    stream: &mut FFI_ArrowArrayStream,
+    call: impl FnOnce(*mut FFI_ArrowArrayStream) -> i32,
+) -> Result<(), ArrowError> {
+    let code = call(&raw mut *stream);
+    if code == 0 {
+        return Ok(());
+    }
+    let complaint = stream.get_last_error().and_then(|last_error| {
+        // SAFETY: the last call failed, so that its text may be asked for; it lives until the next call.
+        let text = NonNull::new(unsafe { last_error(stream) }.cast_mut())?;
+        Some(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
+    });
+    let complaint = complaint.unwrap_or_else(|| format!("error {code} of its producer"));
+    Err(ArrowError::CDataInterface(complaint))
+}
+
+/// Takes over an array of a producer, and checks its contents before anybody relies on them.
+fn imported(array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef, ArrowError> {
+    // SAFETY: the producer promises an array of this type.
+    let data = unsafe { from_ffi_and_data_type(empty_offsets::with_offsets(array, of)?, of.clone()) }?;
+    data.validate_full()?;
+    Ok(make_array(data))
 }
 
 /// The batches of a table.
@@ -94,11 +141,6 @@ impl PyArrowStream {
 
 fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<c_void>> {
     capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))
-}
-
-fn validated(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
-    array.to_data().validate_full()?;
-    Ok(array)
 }
 
 pub fn unreadable(error: ArrowError) -> PyErr {
