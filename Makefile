@@ -28,7 +28,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers docs lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(BIN)/python bench/peers/run.py $(PEERS_ARGS)
 
+docs: .venv/.synced ## Build the documentation site into site/
+	@$(BIN)/zensical build --strict --clean
+
 check: lint types ## Everything that needs no test run
 
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
@@ -89,7 +92,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools demo-output site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
