@@ -15,6 +15,7 @@ mod null_safe_equal;
 mod operands;
 mod regex_literals;
 mod rlike;
+mod shift_and;
 mod string_parts;
 mod truth;
 pub(super) mod wildcard;
