@@ -1,23 +1,11 @@
 """`tools/java_home.py`: the folder that Spark gets as JAVA_HOME."""
 
-import importlib.util
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "tools" / "java_home.py"
-
-
-@pytest.fixture
-def java_home() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("java_home", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import java_home
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -31,17 +19,15 @@ def fake_java(folder: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8)])
-def test_versions(java_home: ModuleType, tmp_path: Path, version: str, major: int) -> None:
+def test_versions(tmp_path: Path, version: str, major: int) -> None:
     assert java_home.version_of(fake_java(tmp_path, version)) == major
 
 
-def test_what_is_no_java_has_no_version(java_home: ModuleType, tmp_path: Path) -> None:
+def test_what_is_no_java_has_no_version(tmp_path: Path) -> None:
     assert java_home.version_of(tmp_path / "nothing") == 0
 
 
-def test_a_new_enough_java_is_linked(
-    java_home: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_enough_java_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = fake_java(tmp_path / "old", "11.0.1"), fake_java(tmp_path / "new", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setenv("PATH", f"{new.parent}:{old.parent}:/usr/bin:/bin")
@@ -49,7 +35,7 @@ def test_a_new_enough_java_is_linked(
     assert (tmp_path / "home" / "bin" / "java").resolve() == new
 
 
-def test_the_wrapper_drops_one_flag(java_home: ModuleType, tmp_path: Path) -> None:
+def test_the_wrapper_drops_one_flag(tmp_path: Path) -> None:
     wrapper = tmp_path / "wrapper"
     wrapper.write_text(java_home.WRAPPER.format(java=fake_java(tmp_path, "21")))
     wrapper.chmod(0o755)
