@@ -64,7 +64,7 @@ bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
 
 bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
 	@$(BIN)/python bench/spark.py
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
@@ -90,7 +90,7 @@ format: .venv/.synced ## Format Rust and Python
 
 clean: ## Remove everything that the other targets made
 	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
 # --- preparation -----------------------------------------------------------------------------------------
@@ -101,9 +101,9 @@ clean: ## Remove everything that the other targets made
 	@$(PYTHON) -m venv .tools
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
-.venv/.synced: pyproject.toml uv.lock | $(UV)
+.venv/.synced: pyproject.toml lab/pyproject.toml uv.lock | $(UV)
 	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --python $(PYTHON)
 	@touch $@
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
