@@ -67,7 +67,7 @@ bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
 
 bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
@@ -96,7 +96,7 @@ format: .venv/.synced ## Format Rust and Python
 
 clean: ## Remove everything that the other targets made
 	@rm -rf target .venv .tools demo-output site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
 # --- preparation -----------------------------------------------------------------------------------------
@@ -105,9 +105,9 @@ clean: ## Remove everything that the other targets made
 	$(call say,Installing uv into .tools)
 	@$(PYTHON) tools/bootstrap.py .tools $(UV_VERSION)
 
-.venv/.synced: pyproject.toml uv.lock | $(UV)
+.venv/.synced: pyproject.toml lab/pyproject.toml uv.lock | $(UV)
 	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
 	@touch $@
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
