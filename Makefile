@@ -31,7 +31,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers docs lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +45,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core
+	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
@@ -67,11 +67,14 @@ bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
 
 bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
+
+docs: .venv/.synced ## Build the documentation site into site/
+	@$(BIN)/zensical build --strict --clean
 
 check: lint types ## Everything that needs no test run
 
@@ -92,8 +95,8 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf target .venv .tools demo-output site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
 # --- preparation -----------------------------------------------------------------------------------------
@@ -102,9 +105,9 @@ clean: ## Remove everything that the other targets made
 	$(call say,Installing uv into .tools)
 	@$(PYTHON) tools/bootstrap.py .tools $(UV_VERSION)
 
-.venv/.synced: pyproject.toml uv.lock | $(UV)
+.venv/.synced: pyproject.toml lab/pyproject.toml uv.lock | $(UV)
 	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
 	@touch $@
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
