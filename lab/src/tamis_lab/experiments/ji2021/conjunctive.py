@@ -1,8 +1,8 @@
-"""A-Tree where there is nothing but conjunctions (beside Ji and Jacobsen 2021, section 6).
+"""A-Tree where there is nothing but conjunctions (Ji and Jacobsen 2021, abstract).
 
-The paper measures arbitrary expressions only, and translates for the algorithms that need conjunctions. This
-is the other way round: conjunctions, for which those were made, and A-Tree among them. A conjunction is one
-node above its predicates, so there is little to share but the predicates themselves.
+The abstract claims that A-Tree matches faster than state-of-the-art conjunctive algorithms even on
+conjunctive workloads; the text has no figure for it. Here those algorithms and A-Tree match conjunctions. A
+conjunction is one node above its predicates, so there is little to share but the predicates themselves.
 """
 
 import numpy as np
@@ -29,9 +29,9 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
         rows += [Row(f"{workload.name}: {name}, MB", None, one.megabytes) for name, one in found.items()]
         rows.append(Row(f"{workload.name}: nodes of a-tree for each expression", None, tree.nodes / count))
     note = (
-        f"{count:,} conjunctions. The paper has no such figure. A-Tree looks at a conjunction if its access "
-        "predicate is true, as cluster and propagation do; what it adds, nodes for what is shared, finds "
-        "little here and costs memory."
+        f"{count:,} conjunctions. The paper claims that A-Tree is fastest, without figures. It looks at a "
+        "conjunction if its access predicate is true, as cluster and propagation do; what it adds, nodes for "
+        "what is shared, finds little here and costs time and memory."
     )
     return Result(rows=rows, note=note)
 
@@ -43,7 +43,7 @@ def _workloads(count: int, seed: int) -> tuple[Workload, ...]:
 EXPERIMENT = Experiment(
     name="ji-conjunctive",
     paper="Ji and Jacobsen 2021",
-    figure="beside section 6",
-    question="How does A-Tree do where all expressions are conjunctions?",
+    figure="abstract",
+    question="Is A-Tree faster than conjunctive algorithms where all expressions are conjunctions?",
     run=run,
 )
