@@ -19,7 +19,7 @@ from rich.table import Table
 import tamis
 from tamis_lab.benchmark.scale import format_size
 from tamis_lab.benchmark.turns import LEAST_SECONDS, least_in_turns
-from tamis_lab.experiments.sadoghi_workloads import data_sets, load
+from tamis_lab.experiments.sadoghi2012.workloads import data_sets, load
 from tamis_lab.workloads import ZipfRegions
 
 ALGORITHMS = ("auto", "be-star-tree", "be-tree", "k-index")

@@ -19,15 +19,14 @@ from tamis_lab.experiments.report import write_report
 
 
 def discover() -> dict[str, Experiment]:
-    """All experiments by name, found by looking into this package.
+    """All experiments by name, found by looking into this package and its folders.
 
     >>> discover()["abe-gen-sharing"].paper
     'Ji and Jacobsen 2021'
     """
     found: dict[str, Experiment] = {}
-    for module in pkgutil.iter_modules(tamis_lab.experiments.__path__):
-        candidate = importlib.import_module(f"tamis_lab.experiments.{module.name}")
-        experiment = getattr(candidate, "EXPERIMENT", None)
+    for module in pkgutil.walk_packages(tamis_lab.experiments.__path__, f"{tamis_lab.experiments.__name__}."):
+        experiment = getattr(importlib.import_module(module.name), "EXPERIMENT", None)
         if isinstance(experiment, Experiment):
             if experiment.name in found:
                 raise ValueError(f"two experiments are called {experiment.name}")
