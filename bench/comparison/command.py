@@ -10,9 +10,9 @@ from comparison.builds import Build
 from comparison.figures import GOLDEN, Figure
 from comparison.side import SideError, golden_answers
 from comparison.turns import compare
-from tamis.benchmark.environment import describe
-from tamis.benchmark.kernel import plan
-from tamis.benchmark.scale import format_size
+from tamis_lab.benchmark.environment import describe
+from tamis_lab.benchmark.kernel import plan
+from tamis_lab.benchmark.scale import format_size
 
 
 def run(options: Namespace, base: Build, head: Build, cache: Path) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tamis.benchmark.kernel import WORKLOADS
-from tamis.benchmark.topk import boosted
+from tamis_lab.benchmark.kernel import WORKLOADS
+from tamis_lab.benchmark.topk import boosted
 
 EVENTS = 4_096
 SUBSCRIPTIONS_FILE = "subscriptions.parquet"

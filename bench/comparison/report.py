@@ -13,8 +13,8 @@ from rich.table import Table
 from comparison.builds import Build
 from comparison.figures import TITLES, Figure
 from comparison.verdict import estimate
-from tamis.benchmark.environment import one_line
-from tamis.benchmark.scale import format_size
+from tamis_lab.benchmark.environment import one_line
+from tamis_lab.benchmark.scale import format_size
 
 HEADINGS = ("workload", "subscriptions", "figure", "base", "head", "head / base", "95 % interval", "verdict")
 COLOURS = {"slower": "red", "faster": "green", "same": "default", "too few pairs": "yellow"}

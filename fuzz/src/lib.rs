@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use tamis_core::event::{AttrId, Attributes, Scratch, json as event_json};
 use tamis_core::expr::{Expr, codec, json as expression_json, limits, parse};
-use tamis_core::index::production::view::Filter;
-use tamis_core::index::{Id, Index, Subscription};
+use tamis_core::engine::{Id, Index, Subscription};
+use tamis_core::query::Filter;
 use tamis_core::snapshot::{Snapshot, SnapshotWriter, fuzz_snapshot};
 
 /// A reader and a few inputs that it accepts.

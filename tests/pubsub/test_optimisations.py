@@ -10,13 +10,14 @@ import tamis
 from oracle import Node, evaluate
 from pubsub.strategies_pubsub import events, nodes
 from tamis import relate
-from tamis.pubsub import Options, PostPruning, Simulator, Topology, Weights
+from tamis.pubsub import Options, PostPruning, Weights
 from tamis.pubsub.combined_pruning import CombinedQueue
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.outgoing import Covering, Outgoing, Summaries
 from tamis.pubsub.pruning import PostPruner
 from tamis.pubsub.replacement import choose_replacements, replace_all
 from tamis.pubsub.routing import AdvertisementForwarding
+from tamis_lab.simulation import Simulator, Topology
 from writer import to_text
 
 

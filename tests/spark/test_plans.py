@@ -9,7 +9,8 @@ import tamis
 import tamis.spark
 from events import to_table
 from tamis.spark.plan import Sizes, choose
-from tamis.workloads import BookAuction
+from tamis_lab.workloads import BookAuction
+from tamis_lab.workloads.spark import generate_events, generate_subscriptions
 from writer import to_text
 
 pytestmark = pytest.mark.spark
@@ -83,8 +84,8 @@ def test_ranked_as_on_one_machine(spark: Any) -> None:
 
 def test_an_event_visits_few_shards(spark: Any) -> None:
     workload = BookAuction(count=3000)
-    rules = tamis.spark.generate_subscriptions(spark, workload)
-    events = tamis.spark.generate_events(spark, workload, 300)
+    rules = generate_subscriptions(spark, workload)
+    events = generate_events(spark, workload, 300)
     matches = tamis.spark.match(events, rules, plan="sharded", shards=8)
     assert rows(matches) == rows(tamis.spark.match(events, rules))
     report = tamis.spark.explain(matches)

@@ -8,14 +8,13 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
-use tamis_core::batch::weights::WeightedEvents;
-use tamis_core::batch::{EventSource, count_events, match_events, top_k_events};
+use tamis_core::engine::batch::{count_events, match_events, top_k_events};
+use tamis_core::engine::location::id_type;
+use tamis_core::engine::{Index, Version, Work, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
-use tamis_core::event::{Attributes, Event, EventError, Record, json};
-use tamis_core::index::production::view::Filter;
-use tamis_core::index::segment::matcher::{Scratch, Work};
-use tamis_core::index::{Index, Reader};
-use tamis_core::rank::Ranking;
+use tamis_core::event::weighted::WeightedEvents;
+use tamis_core::event::{Attributes, Event, EventError, EventSource, Record, json};
+use tamis_core::query::{Filter, Ranking};
 
 use crate::arrow_ffi::{self, PyArrowStream};
 use crate::errors::{OrRaise, argument_error};
@@ -23,7 +22,6 @@ use crate::event::with_record;
 use crate::index::{PyIndex, filter};
 use crate::matching::{Answer, ask, coerced};
 use crate::ranking::{GivenRanking, GivenWeights};
-use crate::results::{id_column, id_type};
 
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
@@ -102,22 +100,11 @@ impl Batch {
             }
             Given::Records(records) => {
                 let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
-                let resolved = Resolved(records.iter().map(|record| record.resolve(attributes)).collect());
+                let resolved: Vec<Event<'_>> =
+                    records.iter().map(|record| record.resolve(attributes)).collect();
                 visit(0, &self.weighted(&resolved, None, attributes)?)
             }
         }
-    }
-}
-
-pub struct Resolved<'e>(pub Vec<Event<'e>>);
-
-impl EventSource for Resolved<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
-        event.clone_from(&self.0[row]);
     }
 }
 
@@ -163,7 +150,7 @@ pub fn match_batch(
     let (filter, threads) = (options.filter()?, options.threads(py)?);
     answer(index.index(), events, options, Scored::No, |index, reader, at, events| {
         let found = match_events(index, reader, events, &filter, threads);
-        Ok(vec![numbers(first + at, &found.events), id_column(reader, &found.locations)?])
+        Ok(vec![numbers(first + at, &found.events), reader.id_column(&found.locations)?])
     })
 }
 
@@ -182,7 +169,7 @@ pub fn top_k_batch(
         let best = top_k_events(index, reader, events, &ranking, &filter, threads)?;
         Ok(vec![
             numbers(first + at, &best.events),
-            id_column(reader, &best.locations)?,
+            reader.id_column(&best.locations)?,
             Arc::new(Float64Array::from(best.scores)),
             numbers(0, &best.ranks),
         ])
@@ -203,7 +190,7 @@ pub fn count_batch(
         let reader = index.index().reader()?;
         let mut counts = vec![];
         given.visit(index.index(), reader.attributes(), |_, events| {
-            counts.extend(count_events(index.index(), &reader, events, &filter, threads));
+            counts.extend(count_events(index.index(), &*reader, events, &filter, threads));
             Ok(())
         })?;
         Ok::<_, Error>(counts)
@@ -222,7 +209,7 @@ pub fn time_events(
     repeats: usize,
     options: Options<'_>,
 ) -> PyResult<PyArrowStream> {
-    let ask: fn(&Reader, &Event<'_>, &Ranking, &Filter, &mut Scratch) -> usize = match mode {
+    let ask: fn(&dyn Version, &Event<'_>, &Ranking, &Filter, &mut Workspace) -> usize = match mode {
         "count" => |reader, event, _, filter, scratch| reader.count(event, filter, scratch).0,
         "match" => |reader, event, _, filter, scratch| reader.matches(event, filter, scratch).0.len(),
         "top_k" => |reader, event, ranking, filter, scratch| {
@@ -240,7 +227,7 @@ pub fn time_events(
         let mut times = vec![];
         given.visit(index.index(), reader.attributes(), |_, events| {
             times.extend(least_times(events, repeats, |event, scratch| {
-                ask(&reader, event, &ranking, &filter, scratch)
+                ask(&*reader, event, &ranking, &filter, scratch)
             }));
             Ok(())
         })?;
@@ -267,7 +254,7 @@ pub fn contributions(
             let (found, work) = reader.contributions(event, dimensions, &filter, scratch)?;
             noted = (found.locations.len(), work);
             let mut columns = vec![
-                (String::from("id"), id_column(reader, &found.locations)?),
+                (String::from("id"), reader.id_column(&found.locations)?),
                 (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
                 (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
             ];
@@ -293,9 +280,9 @@ pub fn contributions(
 fn least_times(
     events: &dyn EventSource,
     repeats: usize,
-    mut ask: impl FnMut(&Event<'_>, &mut Scratch) -> usize,
+    mut ask: impl FnMut(&Event<'_>, &mut Workspace) -> usize,
 ) -> Vec<i64> {
-    let mut scratch = Scratch::default();
+    let mut scratch = Workspace::default();
     let resolved: Vec<Event<'_>> = (0..events.len())
         .map(|row| {
             let mut event = Event::default();
@@ -327,7 +314,7 @@ fn answer(
     events: &Bound<'_, PyAny>,
     options: Options<'_>,
     scored: Scored,
-    columns: impl Fn(&Index, &Reader, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
+    columns: impl Fn(&Index, &dyn Version, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
 ) -> PyResult<PyArrowStream> {
     let py = events.py();
     let given = Batch::from_python(events, options.intervals, options.weights)?;
@@ -335,7 +322,7 @@ fn answer(
         let reader = index.reader()?;
         let mut tables = vec![];
         given.visit(index, reader.attributes(), |first, events| {
-            tables.push(columns(index, &reader, first, events)?);
+            tables.push(columns(index, &*reader, first, events)?);
             Ok(())
         })?;
         Ok::<_, Error>((id_type(reader.id_kind()), tables))

@@ -7,14 +7,11 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use tamis_core::Error;
+use tamis_core::engine::add_many::OnError;
+use tamis_core::engine::{Index, Subscription, Work};
 use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
-use tamis_core::index::add_many::OnError;
-use tamis_core::index::asked_kinds::asked_kinds;
-use tamis_core::index::production::view::Filter;
-use tamis_core::index::segment::matcher::Work;
-use tamis_core::index::tag_counts::tag_counts;
-use tamis_core::index::{Index, Subscription};
+use tamis_core::query::Filter;
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
@@ -97,7 +94,7 @@ impl PyIndex {
     ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        let index = Index::with_options(algorithm, schema, &options).or_raise(py)?;
+        let index = tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?;
         match optimize {
             "auto" => index.optimize_automatically(true),
             "manual" => index.optimize_automatically(false),
@@ -175,7 +172,7 @@ impl PyIndex {
         };
         let rows = Rows::from_python(ids, expressions, details)?;
         let added = py.detach(|| self.verified()?.add_many(&rows, on_error)).or_raise(py)?;
-        let show = |error: tamis_core::index::add_many::RowError| {
+        let show = |error: tamis_core::engine::add_many::RowError| {
             let id = error.id.as_ref().map(|id| id_to_python(py, id.as_ref())).transpose()?;
             (error.row, id, exception(py, error.error).into_value(py)).into_pyobject(py)
         };
@@ -232,7 +229,7 @@ impl PyIndex {
     /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
         let asked = || {
-            let asked = asked_kinds(&self.0.reader()?).into_iter();
+            let asked = self.0.reader()?.expected_kinds().into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))
         };
         py.detach(|| asked().map(Iterator::collect)).or_raise(py)
@@ -240,7 +237,7 @@ impl PyIndex {
 
     /// (tag, number of subscriptions that have it), sorted by tag.
     fn tags(&self, py: Python<'_>) -> PyResult<Vec<(String, usize)>> {
-        let counts = py.detach(|| self.0.reader().map(|reader| tag_counts(&reader))).or_raise(py)?;
+        let counts = py.detach(|| self.0.reader().map(|reader| reader.tag_counts())).or_raise(py)?;
         Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 
@@ -387,7 +384,7 @@ impl PyIndex {
 /// The names of all algorithms.
 #[pyfunction]
 pub fn algorithms() -> Vec<&'static str> {
-    Index::algorithm_names().collect()
+    tamis_algorithms::algorithm_names().collect()
 }
 
 /// Walks over the ids of one version of an index.

@@ -10,12 +10,10 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 use tamis_core::Error;
+use tamis_core::engine::observed::SlowEvent;
+use tamis_core::engine::{Index, Reader, Work, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
 use tamis_core::fork::Busy;
-use tamis_core::index::segment::matcher::{Scratch, Work};
-use tamis_core::index::statistics::SlowEvent;
-use tamis_core::index::store::AUTO;
-use tamis_core::index::{Index, Reader};
 
 use crate::convert::walk_mapping;
 use crate::errors::OrRaise;
@@ -35,7 +33,7 @@ pub struct Answer<T> {
 #[derive(Default)]
 struct Memory {
     event: EventScratch,
-    matching: Scratch,
+    matching: Workspace,
 }
 
 thread_local! {
@@ -47,7 +45,7 @@ thread_local! {
 pub fn ask<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Scratch) -> Answer<T> + Send,
+    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
 ) -> PyResult<T> {
     let mut memory = MEMORY.take().unwrap_or_default();
     let asked = ask_with(index, event, &mut memory, question);
@@ -65,7 +63,7 @@ fn ask_with<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
     memory: &mut Memory,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Scratch) -> Answer<T> + Send,
+    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
 ) -> PyResult<Measured<T>> {
     let py = event.py();
     let Memory { event: scratch, matching } = memory;
@@ -110,8 +108,8 @@ fn measured<T>(
     index: &Index,
     reader: &Reader,
     event: &Event<'_>,
-    scratch: &mut Scratch,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Scratch) -> Answer<T>,
+    scratch: &mut Workspace,
+    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T>,
 ) -> Measured<T> {
     let start = Instant::now();
     let Answer { answer, matches, work } = question(reader, event, scratch);
@@ -123,7 +121,7 @@ fn measured<T>(
 
 /// The current version, verified, if holding it holds no lock.
 pub fn lock_free_reader(py: Python<'_>, index: &Index) -> PyResult<Option<Reader>> {
-    if index.algorithm() != AUTO {
+    if index.locks_readers() {
         return Ok(None);
     }
     let reader = index.unchecked_reader();

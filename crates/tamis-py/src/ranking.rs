@@ -8,10 +8,10 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::batch::weights::Weights;
+use tamis_core::event::weighted::Weights;
 use tamis_core::event::{AttrId, Attributes};
-use tamis_core::rank::function::Function;
-use tamis_core::rank::{Ranking, Score};
+use tamis_core::query::function::Function;
+use tamis_core::query::{Ranking, Score};
 
 use crate::errors::OrRaise;
 

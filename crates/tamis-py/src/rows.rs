@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyList, PyString};
 use tamis_core::Error;
+use tamis_core::engine::add_many::{NewRows, Source};
+use tamis_core::engine::{Id, Subscription};
 use tamis_core::error::ExpressionError;
 use tamis_core::expr::Expr;
-use tamis_core::index::add_many::{NewRows, Source};
-use tamis_core::index::{Id, Subscription};
 
 use crate::arrow_ffi;
 use crate::errors::{argument_error, type_error};

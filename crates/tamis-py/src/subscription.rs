@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyMapping, PyString, PyTuple};
 use tamis_core::Error;
+use tamis_core::engine::{Id, Subscription};
 use tamis_core::event::Value;
 use tamis_core::expr::parser;
-use tamis_core::index::{Id, Subscription};
 
 use crate::convert::{value_from_python, value_to_python};
 use crate::errors::{OrRaise, argument_error, type_error};

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tamis._suggest import suggestion
 from tamis.cli.events import Lines, Portion, at_place
-from tamis.cli.failure import UserError, nearest
+from tamis.cli.failure import UserError
 from tamis.cli.wrong_types import WrongTypes
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _check_names(ranking: Ranking, known: list[str]) -> None:
 
     for name in unknown_attributes(ranking.score, ranking.dimensions, known):
         option = "--dimension" if name in (ranking.dimensions or ()) else "--score"
-        raise UserError(f"{option}: no rule has the attribute `{name}`", hint=nearest(name, known))
+        raise UserError(f"{option}: no rule has the attribute `{name}`", hint=suggestion(name, known))
 
 
 @dataclass
@@ -93,7 +94,7 @@ class Question:
         known = list(self.index.tags) if self.tags else []
         for tag in self.tags or ():
             if tag not in known:
-                hint = nearest(tag, known) or (
+                hint = suggestion(tag, known) or (
                     f"there are {', '.join(known[:10])}" if known else "there are none"
                 )
                 yield f"no rule has the tag `{tag}`, so nothing matches it ({hint})"
@@ -159,5 +160,5 @@ class Question:
 
 
 def _no_key(key: str, names: list[str]) -> UserError:
-    hint = nearest(key, names) or f"they have {', '.join(names[:10])}"
+    hint = suggestion(key, names) or f"they have {', '.join(names[:10])}"
     return UserError(f"the events have no attribute `{key}`, by which --key names them", hint=hint)

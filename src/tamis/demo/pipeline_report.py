@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.benchmark.charts import bars, columns, page, table
+from tamis.demo.charts import bars, columns, page, table
 
 if TYPE_CHECKING:
     from tamis.demo.pipeline import Seen
@@ -42,5 +42,5 @@ def write_report(path: Path, seen: "Seen") -> Path:
         "<h2>The plan</h2>",
         f"<pre>{escape(seen.plan)}</pre>",
     ]
-    path.write_text(page("Tamis on Spark: book auctions", sections), encoding="utf-8")
+    path.write_text(page("Tamis on Spark: campaigns and page views", sections), encoding="utf-8")
     return path

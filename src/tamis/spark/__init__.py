@@ -36,7 +36,6 @@ from tamis.spark.api import (
 )
 from tamis.spark.building import build
 from tamis.spark.built_index import BuiltIndex
-from tamis.spark.generate import generate_events, generate_subscriptions
 from tamis.spark.plan import PlanReport
 from tamis.spark.sql import register
 from tamis.spark.store import SubscriptionStore
@@ -53,8 +52,6 @@ __all__ = [
     "count_files",
     "exists",
     "explain",
-    "generate_events",
-    "generate_subscriptions",
     "match",
     "match_files",
     "open_index",

@@ -1,0 +1,299 @@
+//! One consistent version of an index. Readers hold one; writers publish the next.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use super::buffer::Buffer;
+use super::deaths::Deaths;
+use super::overlay::Overlay;
+use crate::engine::contract::{Location, Work};
+use crate::engine::expected_kinds::ExpectedKinds;
+use crate::engine::segment::Segment;
+use crate::engine::segment::buffered::Presence;
+use crate::engine::segment::layout::Layout;
+use crate::engine::segment::matcher::{Holding, Scratch};
+use crate::error::Result;
+use crate::event::{AttrId, Attributes, Event};
+use crate::expr::eval::evaluate;
+use crate::fork::get_or_init;
+use crate::query::Filter;
+use crate::subscription::{IdKind, Subscription};
+
+/// A segment, which of its rows have died, and which have other scores by now.
+#[derive(Clone)]
+pub struct Part {
+    pub segment: Arc<Segment>,
+    pub deaths: Arc<Deaths>,
+    pub overlay: Overlay,
+}
+
+impl Part {
+    pub fn new(segment: Segment) -> Self {
+        let deaths = Arc::new(Deaths::new(segment.len()));
+        Self { segment: Arc::new(segment), deaths, overlay: Overlay::default() }
+    }
+
+    /// All there is to know of a row, with the scores it has now.
+    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+        let mut subscription = self.segment.subscription(row, attributes)?;
+        if let Some(rescored) = self.overlay.get(row) {
+            rescored.apply(&mut subscription);
+        }
+        Ok(subscription)
+    }
+
+    pub fn priority(&self, row: u32) -> f64 {
+        match self.overlay.get(row) {
+            Some(rescored) => rescored.priority,
+            None => self.segment.ledger.priority(row),
+        }
+    }
+
+    pub fn living(&self) -> usize {
+        self.segment.len() - self.deaths.count()
+    }
+}
+
+#[derive(Clone)]
+pub struct View {
+    pub generation: u64,
+    pub attributes: Attributes,
+    pub id_kind: Option<IdKind>,
+    pub len: usize,
+    /// Shared by all versions between two changes of a segment.
+    pub parts: Arc<Vec<Part>>,
+    pub buffer: Buffer,
+    /// Made when an event asks, and kept up to date by insertions from then on.
+    pub expected: OnceLock<ExpectedKinds>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            attributes: Attributes::default(),
+            id_kind: None,
+            len: 0,
+            parts: Arc::default(),
+            buffer: Buffer::default(),
+            expected: OnceLock::new(),
+        }
+    }
+}
+
+impl View {
+    /// Every living subscription's place, in no particular order.
+    pub fn unsorted_locations(&self) -> impl Iterator<Item = Location> + '_ {
+        let rows = self.parts.iter().enumerate().flat_map(move |(part, held)| {
+            (0..held.segment.len() as u32)
+                .filter(move |row| !held.deaths.is_dead(*row, self.generation))
+                .map(move |row| Location::Row { part: part as u32, row })
+        });
+        rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
+    }
+
+    /// How many values of an event are of a kind that no predicate expects.
+    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
+        self.expected().mismatches(event)
+    }
+
+    /// The kinds of values that predicates expect.
+    pub fn expected(&self) -> &ExpectedKinds {
+        get_or_init(&self.expected, || {
+            let mut expected = ExpectedKinds::default();
+            for part in self.parts.iter() {
+                for entry in part.segment.layout.catalog.attributes.iter() {
+                    expected.add(AttrId(entry.attribute), entry.expected_kinds);
+                }
+            }
+            self.buffer.iter().for_each(|buffered| expected.note(&buffered.atoms));
+            expected
+        })
+    }
+
+    /// Calls `found` with the place of every match, each once, in no particular order.
+    pub fn for_each_match(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter,
+        scratch: &mut Scratch,
+        mut found: impl FnMut(Location),
+    ) -> Work {
+        let mut work = Work::default();
+        for (part, held) in self.parts.iter().enumerate() {
+            let keeps = RowFilter::new(self, held, filter, event);
+            work += held.segment.layout.matching_units(event, scratch, &mut |unit| {
+                for &row in held.segment.layout.rows_of(unit) {
+                    if keeps.keeps(row) {
+                        found(Location::Row { part: part as u32, row });
+                    }
+                }
+                ControlFlow::Continue(())
+            });
+            if event.has_intervals {
+                for &row in held.segment.ledger.point_only.iter() {
+                    // The normal form may have found it too: it is reported here alone.
+                    if keeps.keeps_point_only(row) {
+                        found(Location::Row { part: part as u32, row });
+                    }
+                }
+            }
+        }
+        self.buffered_matches(event, filter).for_each(&mut found);
+        work.candidates += self.buffer.len() as u64;
+        work.mismatches = self.mismatches(event);
+        work
+    }
+
+    /// The places of the matches in the buffer.
+    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter) -> impl Iterator<Item = Location> {
+        let present = Presence::of(event);
+        self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
+            let holds =
+                filter.keeps(&buffered.subscription) && buffered.holds(event, present, &self.attributes);
+            holds.then_some(Location::Buffer(at as u32))
+        })
+    }
+
+    /// The number of matches, without looking at single rows where it can be avoided.
+    pub fn count_matches(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (usize, Work) {
+        let mut count = 0;
+        let plain = filter.tags.is_none()
+            && !event.has_intervals
+            && self.parts.iter().all(|part| !part.deaths.any() && part.segment.ledger.expiries.is_empty());
+        if !plain {
+            let work = self.for_each_match(event, filter, scratch, |_| count += 1);
+            return (count, work);
+        }
+        let mut work = Work::default();
+        for part in self.parts.iter() {
+            let mut counting = Counting { layout: &part.segment.layout, rows: 0 };
+            work += part.segment.layout.matching_units(event, scratch, &mut counting);
+            count += counting.rows;
+        }
+        count += self.buffered_matches(event, filter).count();
+        work.mismatches = self.mismatches(event);
+        (count, work)
+    }
+
+    /// Whether anything matches; stops at the first match.
+    pub fn has_match(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
+        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
+        if self.buffered_matches(event, filter).next().is_some() {
+            return (true, work);
+        }
+        if event.has_intervals {
+            let mut any = false;
+            let work = self.for_each_match(event, filter, scratch, |_| any = true);
+            return (any, work);
+        }
+        for part in self.parts.iter() {
+            let keeps = RowFilter::new(self, part, filter, event);
+            let layout = &part.segment.layout;
+            let mut search = AnyRow { layout, keeps: &keeps, found: false };
+            work += layout.matching_units(event, scratch, &mut search);
+            if search.found {
+                return (true, work);
+            }
+        }
+        (false, work)
+    }
+}
+
+/// Counts the rows of the units that hold.
+pub(crate) struct Counting<'a> {
+    pub layout: &'a Layout,
+    pub rows: usize,
+}
+
+impl Holding for Counting<'_> {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+        self.rows += self.layout.rows_of(unit).len();
+        ControlFlow::Continue(())
+    }
+
+    fn lone(&mut self, _: u32, bits: u64) -> ControlFlow<()> {
+        self.rows += bits.count_ones() as usize;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Stops at the first row that is kept.
+struct AnyRow<'a> {
+    layout: &'a Layout,
+    keeps: &'a RowFilter<'a>,
+    found: bool,
+}
+
+impl Holding for AnyRow<'_> {
+    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+        self.found = self.layout.rows_of(unit).iter().any(|row| self.keeps.keeps(*row));
+        if self.found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn may_stop(&self) -> bool {
+        true
+    }
+}
+
+/// The filter of one part: the living, the unexpired, the tagged, and for interval events the
+/// verified.
+pub struct RowFilter<'a> {
+    view: &'a View,
+    part: &'a Part,
+    now: i64,
+    tagged: Option<Vec<&'a [u32]>>,
+    event: &'a Event<'a>,
+    checks_deaths: bool,
+    checks_expiry: bool,
+}
+
+impl<'a> RowFilter<'a> {
+    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter, event: &'a Event<'a>) -> Self {
+        let ledger = &part.segment.ledger;
+        Self {
+            view,
+            part,
+            now: filter.now,
+            tagged: filter
+                .tags
+                .as_ref()
+                .map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
+            event,
+            checks_deaths: part.deaths.any(),
+            checks_expiry: !ledger.expiries.is_empty(),
+        }
+    }
+
+    /// Whether there is nothing to filter.
+    pub fn keeps_all(&self) -> bool {
+        !self.checks_deaths && !self.checks_expiry && self.tagged.is_none() && !self.event.has_intervals
+    }
+
+    pub fn keeps(&self, row: u32) -> bool {
+        self.keeps_row(row)
+            && (!self.event.has_intervals
+                || self.part.segment.ledger.point_only.binary_search(&row).is_err() && self.verified(row))
+    }
+
+    fn keeps_point_only(&self, row: u32) -> bool {
+        self.keeps_row(row) && self.verified(row)
+    }
+
+    /// Whether the row is alive, unexpired and tagged.
+    pub fn keeps_row(&self, row: u32) -> bool {
+        !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
+            || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
+            && self
+                .tagged
+                .as_ref()
+                .is_none_or(|lists| lists.iter().any(|rows| rows.binary_search(&row).is_ok()))
+    }
+
+    fn verified(&self, row: u32) -> bool {
+        let attributes = &self.view.attributes;
+        self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
+            evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
+        })
+    }
+}
