@@ -20,7 +20,6 @@ from rich.console import Console
 from comparison import builds
 from comparison.figures import GOLDEN, GROUPS
 
-CACHE = builds.ROOT / ".compare"
 RESULTS = builds.ROOT / "bench" / "results"
 
 
@@ -47,7 +46,9 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "--only", type=_words, default=everything, help=f"some of {','.join(everything)} (default: all)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the generators (default: %(default)s)")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="for builds and inputs (default: .compare)")
+    parser.add_argument(
+        "--cache", type=Path, default=builds.CACHE, help="for builds and inputs (default: .compare)"
+    )
     parser.add_argument(
         "--output", type=Path, default=RESULTS, help="for the report (default: bench/results)"
     )

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".compare"
 AUTHOR = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")

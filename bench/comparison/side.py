@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from comparison.builds import CACHE
+
 BENCH = Path(__file__).parents[1]
 
 
@@ -18,8 +20,15 @@ class SideError(Exception):
 def _environment(package: Path) -> dict[str, str]:
     """Python finds `tamis` in the package, and this folder beside it."""
     path = os.pathsep.join([str(package), str(BENCH)])
-    # Sets of strings are walked in an order that depends on the seed.
-    return {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        # Sets of strings are walked in an order that depends on this seed.
+        "PYTHONHASHSEED": "0",
+        # Dozens of processes import the same modules: compile them once, whatever the user's settings are.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode"),
+    }
 
 
 def golden_answers(package: Path) -> dict[str, str]:

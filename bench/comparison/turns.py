@@ -21,9 +21,9 @@ from comparison.golden import differences
 from comparison.inputs import EVENTS, Inputs
 from comparison.side import Side
 
-ROUND_NS = 30e6
+ROUND_NS = 20e6
 """How long a round should take on the base side."""
-ROUNDS = 9
+ROUNDS = 7
 FEWER_ROUNDS = 5
 LONG_ROUND_NS = 150e6
 """Rounds that cannot be made shorter than this are fewer."""
@@ -33,7 +33,7 @@ BATCH_ROWS = 1_024
 KERNEL_REPEATS = 3
 """Of which the least counts, for each event."""
 
-SHORT_BUILD_NS = 1.5e9
+SHORT_BUILD_NS = 0.3e9
 SHORT_BUILDS = 3
 CHANGED_ROWS = 1_000
 CHANGES = 10
