@@ -14,7 +14,7 @@ use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::Result;
 use crate::event::{Event, EventSource};
-use crate::query::{Filter, Ranking};
+use crate::query::{Ask, Filter, Query, Ranking};
 use threads::in_blocks;
 
 /// Matches of many events, sorted by event, then by id.
@@ -33,6 +33,39 @@ pub struct BatchTopK {
     pub ranks: Vec<u32>,
 }
 
+/// The answers to one query about many events.
+#[derive(Debug)]
+pub enum BatchAnswer {
+    All(BatchMatches),
+    /// By event.
+    Count(Vec<u32>),
+    /// By event.
+    Exists(Vec<bool>),
+    Best(BatchTopK),
+}
+
+/// Asks the same about every event, on several threads.
+pub fn ask_events(
+    index: &Index,
+    version: &dyn Version,
+    query: &Query,
+    events: &dyn EventSource,
+    threads: usize,
+) -> Result<BatchAnswer> {
+    let filter = &query.filter();
+    Ok(match &query.ask {
+        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads)),
+        Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
+        Ask::Exists => {
+            let counts = count_events(index, version, events, filter, threads);
+            BatchAnswer::Exists(counts.into_iter().map(|count| count > 0).collect())
+        }
+        Ask::Best(ranking) => {
+            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads)?)
+        }
+    })
+}
+
 /// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
 struct Thread<'e> {
     blocks: Option<Box<dyn Blocks + 'e>>,
@@ -40,17 +73,17 @@ struct Thread<'e> {
 }
 
 impl<'e> Thread<'e> {
-    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { blocks: version.blocks(events, filter), alone: Workspace::default() }
     }
 }
 
 /// Every match of every event.
-pub fn match_events(
+fn match_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> BatchMatches {
     let new_thread = || Thread::new(version, events, filter);
@@ -80,11 +113,11 @@ pub fn match_events(
 }
 
 /// How many matches every event has.
-pub fn count_events(
+fn count_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> Vec<u32> {
     let new_thread = || Thread::new(version, events, filter);
@@ -104,12 +137,12 @@ pub fn count_events(
 }
 
 /// The best matches of every event by a score.
-pub fn top_k_events(
+fn top_k_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
     ranking: &Ranking,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> Result<BatchTopK> {
     let blocks: Vec<Result<BatchTopK>> =
@@ -120,7 +153,9 @@ pub fn top_k_events(
                 events.fill(row, &mut event);
                 let start = Instant::now();
                 let (best, work) = version.top_k(&event, ranking, filter, space)?;
-                index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
+                let observed =
+                    Observation { events: 1, matches: best.len(), work, nanoseconds: nanoseconds(start) };
+                observe(index, events, row, observed);
                 for (at, scored) in best.iter().enumerate() {
                     found.events.push(row as u32);
                     found.locations.push(scored.location);
@@ -139,6 +174,10 @@ pub fn top_k_events(
         all.ranks.extend(block.ranks);
     }
     Ok(all)
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
 }
 
 /// Learns from the events of a block that begins with event `first`.
@@ -163,7 +202,12 @@ fn one_by_one(
         events.fill(row, &mut event);
         let start = Instant::now();
         let (matches, work) = one(at, &event);
-        index.observe(&event, matches, work, start.elapsed().as_nanos() as u64);
+        observe(
+            index,
+            events,
+            row,
+            Observation { events: 1, matches, work, nanoseconds: nanoseconds(start) },
+        );
     }
 }
 
@@ -177,6 +221,7 @@ mod tests {
     use super::*;
     use crate::engine::{Id, Subscription};
     use crate::event::arrow::ArrowEvents;
+    use crate::query::Tags;
 
     const RULES: [&str; 14] = [
         "int = 7",
@@ -252,7 +297,9 @@ mod tests {
                 index.optimize().expect("nothing is in the way");
             }
             let reader = index.reader().expect("it can be read");
-            let (batch, filter) = (batch(1300), Filter { tags: None, now: 0 });
+            let batch = batch(1300);
+            let tags = Tags::default();
+            let filter = Filter { tags: &tags, now: 0 };
             let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
             let mut space = Workspace::default();
             let alone: Vec<_> = (0..events.len())
@@ -267,16 +314,16 @@ mod tests {
                     alone.concat()
                 );
             }
+            let counting = Query { ask: Ask::Count, ..Query::default() };
             let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();
-            index.observed().reset();
+            index.reset_observed();
             for row in 0..events.len() {
                 let event = events.event(row);
-                let (count, work) = reader.count(&event, &filter, &mut space);
-                index.observe(&event, count, work, 0);
+                index.ask(&*reader, &counting, &event, &mut space).expect("it can be asked");
             }
             let wrong = noted();
             assert!(wrong > Some(0));
-            index.observed().reset();
+            index.reset_observed();
             count_events(&index, &*reader, &events, &filter, 1);
             assert_eq!(noted(), wrong);
         }

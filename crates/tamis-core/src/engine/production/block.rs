@@ -23,12 +23,12 @@ const PROBES: usize = 8;
 pub struct BlocksOfView<'e> {
     view: &'e View,
     events: &'e dyn EventSource,
-    filter: &'e Filter,
+    filter: &'e Filter<'e>,
     space: BlockSpace<'e>,
 }
 
 impl<'e> BlocksOfView<'e> {
-    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { view, events, filter, space: BlockSpace::default() }
     }
 }
@@ -117,12 +117,12 @@ impl<'e> Block<'e> {
     }
 
     /// What the filter keeps of each part, for points such as the one given.
-    fn filters<'f>(&'f self, filter: &'f Filter, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
+    fn filters<'f>(&'f self, filter: &'f Filter<'f>, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
         self.view.parts.iter().map(|part| RowFilter::new(self.view, part, filter, point)).collect()
     }
 
     /// The matches in the buffer of the version.
-    fn buffered(&self, filter: &Filter, mut found: impl FnMut(usize, Location)) {
+    fn buffered(&self, filter: &Filter<'_>, mut found: impl FnMut(usize, Location)) {
         if self.view.buffer.is_empty() {
             return;
         }
@@ -150,7 +150,7 @@ struct BlockSpace<'e> {
 
 impl<'e> BlockSpace<'e> {
     /// Adds how many matches each event has.
-    fn counts(&mut self, block: &Block<'e>, filter: &Filter, all: &mut Vec<u32>) -> Observation {
+    fn counts(&mut self, block: &Block<'e>, filter: &Filter<'_>, all: &mut Vec<u32>) -> Observation {
         let started = Instant::now();
         let before = all.len();
         all.resize(before + block.len(), 0);
@@ -201,7 +201,7 @@ impl<'e> BlockSpace<'e> {
     fn matches(
         &mut self,
         block: &Block<'e>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Observation {
         let started = Instant::now();

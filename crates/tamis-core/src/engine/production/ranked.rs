@@ -26,7 +26,7 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -71,7 +71,7 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {

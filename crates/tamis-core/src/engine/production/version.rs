@@ -82,18 +82,23 @@ impl Version for View {
         self.parts.iter().map(|part| part.segment.len()).chain([self.buffer.len()]).collect()
     }
 
-    fn matches(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (Vec<Location>, Work) {
+    fn matches(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> (Vec<Location>, Work) {
         let mut found = vec![];
         let work = self.for_each_match(event, filter, space.of(), |location| found.push(location));
         self.sort_by_id(&mut found);
         (found, work)
     }
 
-    fn count(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (usize, Work) {
+    fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
         self.count_matches(event, filter, space.of())
     }
 
-    fn exists(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (bool, Work) {
+    fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
         self.has_match(event, filter, space.of())
     }
 
@@ -101,14 +106,18 @@ impl Version for View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         space: &mut Workspace,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         self.offer_ranked(event, measure, filter, space.of::<Scratch>(), best)
     }
 
-    fn blocks<'e>(&'e self, events: &'e dyn EventSource, filter: &'e Filter) -> Option<Box<dyn Blocks + 'e>> {
+    fn blocks<'e>(
+        &'e self,
+        events: &'e dyn EventSource,
+        filter: &'e Filter<'e>,
+    ) -> Option<Box<dyn Blocks + 'e>> {
         Some(Box::new(BlocksOfView::new(self, events, filter)))
     }
 

@@ -11,12 +11,13 @@ use crate::engine::expected_kinds::ExpectedKinds;
 use crate::engine::segment::Segment;
 use crate::engine::segment::buffered::Presence;
 use crate::engine::segment::layout::Layout;
+use crate::engine::segment::ledger::Ledger;
 use crate::engine::segment::matcher::{Holding, Scratch};
 use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
-use crate::query::Filter;
+use crate::query::{Filter, Tags};
 use crate::subscription::{IdKind, Subscription};
 
 /// A segment, which of its rows have died, and which have other scores by now.
@@ -115,7 +116,7 @@ impl View {
     pub fn for_each_match(
         &self,
         event: &Event<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         mut found: impl FnMut(Location),
     ) -> Work {
@@ -146,7 +147,7 @@ impl View {
     }
 
     /// The places of the matches in the buffer.
-    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter) -> impl Iterator<Item = Location> {
+    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter<'_>) -> impl Iterator<Item = Location> {
         let present = Presence::of(event);
         self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
             let holds =
@@ -156,9 +157,14 @@ impl View {
     }
 
     /// The number of matches, without looking at single rows where it can be avoided.
-    pub fn count_matches(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (usize, Work) {
+    pub fn count_matches(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+    ) -> (usize, Work) {
         let mut count = 0;
-        let plain = filter.tags.is_none()
+        let plain = filter.tags.are_free()
             && !event.has_intervals
             && self.parts.iter().all(|part| !part.deaths.any() && part.segment.ledger.expiries.is_empty());
         if !plain {
@@ -177,7 +183,7 @@ impl View {
     }
 
     /// Whether anything matches; stops at the first match.
-    pub fn has_match(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
+    pub fn has_match(&self, event: &Event<'_>, filter: &Filter<'_>, scratch: &mut Scratch) -> (bool, Work) {
         let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
         if self.buffered_matches(event, filter).next().is_some() {
             return (true, work);
@@ -242,23 +248,20 @@ pub struct RowFilter<'a> {
     view: &'a View,
     part: &'a Part,
     now: i64,
-    tagged: Option<Vec<&'a [u32]>>,
+    tags: Option<TaggedRows<'a>>,
     event: &'a Event<'a>,
     checks_deaths: bool,
     checks_expiry: bool,
 }
 
 impl<'a> RowFilter<'a> {
-    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter, event: &'a Event<'a>) -> Self {
+    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter<'a>, event: &'a Event<'a>) -> Self {
         let ledger = &part.segment.ledger;
         Self {
             view,
             part,
             now: filter.now,
-            tagged: filter
-                .tags
-                .as_ref()
-                .map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
+            tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, ledger)),
             event,
             checks_deaths: part.deaths.any(),
             checks_expiry: !ledger.expiries.is_empty(),
@@ -267,7 +270,7 @@ impl<'a> RowFilter<'a> {
 
     /// Whether there is nothing to filter.
     pub fn keeps_all(&self) -> bool {
-        !self.checks_deaths && !self.checks_expiry && self.tagged.is_none() && !self.event.has_intervals
+        !self.checks_deaths && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {
@@ -284,10 +287,7 @@ impl<'a> RowFilter<'a> {
     pub fn keeps_row(&self, row: u32) -> bool {
         !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
             || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
-            && self
-                .tagged
-                .as_ref()
-                .is_none_or(|lists| lists.iter().any(|rows| rows.binary_search(&row).is_ok()))
+            && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
     }
 
     fn verified(&self, row: u32) -> bool {
@@ -295,5 +295,26 @@ impl<'a> RowFilter<'a> {
         self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
             evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
         })
+    }
+}
+
+/// The rows of one segment that have the tags that a query names.
+struct TaggedRows<'a> {
+    any: Option<Vec<&'a [u32]>>,
+    all: Vec<&'a [u32]>,
+    none: Vec<&'a [u32]>,
+}
+
+impl<'a> TaggedRows<'a> {
+    fn new(tags: &Tags, ledger: &'a Ledger) -> Self {
+        let rows = |tags: &[Box<str>]| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect();
+        Self { any: tags.any.as_deref().map(rows), all: rows(&tags.all), none: rows(&tags.none) }
+    }
+
+    fn keep(&self, row: u32) -> bool {
+        let has = |rows: &&[u32]| rows.binary_search(&row).is_ok();
+        self.any.as_ref().is_none_or(|lists| lists.iter().any(has))
+            && self.all.iter().all(has)
+            && !self.none.iter().any(has)
     }
 }
