@@ -95,12 +95,6 @@ def test_what_is_left_out_is_the_default():
     query = Query(k=3)
     best = (query.ask, query.k, query.score, query.min_score, query.dimensions)
     assert best == ("best", 3, "priority", None, None)
-        "best",
-        3,
-        "priority",
-        None,
-        None,
-    )
     assert (query.tags, query.tags_all, query.tags_none, query.now) == (None, (), (), None)
     plain = Query("count")
     assert (plain.k, plain.score) == (None, None)

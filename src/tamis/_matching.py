@@ -130,6 +130,31 @@ class Matching:
         answer: bool = self._kernel.ask(event, query)
         return answer
 
+    def owners(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> list[str]:
+        """The owners of which at least one subscription matches, sorted.
+
+        One match of each owner is enough: when all owners have one, the search stops. Subscriptions without
+        an owner do not count.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add_many([1, 2, 3], ["x > 1", "x > 2", "x > 9"], owners=["ann", "ann", "bob"])
+        []
+        >>> index.owners({"x": 5}), index.owners({"x": 10})
+        (['ann'], ['ann', 'bob'])
+        """
+        query = Query("owners", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        found: list[str] = self._kernel.ask(event, query)
+        return found
+
     def top_k(
         self,
         event: EventLike,
@@ -183,7 +208,7 @@ class Matching:
         return [Match(*found) for found in self._kernel.ask(event, query)]
 
     def ask(self, query: Query, event: EventLike) -> Any:
-        """The answer to a `tamis.Query`: ids, a number, a bool, or a list of `tamis.Match`.
+        """The answer to a `tamis.Query`: ids, a number, a bool, owners, or a list of `tamis.Match`.
 
         A query that is asked often is made once; `match`, `count`, `exists` and `top_k` make one each time.
 
@@ -262,7 +287,7 @@ class Matching:
         """The answers to a `tamis.Query` about many events.
 
         They are what `match_batch`, `top_k_batch` or `count_batch` gives; for "exists" a `pyarrow.Array` of
-        booleans.
+        booleans, and for "owners" a table of `event` and `owner`.
 
         >>> from tamis import Index, Query
         >>> index = Index()

@@ -2,7 +2,7 @@
 //!
 //! Those are mutable structures: readers share a lock that a writer takes alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -167,6 +167,19 @@ impl Version for LockedReader {
         let mut count = 0;
         let work = self.for_each_match(event, filter, |_| count += 1);
         (count, work)
+    }
+
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        _: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let mut owners = BTreeSet::new();
+        let work = self.for_each_match(event, filter, |row| {
+            owners.extend(self.at(located(row)).owner.as_deref());
+        });
+        Ok((owners.into_iter().map(Into::into).collect(), work))
     }
 
     fn offer_best<'v>(

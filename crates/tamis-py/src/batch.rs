@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
 use tamis_core::engine::batch::{BatchAnswer, ask_events};
-use tamis_core::engine::location::id_type;
+use tamis_core::engine::id_column::id_type;
 use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::weighted::WeightedEvents;
@@ -132,7 +132,7 @@ impl Options {
 }
 
 /// The answers to one query about many events, as a table: `event`, numbered from `first`, and `subscription`, for the
-/// best also `score` and `rank`; or one column `count` or `exists`.
+/// best also `score` and `rank`; for owners `event` and `owner`; or one column `count` or `exists`.
 #[pyfunction]
 pub fn ask_batch(
     index: &PyIndex,
@@ -165,6 +165,7 @@ fn schema_of(query: &Query, ids: Option<IdKind>) -> Arc<Schema> {
     let mut fields = match query.ask {
         Ask::Count => vec![field("count", DataType::Int64)],
         Ask::Exists => vec![field("exists", DataType::Boolean)],
+        Ask::Owners => vec![field("event", DataType::Int64), field("owner", DataType::Utf8)],
         Ask::All | Ask::Best(_) => {
             vec![field("event", DataType::Int64), field("subscription", id_type(ids))]
         }
@@ -179,6 +180,10 @@ fn columns(version: &dyn Version, first: usize, answer: BatchAnswer) -> Result<V
     Ok(match answer {
         BatchAnswer::Count(counts) => vec![numbers(0, &counts)],
         BatchAnswer::Exists(exists) => vec![Arc::new(BooleanArray::from(exists))],
+        BatchAnswer::Owners(found) => {
+            let owners = StringArray::from_iter_values(&found.owners);
+            vec![numbers(first, &found.events), Arc::new(owners)]
+        }
         BatchAnswer::All(found) => {
             vec![numbers(first, &found.events), version.id_column(&found.locations)?]
         }

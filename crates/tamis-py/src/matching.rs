@@ -37,11 +37,12 @@ thread_local! {
     static MEMORY: Cell<Option<Box<Memory>>> = const { Cell::new(None) };
 }
 
-/// An answer on its way to Python: ids, a number, a bool, or tuples of id, score and rank.
+/// An answer on its way to Python: ids, a number, a bool, names of owners, or tuples of id, score and rank.
 enum Answered {
     All(Found),
     Count(usize),
     Exists(bool),
+    Owners(Vec<Box<str>>),
     Best(Found, Vec<f64>),
 }
 
@@ -54,6 +55,7 @@ pub fn ask<'py>(index: &Index, event: &Bound<'py, PyAny>, query: &Query) -> PyRe
             Answer::All(places) => Answered::All(Found::new(reader, places)),
             Answer::Count(count) => Answered::Count(count),
             Answer::Exists(exists) => Answered::Exists(exists),
+            Answer::Owners(owners) => Answered::Owners(owners),
             Answer::Best(best) => {
                 let places = best.iter().map(|scored| scored.location).collect();
                 let scores = best.iter().map(|scored| scored.score).collect();
@@ -66,6 +68,10 @@ pub fn ask<'py>(index: &Index, event: &Bound<'py, PyAny>, query: &Query) -> PyRe
         Answered::All(found) => Ok(found.to_list(py)?.into_any()),
         Answered::Count(count) => count.into_bound_py_any(py),
         Answered::Exists(exists) => exists.into_bound_py_any(py),
+        Answered::Owners(owners) => {
+            let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
+            owners.into_bound_py_any(py)
+        }
         Answered::Best(found, scores) => {
             let ranked = scores.into_iter().enumerate();
             let shown: PyResult<Vec<_>> =

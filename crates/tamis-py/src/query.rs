@@ -13,7 +13,7 @@ use crate::subscription::{moment_from_python, number, tags_from_python};
 
 /// What is asked about an event: one immutable value, the same for `Index`, Spark and the command line.
 ///
-/// `ask` is "all" (the ids of all matches), "count", "exists" or "best". "best" is what `k`, `score`, `min_score`
+/// `ask` is "all" (the ids of all matches), "count", "exists", "owners" (the owners of matches) or "best". "best" is what `k`, `score`, `min_score`
 /// and `dimensions` are about, and is meant where one of them is given: the `k` matches (10 unless given) with the
 /// highest score, which is "priority" (unless given), "relevance", "relaxed", or a function such as "min(a, b) + 0.5 * c".
 /// What scores less than `min_score` is left out; only attributes in `dimensions` count.
@@ -90,7 +90,7 @@ impl PyQuery {
         }))
     }
 
-    /// What is asked: "all", "count", "exists" or "best".
+    /// What is asked: "all", "count", "exists", "owners" or "best".
     #[getter]
     fn ask(&self) -> &'static str {
         self.0.ask.name()

@@ -17,7 +17,7 @@
 //! 6. *Determinism.* The same changes and events give the same answers on any machine.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use arrow_array::ArrayRef;
 use serde_json::Value as Json;
 
 use super::expected_kinds::ExpectedKinds;
-pub use super::location::Location;
-use super::location::id_column;
+use super::id_column::id_column;
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
 use crate::event::{Attributes, Event, EventSource, Schema};
 use crate::query::{Ask, Filter, Measure, Query, Ranking, TopK};
+pub use crate::subscription::Location;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 /// Holds subscriptions and takes changes.
@@ -212,6 +212,21 @@ pub trait Version: Sync {
         (count > 0, work)
     }
 
+    /// The owners of which at least one subscription matches, sorted.
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let (found, work) = self.matches(event, filter, space);
+        let mut owners = BTreeSet::new();
+        for location in found {
+            owners.extend(self.subscription(location)?.owner);
+        }
+        Ok((owners.into_iter().collect(), work))
+    }
+
     /// Offers everything that may be among the best.
     fn offer_best<'v>(
         &'v self,
@@ -252,6 +267,10 @@ pub trait Version: Sync {
             Ask::Exists => {
                 let (exists, work) = self.exists(event, &filter, space);
                 (Answer::Exists(exists), work)
+            }
+            Ask::Owners => {
+                let (owners, work) = self.owners(event, &filter, space)?;
+                (Answer::Owners(owners), work)
             }
             Ask::Best(ranking) => {
                 let (best, work) = self.top_k(event, ranking, &filter, space)?;
@@ -343,6 +362,7 @@ pub enum Answer {
     All(Vec<Location>),
     Count(usize),
     Exists(bool),
+    Owners(Vec<Box<str>>),
     Best(Vec<Scored>),
 }
 
@@ -353,6 +373,7 @@ impl Answer {
             Answer::All(found) => found.len(),
             Answer::Count(count) => *count,
             Answer::Exists(exists) => usize::from(*exists),
+            Answer::Owners(owners) => owners.len(),
             Answer::Best(best) => best.len(),
         }
     }

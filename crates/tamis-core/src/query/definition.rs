@@ -36,6 +36,8 @@ pub enum Ask {
     Count,
     /// Whether there is one.
     Exists,
+    /// The owners that have one, sorted.
+    Owners,
     /// The best by a score.
     Best(Ranking),
 }
@@ -49,6 +51,7 @@ impl Ask {
             Ask::All => "all",
             Ask::Count => "count",
             Ask::Exists => "exists",
+            Ask::Owners => "owners",
             Ask::Best(_) => "best",
         }
     }
@@ -59,10 +62,11 @@ impl Ask {
             "all" => Ask::All,
             "count" => Ask::Count,
             "exists" => Ask::Exists,
+            "owners" => Ask::Owners,
             "best" => return Ok(Ask::Best(ranking.unwrap_or_default())),
             other => {
                 return Err(Error::Argument(format!(
-                    "a query asks for \"all\", \"count\", \"exists\" or \"best\", not {other:?}"
+                    "a query asks for \"all\", \"count\", \"exists\", \"owners\" or \"best\", not {other:?}"
                 )));
             }
         };

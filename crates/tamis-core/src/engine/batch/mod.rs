@@ -33,6 +33,13 @@ pub struct BatchTopK {
     pub ranks: Vec<u32>,
 }
 
+/// The owners that have a match, sorted by event, then by name.
+#[derive(Default, Debug)]
+pub struct BatchOwners {
+    pub events: Vec<u32>,
+    pub owners: Vec<Box<str>>,
+}
+
 /// The answers to one query about many events.
 #[derive(Debug)]
 pub enum BatchAnswer {
@@ -41,6 +48,7 @@ pub enum BatchAnswer {
     Count(Vec<u32>),
     /// By event.
     Exists(Vec<bool>),
+    Owners(BatchOwners),
     Best(BatchTopK),
 }
 
@@ -60,6 +68,7 @@ pub fn ask_events(
             let counts = count_events(index, version, events, filter, threads);
             BatchAnswer::Exists(counts.into_iter().map(|count| count > 0).collect())
         }
+        Ask::Owners => BatchAnswer::Owners(owners_of_events(index, version, events, filter, threads)?),
         Ask::Best(ranking) => {
             BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads)?)
         }
@@ -134,6 +143,41 @@ fn count_events(
         counts
     });
     blocks.concat()
+}
+
+/// The owners of the matches of every event. Events are asked one by one: each stops when all owners are found.
+fn owners_of_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+) -> Result<BatchOwners> {
+    let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
+        let mut found = BatchOwners::default();
+        let mut outcome = Ok(());
+        let first = range.start as u32;
+        one_by_one(index, events, range, |at, event| match version.owners(event, filter, space) {
+            Ok((owners, work)) => {
+                let count = owners.len();
+                found.events.extend(std::iter::repeat_n(first + at as u32, count));
+                found.owners.extend(owners);
+                (count, work)
+            }
+            Err(error) => {
+                outcome = Err(error);
+                (0, Work::default())
+            }
+        });
+        outcome.map(|()| found)
+    });
+    let mut all = BatchOwners::default();
+    for block in blocks {
+        let block = block?;
+        all.events.extend(block.events);
+        all.owners.extend(block.owners);
+    }
+    Ok(all)
 }
 
 /// The best matches of every event by a score.

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::version::sort_by_row;
-use super::view::{Counting, Part, RowFilter, View};
+use super::view::{AllRows, Part, RowFilter, View};
 use crate::engine::contract::{Blocks, Location, Observation, Version, Work};
 use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask};
 use crate::engine::segment::counters::Counters;
@@ -15,6 +15,7 @@ use crate::event::{Event, EventSource};
 use crate::predicate::catalog::Catalog;
 use crate::predicate::placed::PlacedBlock;
 use crate::query::Filter;
+use crate::query::collector::Count;
 
 /// Events that are tried one by one before the rest is matched bit-parallel.
 const PROBES: usize = 8;
@@ -167,16 +168,17 @@ impl<'e> BlockSpace<'e> {
             match phase {
                 Phase::One(at) => {
                     let event = space.placed.event(at);
-                    let mut counting = Counting { layout, rows: 0 };
+                    let mut count = Count::default();
                     let work = if plain {
-                        layout.matching_units(&event, &mut space.scratch, &mut counting)
+                        let mut rows = AllRows::new(layout, number, &mut count);
+                        layout.matching_units(&event, &mut space.scratch, &mut rows)
                     } else {
                         layout.matching_units(&event, &mut space.scratch, &mut |unit| {
-                            counting.rows += kept(unit);
+                            count.0 += kept(unit);
                             ControlFlow::Continue(())
                         })
                     };
-                    counts[at] += counting.rows as u32;
+                    counts[at] += count.0 as u32;
                     work
                 }
                 Phase::Rest(from) => {

@@ -13,7 +13,7 @@ use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::value::Kind;
 use crate::event::{Attributes, Event, EventSource};
-use crate::query::{Filter, Measure, TopK};
+use crate::query::{Filter, Measure, TopK, collector};
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 impl Version for View {
@@ -88,18 +88,40 @@ impl Version for View {
         filter: &Filter<'_>,
         space: &mut Workspace,
     ) -> (Vec<Location>, Work) {
-        let mut found = vec![];
-        let work = self.for_each_match(event, filter, space.of(), |location| found.push(location));
-        self.sort_by_id(&mut found);
-        (found, work)
+        let mut all = collector::All::default();
+        let work = self.collect(event, filter, space.of(), &mut all);
+        self.sort_by_id(&mut all.0);
+        (all.0, work)
     }
 
     fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
-        self.count_matches(event, filter, space.of())
+        let mut count = collector::Count::default();
+        let work = self.collect(event, filter, space.of(), &mut count);
+        (count.0, work)
     }
 
     fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
-        self.has_match(event, filter, space.of())
+        let mut exists = collector::Exists::default();
+        let work = self.collect(event, filter, space.of(), &mut exists);
+        (exists.0, work)
+    }
+
+    /// Stops when every owner has a match.
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let owners = View::owners(self);
+        if owners.len() == 0 {
+            return Ok((vec![], Work { mismatches: self.mismatches(event), ..Work::default() }));
+        }
+        let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
+        let work = self.collect(event, filter, space.of(), &mut per_owner);
+        let mut found: Vec<Box<str>> = per_owner.found().map(|owner| owners.name(owner).into()).collect();
+        found.sort_unstable();
+        Ok((found, work))
     }
 
     fn offer_best<'v>(
