@@ -218,6 +218,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         held.push(merged);
     }
     next.expected = OnceLock::new();
+    next.owners = OnceLock::new();
     inner.current.store(Arc::new(next));
     Ok(())
 }

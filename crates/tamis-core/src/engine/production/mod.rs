@@ -12,6 +12,7 @@ pub mod deaths;
 pub mod merge;
 mod neighbours;
 pub mod overlay;
+mod owners;
 pub mod ranked;
 pub mod samples;
 mod statistics;
@@ -203,6 +204,7 @@ impl<'a> Draft<'a> {
     fn new(inner: &'a Inner) -> Self {
         let mut next = View::clone(&inner.current.load());
         next.generation += 1;
+        next.owners = OnceLock::new();
         Self { inner, next, ended: vec![], rescored: None, sealed: false, published: false }
     }
 

@@ -17,6 +17,7 @@ use crate::engine::segment::scoring::outline::{Factors, FactorsApart, Outlines};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::predicate::catalog::Catalog;
+use crate::query::collector::All;
 use crate::query::function::Function;
 use crate::query::{Candidate, Filter, Measure, TopK};
 
@@ -26,7 +27,7 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -71,13 +72,13 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
-        let mut found = vec![];
-        let work = self.for_each_match(event, filter, scratch, |location| found.push(location));
-        for location in found {
+        let mut all = All::default();
+        let work = self.collect(event, filter, scratch, &mut all);
+        for location in all.0 {
             let subscription = self.subscription(location)?;
             if let Some(score) = measure.of(&subscription, event, &self.attributes) {
                 best.offer(self.id(location), score, location);

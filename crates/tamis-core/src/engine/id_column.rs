@@ -1,4 +1,4 @@
-//! Where subscriptions are, and their ids as a column of Arrow.
+//! The ids of matches as a column of Arrow.
 //!
 //! Strings become a dictionary of those that occur, numbered in the order of their first appearance.
 
@@ -11,14 +11,7 @@ use arrow_schema::DataType;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::subscription::{IdKind, IdRef};
-
-/// Where a subscription is in a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
-    Row { part: u32, row: u32 },
-    Buffer(u32),
-}
+use crate::subscription::{IdKind, IdRef, Location};
 
 /// The Arrow type of a column of ids. An index that never had a subscription has ids of no type yet; strings
 /// are as good as any for a column without rows.

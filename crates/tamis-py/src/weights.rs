@@ -1,6 +1,4 @@
-//! How matches are to be ranked, from Python.
-
-use std::sync::Arc;
+//! The weights of many events, given beside them in Python.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
@@ -10,43 +8,6 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::event::weighted::Weights;
 use tamis_core::event::{AttrId, Attributes};
-use tamis_core::query::function::Function;
-use tamis_core::query::{Ranking, Score};
-
-use crate::errors::OrRaise;
-
-/// (k, score, min_score, dimensions)
-#[derive(FromPyObject)]
-pub struct GivenRanking(usize, String, Option<f64>, Option<Vec<String>>);
-
-impl GivenRanking {
-    pub fn resolve(self, py: Python<'_>) -> PyResult<Ranking> {
-        let Self(k, score, min_score, dimensions) = self;
-        Ok(Ranking {
-            k,
-            score: score_named(&score).or_raise(py)?,
-            min_score: min_score.unwrap_or(f64::NEG_INFINITY),
-            dimensions: dimensions.map(|names| names.into_iter().map(Into::into).collect()),
-        })
-    }
-}
-
-/// A mode by its name, or else a function of contributions.
-fn score_named(score: &str) -> Result<Score, Error> {
-    match score {
-        "priority" => Ok(Score::Priority),
-        "relevance" => Ok(Score::Relevance),
-        "relaxed" => Ok(Score::Relaxed),
-        // A lone name is more likely a slip than a function.
-        name if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => {
-            Err(Error::Argument(format!(
-                "there is no score {name:?}: matches are scored by \"priority\", \"relevance\", \"relaxed\" or a \
-                 function of attributes such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
-            )))
-        }
-        function => Function::parse(function).map(|function| Score::Function(Arc::new(function))),
-    }
-}
 
 /// Weights beside many events: one for all of them, or a column per attribute, found by a prefix.
 #[derive(Clone, FromPyObject)]
