@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tamis.cli.failure import UserError
+
 
 def demo(
     subscriptions: Annotated[int, typer.Option(min=1_000, help="How many subscriptions to index.")] = 200_000,
@@ -21,6 +23,8 @@ def demo(
 
         in_process.run(subscriptions, events or 20_000, seed)
         return
-    from tamis.demo import pipeline
-
+    try:
+        from tamis.demo import pipeline
+    except ImportError as missing:
+        raise UserError(f"{missing}", hint="in a checkout of Tamis: pip install '.[demo]'") from None
     pipeline.run(subscriptions, events or 100_000, out, seed)
