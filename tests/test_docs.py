@@ -10,6 +10,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -59,6 +62,24 @@ def test_python_blocks(page: Path, request: pytest.FixtureRequest) -> None:
 def lines(language: str) -> list[str]:
     """The lines of the blocks on the page about expressions."""
     return [line for block in blocks(EXPRESSIONS, language) for line in block.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md")], ids=lambda page: page.name)
+def test_links_of_pages_outside_the_site(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    for folder in ("docs", "src", "tools"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.so", "__pycache__")
+        )
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (tmp_path / "site" / "api" / "library" / "index.html").exists()
 
 
 TRUTHS = {"true": True, "false": False, "undefined": None, "either": "either"}

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
 
+from tamis._extras import missing_extra
+
 FONT = "system-ui, sans-serif"
 INK = {"light": "#1d2129", "dark": "#e3e6eb"}
 FAINT = {"light": "#5a6270", "dark": "#9aa3b0"}
@@ -138,10 +140,7 @@ def _scripts(specifications: Sequence[dict[str, Any]]) -> str:
     try:
         from vl_convert import javascript_bundle  # noqa: PLC0415 - only pages with charts need it
     except ImportError as missing:
-        raise ImportError(
-            "charts need the packages altair and vl-convert-python; in a checkout of Tamis: "
-            "pip install '.[charts]'"
-        ) from missing
+        raise ImportError(missing_extra("a page with charts", "charts")) from missing
 
     themes = {scheme: theme(scheme) for scheme in ("light", "dark")}
     return (

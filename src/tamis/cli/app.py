@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from tamis._suggest import suggestion
 from tamis.cli import (
     advertise,
     broker,
@@ -26,7 +27,7 @@ from tamis.cli import (
     topk,
     why_not,
 )
-from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain, nearest
+from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
 from tamis.cli.plugins import SETTINGS, Commands, tidy
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
@@ -84,7 +85,7 @@ def _nearest_choice(message: str) -> str | None:
     'did you mean `csv`?'
     """
     found = re.search(r"'([^']*)' is not one of (.*)", message)
-    return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
+    return suggestion(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
 
 
 def _command() -> Any:

@@ -74,6 +74,9 @@ def broker(
     credentials: Annotated[
         Path | None, typer.Option(help="JSON file of who may connect; everybody without one.")
     ] = None,
+    allow_anyone: Annotated[
+        bool, typer.Option("--allow-anyone", help="Listen beyond this machine without --credentials.")
+    ] = False,
     token: Annotated[
         str | None, typer.Option(envvar="TAMIS_TOKEN", help="What this broker shows to its neighbours.")
     ] = None,
@@ -136,6 +139,7 @@ def broker(
             Access.from_file(credentials) if credentials else Access(),
             token,
             Address.parse(metrics) if metrics else None,
+            allow_anyone=allow_anyone,
         )
         survive_broken_pipes()
         asyncio.run(_run(setup, transport))

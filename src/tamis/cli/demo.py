@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tamis.cli.failure import UserError
-
 
 def demo(
     subscriptions: Annotated[int, typer.Option(min=1_000, help="How many subscriptions to index.")] = 200_000,
@@ -25,6 +23,11 @@ def demo(
         return
     try:
         from tamis.demo import pipeline
-    except ImportError as missing:
-        raise UserError(f"{missing}", hint="in a checkout of Tamis: pip install '.[demo]'") from None
+    except ImportError:
+        from tamis._extras import missing_extra
+        from tamis.cli.failure import UserError
+
+        hint = "`tamis demo --library` needs no Spark"
+        raise UserError(missing_extra("`tamis demo`", "spark", "charts"), hint=hint) from None
+
     pipeline.run(subscriptions, events or 100_000, out, seed)

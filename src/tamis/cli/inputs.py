@@ -14,7 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tamis.cli.failure import UserError, nearest
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -255,4 +256,4 @@ def similar_file(path: str) -> str | None:
     if not folder.is_dir():
         return None
     names = [entry.name for entry in folder.iterdir() if entry.is_file()]
-    return nearest(Path(path).name, names, cutoff=0.75)  # the ending alone makes names similar
+    return suggestion(Path(path).name, names, similarity=0.75)  # the ending alone makes names similar

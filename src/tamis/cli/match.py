@@ -1,6 +1,6 @@
 """`tamis match`: which rules does each event satisfy?"""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,8 @@ def match(
     dimension: o.Dimensions = None,
     event: o.InlineEvent = None,
     tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
     key: o.Key = None,
     count: Annotated[bool, typer.Option("--count", "-c", help="Only how many match each event.")] = False,
     quiet: Annotated[
@@ -38,17 +40,21 @@ def match(
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
+    from tamis import Query
     from tamis.cli.failure import UserError
-    from tamis.cli.matching import Question, Ranking
+    from tamis.cli.matching import Asked
     from tamis.cli.rules import load_index
-    from tamis.cli.stream import Mode, stream
+    from tamis.cli.stream import stream
 
-    mode = Mode.QUIET if quiet else Mode.COUNTS if count else Mode.MATCHES
     index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
     if k is None and (score != "priority" or min_score is not None or dimension):
         raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
     if k is not None and count:
         raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
-    ranking = Ranking(k, score, min_score, dimension) if k else None
-    question = Question(index, ranking, tag, key, threads, skip_bad)
-    return stream(question, mode, path=events, asked=format, inline=event, output=output, as_json=as_json)
+    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none}
+    if k is None or quiet:
+        query = Query("exists" if quiet else "count" if count else "all", **selected)
+    else:
+        query = Query(k=k, score=score, min_score=min_score, dimensions=dimension, **selected)
+    asked = Asked(index, query, key, threads, skip_bad)
+    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)

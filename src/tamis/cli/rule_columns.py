@@ -54,6 +54,17 @@ def tags(value: Any) -> list[str]:
     return [str(tag).strip() for tag in value]
 
 
+def owner(value: Any) -> str:
+    """An owner is text; numbers become text.
+
+    >>> owner("ann"), owner(7)
+    ('ann', '7')
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"expected text, not {_shown(value)}")
+    return str(value)
+
+
 def payload(value: Any) -> bytes:
     """A payload is bytes or text; anything else that JSON can say is kept as JSON.
 
@@ -85,6 +96,7 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "priority": ("priorities", priority),
     "weights": ("weights", weights),
     "tags": ("tags", tags),
+    "owner": ("owners", owner),
     "payload": ("payloads", payload),
     "expires": ("expires", expires),
 }

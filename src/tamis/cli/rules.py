@@ -1,8 +1,8 @@
 """Read rules, the subscriptions as people keep them: a table with the columns `id` and `expression`.
 
 Optional columns: `priority`, `weights` (a JSON object of attribute to number), `tags` (a list, or text
-separated by `;`), `payload` and `expires` (a timestamp). A text file has one expression per line, and its
-line numbers are the ids. Every row remembers its line, so that errors can point at it.
+separated by `;`), `owner`, `payload` and `expires` (a timestamp). A text file has one expression per line,
+and its line numbers are the ids. Every row remembers its line, so that errors can point at it.
 """
 
 import csv
@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis.cli.failure import UserError, nearest, warn
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError, warn
 from tamis.cli.inputs import (
     STDIN,
     Format,
@@ -154,7 +155,7 @@ def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "I
     try:
         index = tamis.Index(algorithm=algorithm)
     except (tamis.TamisError, ValueError) as error:
-        hint = nearest(algorithm, list(tamis.ALGORITHMS)) or f"one of {', '.join(tamis.ALGORITHMS)}"
+        hint = suggestion(algorithm, list(tamis.ALGORITHMS)) or f"one of {', '.join(tamis.ALGORITHMS)}"
         raise UserError(str(error), hint=hint) from None
     skipped = 0
     with Progress("indexing", total=len(rules), unit="rules") as progress:
@@ -266,10 +267,8 @@ def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> N
     start = len(rules)
     rules.places += places
     if "expression" not in columns:
-        raise UserError(
-            f"{rules.where(start)}: no column `expression`",
-            hint=nearest("expression", list(columns)) or f"the columns are {', '.join(list(columns)[:10])}",
-        )
+        hint = suggestion("expression", columns) or f"the columns are {', '.join(list(columns)[:10])}"
+        raise UserError(f"{rules.where(start)}: no column `expression`", hint=hint)
     rules.expressions += _converted(rules, start, "expression", columns["expression"], _text)
     rules.ids += columns.get("id", places)
     for name, (keyword, convert) in OPTIONAL.items():

@@ -63,12 +63,13 @@ def check(path: JobPath) -> int:
 
 
 def _load(path: str) -> "Job":
+    from tamis._extras import missing_extra
     from tamis.cli.failure import UserError
 
     try:
         from tamis.spark.jobs.load import InvalidJobError, load_job
-    except ImportError as missing:
-        raise UserError(f"{missing}", hint="pip install 'tamis[spark]'") from None
+    except ImportError:
+        raise UserError(missing_extra("`tamis spark`", "spark")) from None
     try:
         return load_job(path)
     except InvalidJobError as error:

@@ -4,7 +4,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tamis.cli.failure import UserError, nearest
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError
 
 if TYPE_CHECKING:
     from tamis import Index
@@ -22,7 +23,7 @@ def find_id(index: "Index", text: str) -> Any:
                 return candidate
         except (TypeError, ValueError):
             continue
-    hint = nearest(text, [str(id_) for id_ in islice(index, COMPARED)])
+    hint = suggestion(text, [str(id_) for id_ in islice(index, COMPARED)])
     raise UserError(
         f"there is no rule with the id {text}", hint=hint or f"the index holds {len(index):,} rules"
     )

@@ -17,6 +17,8 @@ def topk(
     dimension: o.Dimensions = None,
     event: o.InlineEvent = None,
     tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
     key: o.Key = None,
     as_json: o.AsJson = False,
     output: o.Output = None,
@@ -30,13 +32,20 @@ def topk(
 
     Exits with 0 if anything matched, 1 if nothing did.
     """
-    from tamis.cli.matching import Question, Ranking
+    from tamis import Query
+    from tamis.cli.matching import Asked
     from tamis.cli.rules import load_index
-    from tamis.cli.stream import Mode, stream
+    from tamis.cli.stream import stream
 
     index = load_index(rules, rules_format, algorithm, skip_bad)
-    ranking = Ranking(k, score, min_score, dimension)
-    question = Question(index, ranking, tag, key, threads, skip_bad)
-    return stream(
-        question, Mode.MATCHES, path=events, asked=format, inline=event, output=output, as_json=as_json
+    query = Query(
+        k=k,
+        score=score,
+        min_score=min_score,
+        dimensions=dimension,
+        tags=tag,
+        tags_all=tag_all,
+        tags_none=tag_none,
     )
+    asked = Asked(index, query, key, threads, skip_bad)
+    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)

@@ -9,9 +9,12 @@ Expressions and events travel as text, so that a message is plain data and means
 """
 
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from tamis.errors import TamisError
+
+MOST_NUMBER = 2**63 - 1
+"""The greatest number that a peer may send: what every store and every language can hold."""
 
 
 class ProtocolError(TamisError):
@@ -131,7 +134,7 @@ class Frame:
         ...
         tamis.pubsub.messages.ProtocolError: a frame says 'Shout'; known are Register, ...
         """
-        if not isinstance(parts, list) or len(parts) < 4 or not all(_is_count(part) for part in parts[:4]):
+        if not isinstance(parts, list) or len(parts) < 4 or not all(is_count(part) for part in parts[:4]):
             raise ProtocolError(
                 "a frame starts with four numbers: two epochs, its number, the acknowledged one"
             )
@@ -149,15 +152,20 @@ class Frame:
         return Frame(parts[0], parts[1], parts[2], parts[3], kind(*fields))
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def is_count(value: Any, least: int = 0) -> TypeGuard[int]:
+    """Whether a value that came from outside is a whole number in the range that is allowed.
+
+    >>> [is_count(value) for value in (3, 2**63, -1, True, 3.0, "3")]
+    [True, False, False, False, False, False]
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST_NUMBER
 
 
 def _fits(value: Any, hint: Any) -> bool:
     if hint is bool:
         return isinstance(value, bool)
     if hint is int:
-        return _is_count(value)
+        return is_count(value)
     if hint is str:
         return isinstance(value, str)
     return value is None or isinstance(value, str)

@@ -21,7 +21,9 @@ DataFrames in, DataFrames out; nothing needs a JVM handle, so classic and Connec
 try:
     import pyspark  # noqa: F401
 except ImportError as missing:
-    raise ImportError("tamis.spark needs PySpark: pip install 'tamis[spark]'") from missing
+    from tamis._extras import missing_extra
+
+    raise ImportError(missing_extra("tamis.spark", "spark")) from missing
 
 from tamis.spark.api import (
     count,

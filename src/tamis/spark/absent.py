@@ -5,11 +5,12 @@ like, and such a rule is silently never true.
 """
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.types import MapType, StructType
+
+from tamis._suggest import MISSPELT, closest, did_you_mean
 
 NAMED = 5
 
@@ -28,13 +29,13 @@ class Absent(NamedTuple):
         """One line for people, those that look misspelt first; None where nothing is absent.
 
         >>> Absent(["age", "contry"], {"contry": "country"}).warning()
-        'no column of the events holds contry (did you mean country?), age: predicates on them are undefined'
+        'no column of the events holds contry (did you mean `country`?), age: predicates on them are ...'
         """
         if not self.names:
             return None
         ordered = sorted(self.names, key=lambda name: name not in self.meant)
         shown = [
-            f"{name} (did you mean {self.meant[name]}?)" if name in self.meant else name
+            f"{name} ({did_you_mean(self.meant[name])})" if name in self.meant else name
             for name in ordered[:NAMED]
         ]
         more = f" and {len(ordered) - NAMED:,} more" if len(ordered) > NAMED else ""
@@ -69,8 +70,8 @@ def compared(attributes: Iterable[str], known: Iterable[str], maps: Iterable[str
     there = dict.fromkeys(known)
     below = tuple(f"{path}." for path in maps)
     names = sorted(name for name in attributes if name not in there and not name.startswith(below))
-    close = {name: get_close_matches(name, list(there), n=1, cutoff=0.8) for name in names[:LOOKED_AT]}
-    return Absent(names, {name: found[0] for name, found in close.items() if found})
+    close = {name: closest(name, there, similarity=MISSPELT) for name in names[:LOOKED_AT]}
+    return Absent(names, {name: meant for name, meant in close.items() if meant})
 
 
 def arrow_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, bool]]:

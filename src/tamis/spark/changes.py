@@ -30,6 +30,7 @@ def change_schema(ids: str) -> pa.Schema:
             "priority": pa.float64(),
             "weights": pa.map_(pa.string(), pa.float64()),
             "tags": pa.list_(pa.string()),
+            "owner": pa.string(),
             "payload": pa.binary(),
             "expires": pa.timestamp("us", tz="UTC"),
         }

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from tamis._extras import missing_extra
 from tamis.errors import ArgumentError
 
 
@@ -227,10 +228,8 @@ class RemoteDirectory(Directory):
         try:
             import fsspec  # noqa: PLC0415 - only URLs need it
         except ImportError as missing:
-            raise ArgumentError(
-                f"{url} needs the package fsspec (and the one for its protocol); a path of a file system "
-                "that all executors mount needs none"
-            ) from missing
+            instead = "; a path of a file system that all executors mount needs none"
+            raise ArgumentError(missing_extra(url, "spark") + instead) from missing
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as unknown:

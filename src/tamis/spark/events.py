@@ -7,11 +7,11 @@ Columns named in `spread` give up their name: their fields or keys are attribute
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from tamis._suggest import closest
 from tamis.errors import ArgumentError
 from tamis.spark.question import KEY_PREFIX, SPREAD_PREFIX, column_alias
 
@@ -59,10 +59,10 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
     wanted = [key] if isinstance(key, str) else list(key)
     for name in wanted:
         if name not in names:
-            close = get_close_matches(name, names, n=1) or names[:1] or ["event_id"]
+            example = closest(name, names) or next(iter(names), "event_id")
             raise ArgumentError(
                 f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
-                f'that tell events apart, for example key="{close[0]}".'
+                f'that tell events apart, for example key="{example}".'
             )
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")

@@ -8,7 +8,6 @@ row. Of a Delta table, the files of its current version are read, where they alo
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -50,8 +49,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
     refuse_relaxed_sources(index.version, question)
-    if question.now is None:
-        question = replace(question, now=datetime.now(UTC))
+    question = question.at(datetime.now(UTC))
     source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

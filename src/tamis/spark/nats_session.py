@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tamis._extras import missing_extra
 from tamis.errors import ArgumentError, TamisError
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ class NatsSession:
         try:
             import nats  # noqa: PLC0415 - an extra
         except ImportError as missing:
-            raise ArgumentError(
-                'the format "nats" needs the package nats-py: pip install "tamis[nats]"'
-            ) from (missing)
+            raise ArgumentError(missing_extra('the format "nats"', "nats")) from missing
         self._thread.start()
         try:
             self._client = self.wait(

@@ -4,8 +4,8 @@ This is the part of the pipeline that runs inside tasks and knows nothing of Spa
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tamis._kernel import Query
+from tamis.errors import ArgumentError
 from tamis.index import Index
+from tamis.rank import ScoreFunction
 
 Mode = Literal["all", "top_k", "count", "exists", "unmatched", "by_subscription"]
 
@@ -35,42 +38,84 @@ FIRST_SLICE = 1_024
 """Events that are asked first; how many matches they have says how many may be asked at once."""
 
 
+_ALL = Query("all")
+
+
 @dataclass(frozen=True)
 class Question:
-    """What is asked for each event.
+    """What is asked for each event of a table: a query, and what the answer looks like.
 
-    >>> Question("top_k", k=3).mode
-    'top_k'
+    >>> Question("top_k", Query(k=3)).k
+    3
     """
 
     mode: Mode
-    k: int | None = None
-    score: Any = None
-    """As `Index.top_k` takes it: a name, a formula, or a Python function; by priority unless given."""
-    tags: tuple[str, ...] | None = None
-    now: datetime | int | None = None
+    query: Query = _ALL
+    """Asks for "best" where the mode is "top_k"; otherwise the tags and the moment matter."""
+    function: ScoreFunction | None = None
+    """A score that is a Python function, and so is no part of the query."""
     payload: bool = False
     intervals: tuple[str, ...] = ()
-    scoring: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of `Index.top_k_batch`, such as `min_score`."""
+    weights: Mapping[str, float] | str | None = None
+    """The events' weights, as `Index.top_k_batch` takes them."""
+
+    @property
+    def k(self) -> int:
+        """How many of the best are wanted."""
+        return self.query.k or 0
+
+    def at(self, now: datetime | int) -> "Question":
+        """The same at a moment, unless it has one."""
+        return self if self.query.now is not None else replace(self, query=self.query.at(now))
 
     def pairs(self, index: Index, events: pa.RecordBatch | pa.Table) -> pa.Table:
         """The matches in one index: columns `event` and `subscription`, for top-k also `score` and `rank`."""
-        common: dict[str, Any] = {
-            "tags": self.tags,
-            "now": self.now,
-            "intervals": self.intervals,
-            "threads": 1,
-        }
-        if self.mode == "top_k":
-            return index.top_k_batch(events, self.k or 0, self.score or "priority", **common, **self.scoring)
-        return index.match_batch(events, **common)
+        if self.function is not None:
+            return index.top_k_batch(
+                events, score=self.function, intervals=self.intervals, **_asked(self.query)
+            )
+        return index.ask_batch(self.query, events, weights=self.weights, intervals=self.intervals, threads=1)
 
     def counts(self, index: Index, events: pa.RecordBatch) -> "np.ndarray[Any, np.dtype[np.int64]]":
         """How many matches each event has in one index."""
-        counted = index.count_batch(events, tags=self.tags, now=self.now, intervals=self.intervals, threads=1)
+        query = Query("count", **_selected(self.query))
+        counted = index.ask_batch(query, events, intervals=self.intervals, threads=1)
         numbers: np.ndarray[Any, np.dtype[np.int64]] = counted.to_numpy()
         return numbers
+
+
+def _selected(query: Query) -> dict[str, Any]:
+    """Which subscriptions a query is about, as arguments."""
+    tags = {"tags": query.tags, "tags_all": query.tags_all, "tags_none": query.tags_none}
+    return {**tags, "now": query.now}
+
+
+def _asked(query: Query) -> dict[str, Any]:
+    """A query for the best as arguments of `Index.top_k_batch`, but for its score."""
+    ranking = {"k": query.k or 0, "min_score": query.min_score, "dimensions": query.dimensions}
+    return ranking | _selected(query)
+
+
+def match_question(ranking: Mapping[str, Any], selection: Mapping[str, Any], **options: Any) -> Question:
+    """Ask for all matches, or with a ranking for the best k. Both are arguments of a `tamis.Query`.
+
+    >>> match_question({"score": "relevance"}, {})
+    Traceback (most recent call last):
+    tamis.errors.ArgumentError: score ranks the best k matches: pass k as well
+    """
+    given = {name: value for name, value in ranking.items() if value is not None}
+    if options.get("weights") is not None:
+        given["weights"] = options["weights"]
+    if given and "k" not in given:
+        verb = "ranks" if len(given) == 1 else "rank"
+        raise ArgumentError(f"{', '.join(given)} {verb} the best k matches: pass k as well")
+    given.pop("weights", None)
+    score = given.get("score")
+    function = score if callable(score) else None
+    if function is not None:
+        given["score"] = "relevance"
+    query = Query(**given, **selection)
+    return Question("top_k" if given else "all", query, function, **options)
 
 
 class Answers:
@@ -232,7 +277,7 @@ def merged(found: list[pa.Table], question: Question) -> pa.Table:
     plain = [table.set_column(1, "subscription", plain_ids(table.column("subscription"))) for table in found]
     filled = [table for table in plain if table.num_rows] or plain[:1]
     joined = pa.concat_tables(filled)
-    return joined if question.mode != "top_k" else best(joined, ["event"], question.k or 0)
+    return joined if question.mode != "top_k" else best(joined, ["event"], question.k)
 
 
 def best(scored: pa.Table, event: list[str], k: int) -> pa.Table:

@@ -120,7 +120,7 @@ def route_task(source: Source, question: Question, source_key: bool) -> Task:
         seen = Seen(version)
         for batch in batches:
             attributes, keys = split_keys(seen.note(batch))
-            if question.score == "relaxed":
+            if question.query.score == "relaxed":
                 # One true predicate is enough for a match: nobody can be left out.
                 visits = np.ones((batch.num_rows, router.shards), bool)
             else:
@@ -207,7 +207,7 @@ def merge_task(question: Question, *, ordered: bool) -> Task:
 def _added_up(answers: pa.Table, question: Question) -> pa.Table:
     """One row for each event with its count so far, or its best k rows so far."""
     if question.mode == "top_k":
-        return best(answers, [EVENT], question.k or 0)
+        return best(answers, [EVENT], question.k)
     if not answers.num_rows:
         return answers
     ordered = answers.take(pc.sort_indices(answers, sort_keys=[(EVENT, "ascending")]))

@@ -37,7 +37,7 @@ from tamis.expr import parse
 from tamis.index import Index
 from tamis.spark.directory import open_directory
 from tamis.spark.opened import open_shard
-from tamis.spark.question import Question, merged
+from tamis.spark.question import match_question, merged
 from tamis.spark.task import lease, refuse_relaxed_sources
 from tamis.spark.versions import Version, read_version
 
@@ -190,7 +190,7 @@ class MatchTable:
 
     def _answers(self) -> Iterator[tuple[Any, ...]]:
         asked = self.asked
-        question = Question("all" if asked.k is None else "top_k", k=asked.k, score=asked.score)
+        question = match_question({"k": asked.k, "score": asked.score}, {})
         refuse_relaxed_sources(self.version, question)
         events, self.waiting = self.waiting, []
         if not events:

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -41,15 +41,14 @@ class Source:
         directory = open_directory(self.url)
         if self.version is not None:
             lease(directory, self.run, self.version)
-            if question.now is None and self.run is not None:
-                question = replace(question, now=pinned(directory, self.version.number).now)
+            if question.query.now is None and self.run is not None:
+                question = question.at(pinned(directory, self.version.number).now)
             return directory, self.version, question
         pin = pinned(directory)
-        moment = pin.now if question.now is None else question.now
         version = read_version(directory, pin.version)
         self._refuse_other_columns(version)
         refuse_relaxed_sources(version, question)
-        return directory, version, replace(question, now=moment)
+        return directory, version, question.at(pin.now)
 
     def _refuse_other_columns(self, version: Version) -> None:
         """A streaming query keeps the columns that it started with."""
@@ -70,7 +69,7 @@ def lease(directory: Directory, run: str | None, version: Version) -> None:
 
 def refuse_relaxed_sources(version: Version, question: Question) -> None:
     """A relaxed match needs one true predicate, whichever: it would not keep to the source."""
-    if version.bound and question.score == "relaxed":
+    if version.bound and question.query.score == "relaxed":
         raise ArgumentError(
             'some subscriptions are bound to a source, and score="relaxed" counts any true predicate as a '
             "match: it would match events of other sources. Match each source with subscriptions of its own, "

@@ -69,6 +69,12 @@ WRONG = [
     ),
     ("  path: /data/events\n", "", "line 3, events.path: is missing"),
     (
+        "  format: csv",
+        "  fromat: csv",
+        "line 6, subscriptions.format: is missing; parquet, json, csv, delta, table, kafka, nats, "
+        "or `snapshot` or `store`; there is `fromat`, did you mean `format`?",
+    ),
+    (
         "k: 3",
         "k: many",
         "line 11, match.k: input should be a valid integer, unable to parse string as an integer, not `many`",

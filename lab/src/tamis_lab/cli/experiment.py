@@ -37,7 +37,8 @@ def run_experiments(
     ),
 ) -> None:
     """Run experiments, print theirs next to ours, and add them to one HTML report."""
-    from tamis.cli.failure import UserError, nearest
+    from tamis._suggest import suggestion
+    from tamis.cli.failure import UserError
     from tamis_lab.experiments import discover, parse_scale, run
 
     known = discover()
@@ -46,7 +47,7 @@ def run_experiments(
         if name not in known:
             raise UserError(
                 f"there is no experiment {name}",
-                hint=nearest(name, list(known)) or "see `tamis experiment list`",
+                hint=suggestion(name, list(known)) or "see `tamis experiment list`",
             )
     try:
         size = parse_scale(scale)

@@ -91,11 +91,12 @@ def _shown(value: Any) -> str:
 
 
 def _make(name: str, count: int, seed: int, parameters: list[str]) -> "Workload":
-    from tamis.cli.failure import UserError, nearest
+    from tamis._suggest import suggestion
+    from tamis.cli.failure import UserError
     from tamis_lab.workloads import WORKLOADS
 
     if name not in WORKLOADS:
-        hint = nearest(name, list(WORKLOADS)) or "see `tamis workload list`"
+        hint = suggestion(name, list(WORKLOADS)) or "see `tamis workload list`"
         raise UserError(f"there is no workload {name}", hint=hint)
     kind = WORKLOADS[name]
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
@@ -103,7 +104,7 @@ def _make(name: str, count: int, seed: int, parameters: list[str]) -> "Workload"
     for setting in parameters:
         key, equals, text = setting.partition("=")
         if not equals or key not in defaults:
-            hint = nearest(key, list(defaults)) or f"parameters are {', '.join(defaults)}"
+            hint = suggestion(key, list(defaults)) or f"parameters are {', '.join(defaults)}"
             raise UserError(
                 f"{name} has no parameter {key}" if equals else f"{setting} has no value", hint=hint
             )

@@ -201,7 +201,13 @@ def _start_changes(job: Job, spark: "SparkSession") -> Any:
 
 
 def _ask(index: BuiltIndex, events: "DataFrame", asked: Matching) -> "DataFrame":
-    common: dict[str, Any] = {"tags": asked.tags, "spread": asked.spread, "intervals": asked.intervals}
+    common: dict[str, Any] = {
+        "tags": asked.tags,
+        "tags_all": asked.tags_all,
+        "tags_none": asked.tags_none,
+        "spread": asked.spread,
+        "intervals": asked.intervals,
+    }
     if asked.mode == "count_by_subscription":
         return index.count_by_subscription(events, **common)
     key: Any = "*" if asked.key == ["*"] else asked.key
