@@ -13,6 +13,11 @@ from typing import Any, Protocol
 
 from tamis._extras import missing_extra
 
+try:
+    from vl_convert import javascript_bundle
+except ImportError as missing:
+    raise ImportError(missing_extra("a page with charts", "charts")) from missing
+
 FONT = "system-ui, sans-serif"
 INK = {"light": "#1d2129", "dark": "#e3e6eb"}
 FAINT = {"light": "#5a6270", "dark": "#9aa3b0"}
@@ -137,11 +142,6 @@ def theme(scheme: str) -> dict[str, Any]:
 
 
 def _scripts(specifications: Sequence[dict[str, Any]]) -> str:
-    try:
-        from vl_convert import javascript_bundle  # noqa: PLC0415 - only pages with charts need it
-    except ImportError as missing:
-        raise ImportError(missing_extra("a page with charts", "charts")) from missing
-
     themes = {scheme: theme(scheme) for scheme in ("light", "dark")}
     return (
         f'<script type="application/json" id="charts">{_embedded(specifications)}</script>'

@@ -27,18 +27,13 @@ def run(*arguments: str, path: list[Path], isolated: bool = False) -> subprocess
     )
 
 
-def environment_without(folder: Path, *names: str) -> list[Path]:
-    """An environment with all that is installed but some packages."""
-    for package in SITE.iterdir():
-        if not package.name.startswith(names):
-            (folder / package.name).symlink_to(package)
-    return [SOURCE, folder]
-
-
 @pytest.fixture
 def without_lab(tmp_path: Path) -> list[Path]:
-    """An environment without tamis-lab."""
-    return environment_without(tmp_path, "tamis_lab", "_tamis_lab", "_editable_impl_tamis_lab")
+    """An environment with all that is installed but tamis-lab."""
+    for package in SITE.iterdir():
+        if not package.name.startswith(("tamis_lab", "_tamis_lab", "_editable_impl_tamis_lab")):
+            (tmp_path / package.name).symlink_to(package)
+    return [SOURCE, tmp_path]
 
 
 def distribution(folder: Path, name: str, code: str, commands: str) -> None:
@@ -69,15 +64,6 @@ def test_the_rest_works_without_the_laboratory(without_lab: list[Path]) -> None:
         "demo", "--library", "--subscriptions", "1000", "--events", "50", path=without_lab, isolated=True
     )
     assert demo.returncode == 0, demo.stderr
-
-
-@pytest.mark.parametrize("missing", ["pyspark", "altair"])
-def test_the_demonstration_says_at_once_which_extra_it_lacks(tmp_path: Path, missing: str) -> None:
-    finished = run("demo", path=environment_without(tmp_path, missing), isolated=True)
-    assert finished.returncode == 2
-    assert finished.stdout == ""
-    assert "`tamis demo` needs packages that are not installed: pip install" in finished.stderr
-    assert len(finished.stderr.splitlines()) == 1
 
 
 def test_the_laboratory_adds_its_commands() -> None:
