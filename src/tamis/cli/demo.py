@@ -28,6 +28,6 @@ def demo(
         from tamis.cli.failure import UserError
 
         hint = "`tamis demo --library` needs no Spark"
-        raise UserError(missing_extra("`tamis demo`", "spark"), hint=hint) from None
+        raise UserError(missing_extra("`tamis demo`", "spark", "charts"), hint=hint) from None
 
     pipeline.run(subscriptions, events or 100_000, out, seed)
