@@ -47,8 +47,8 @@ COMMAND = "from tamis.cli import main; sys.argv = {!r}; main()"
 DEMO = COMMAND.format(["tamis", "demo"])
 JOB = COMMAND.format(["tamis", "spark", "run", "job.yaml"])
 PEER = "from tamis.pubsub.net.nats_peer import NatsPeer; NatsPeer('nats://here', 'me')"
-SESSION = "from tamis.spark.nats_session import NatsSession; NatsSession({}).__enter__()"
-URL = "from tamis.spark.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
+SESSION = "from tamis.spark.connectors.nats_session import NatsSession; NatsSession({}).__enter__()"
+URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
 
 
 @pytest.mark.parametrize(

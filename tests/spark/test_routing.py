@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tamis import Query
-from tamis.spark import routing
-from tamis.spark.question import Question
-from tamis.spark.routing import EVENT, merge_task
+from tamis.spark.matching.answer import Question
+from tamis.spark.plans import routing
+from tamis.spark.plans.routing import EVENT, merge_task
 
 EVENTS = 1000
 SHARDS = 3

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
-from tamis.cli.events import Lines, Portion, at_place
 from tamis.cli.failure import UserError
+from tamis.cli.io.events import Lines, Portion, at_place
 from tamis.cli.wrong_types import WrongTypes
 
 if TYPE_CHECKING:

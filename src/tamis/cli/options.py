@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tamis.cli.inputs import Format
+from tamis.cli.io.inputs import Format
 
 RulesPath = Annotated[
     str,

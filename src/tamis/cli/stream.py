@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tamis.cli.events import Lines, Portion, check_json, open_events, stream_events
 from tamis.cli.failure import FOUND, NOT_FOUND, UserError, warn
-from tamis.cli.inputs import Format
+from tamis.cli.io.events import Lines, Portion, check_json, open_events, stream_events
+from tamis.cli.io.inputs import Format
+from tamis.cli.io.outputs import Sink, open_sink
+from tamis.cli.io.progress import Progress
 from tamis.cli.matching import Asked
-from tamis.cli.outputs import Sink, open_sink
-from tamis.cli.progress import Progress
 
 
 def stream(

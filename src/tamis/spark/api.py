@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tamis._kernel import Query
 from tamis.errors import ArgumentError
-from tamis.spark.building import OnError, build, read_on_executor
+from tamis.spark.building.build_index import OnError, build, read_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, report_of
-from tamis.spark.files import match_parquet
-from tamis.spark.plan import PlanReport
-from tamis.spark.question import Question, match_question
-from tamis.spark.snapshot_file import published_snapshot
-from tamis.spark.store import SubscriptionStore
+from tamis.spark.events.parquet_files import match_parquet
+from tamis.spark.matching.answer import Question, match_question
+from tamis.spark.plans.choose import PlanReport
+from tamis.spark.store.snapshot_file import published_snapshot
+from tamis.spark.store.subscription_store import SubscriptionStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

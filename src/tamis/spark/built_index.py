@@ -15,13 +15,13 @@ from pyspark.sql import functions as sf
 
 from tamis._kernel import Query
 from tamis.errors import ArgumentError
-from tamis.spark.absent import absent_attributes
-from tamis.spark.events import Projected, key_columns, orderable, project, quoted
-from tamis.spark.plan import PlanReport
-from tamis.spark.question import KEY_PREFIX, Question, match_question
-from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
-from tamis.spark.task import Source, match_task, refuse_relaxed_sources
-from tamis.spark.versions import Version
+from tamis.spark.events.absent_attributes import absent_attributes
+from tamis.spark.events.columns import Projected, key_columns, orderable, project, quoted
+from tamis.spark.matching.answer import KEY_PREFIX, Question, match_question
+from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
+from tamis.spark.plans.choose import PlanReport
+from tamis.spark.plans.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
+from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
