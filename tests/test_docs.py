@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import tamis
+import tamis_lab
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -46,7 +47,7 @@ def run(code: str, names: dict[str, Any]) -> None:
 
 def needs_session(name: str, request: pytest.FixtureRequest) -> None:
     """Examples about Spark find the session of the tests by `getOrCreate`."""
-    if name.startswith(("spark", "README")):
+    if "README" in name or re.search(r"\bspark\b", name):
         request.getfixturevalue("spark")
 
 
@@ -98,13 +99,17 @@ def test_expression_errors(line: str) -> None:
 
 
 def modules() -> list[ModuleType]:
-    walk = pkgutil.walk_packages(tamis.__path__, "tamis.")
-    return [tamis, *(importlib.import_module(found.name) for found in walk if found.name != "tamis._kernel")]
+    names = [
+        found.name
+        for package in (tamis, tamis_lab)
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    return [tamis, tamis_lab, *(importlib.import_module(name) for name in names if name != "tamis._kernel")]
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
-    needs_session(module.__name__.removeprefix("tamis."), request)
+    needs_session(module.__name__, request)
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert failed == 0
 

@@ -19,8 +19,8 @@ import strategies
 import tamis
 from events import FORMS, to_dict, to_table
 from oracle import Node, Weights, evaluate, relaxed, relevance
-from tamis.benchmark.topk import boosted
-from tamis.workloads import AbeGen, Dense
+from tamis_lab.benchmark.topk import boosted
+from tamis_lab.workloads import AbeGen, Dense
 from writer import to_builder, to_text
 
 # Formulas here name every attribute there is, also where no subscription happens to have it.

@@ -366,6 +366,7 @@ def _from_subscriptions(
             tags=held.tags,
             payload=held.payload,
             expires=held.expires,
+            owner=held.owner,
         )
     return index
 

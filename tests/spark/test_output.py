@@ -19,11 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tamis.spark
+from tamis import Query
 from tamis.index import Index
-from tamis.spark import built_index, pairs, payloads, question, routing, slices
-from tamis.spark.question import KEY_PREFIX, OWN_BYTES, Answers, Question
-from tamis.spark.routing import EVENT, merge_task
-from tamis.spark.slices import batch_bytes
+from tamis.spark import built_index
+from tamis.spark.matching import answer, pairs, payloads, slices
+from tamis.spark.matching.answer import KEY_PREFIX, OWN_BYTES, Answers, Question
+from tamis.spark.matching.slices import batch_bytes
+from tamis.spark.plans import routing
+from tamis.spark.plans.routing import EVENT, merge_task
 
 VERSION = 7
 
@@ -37,7 +40,7 @@ def lower_bounds(
 ) -> None:
     for module in (slices, payloads):
         patch.setattr(module, "MOST_BYTES", most_bytes)
-    for module in (slices, question):
+    for module in (slices, answer):
         patch.setattr(module, "MOST_ROWS", most_rows)
     patch.setattr(pairs, "MOST_PAIRS", most_pairs)
 
@@ -174,8 +177,9 @@ def test_every_row_comes_out_in_batches_that_keep_to_the_bounds(asked: dict[str,
     with pytest.MonkeyPatch.context() as patch:
         lower_bounds(patch, **asked["bounds"])
         indexes = indexes_of(asked["count"], asked["parts"], asked["name"], asked["payload"])
+        query = Query("all") if asked["k"] is None else Query(k=asked["k"])
         mode = "all" if asked["k"] is None else "top_k"
-        wanted = Question(mode, k=asked["k"], payload=asked["payload"] is not None)
+        wanted = Question(mode, query, payload=asked["payload"] is not None)
         answers = Answers(wanted, indexes, VERSION, list(asked["keys"]))
         found = list(answers.to_batches([events_of(asked["values"], asked["keys"])]))
     rows = check(found, asked["bounds"]["most_bytes"] + OWN_BYTES, asked["bounds"]["most_rows"])
@@ -277,7 +281,7 @@ def test_the_best_of_all_shards_keep_to_the_bounds(
         (event, number) for event in range(9) for number in sorted(range(120), key=lambda n: (-(n % 4), n))
     ]
     order = best_first if ordered else [best_first[at * 7 % len(best_first)] for at in range(len(best_first))]
-    task = merge_task(Question("top_k", k=k), ordered=ordered)
+    task = merge_task(Question("top_k", Query(k=k)), ordered=ordered)
     rows = check(list(task(answers_of_shards(order, 200))), 50 * 250 if ordered else 5_000, 64)
     found = [(int(row["body"]), int(row["subscription"][1:]), row["rank"]) for row in rows]
     wanted = [(event, number, at % 120 + 1) for at, (event, number) in enumerate(best_first) if at % 120 < k]
@@ -299,7 +303,7 @@ def test_answers_that_cannot_be_added_up_are_not_tried_for_each_batch(
 
     monkeypatch.setattr(routing, "_added_up", counting)
     order = [(event, event % 9) for event in range(10_000)]
-    task = merge_task(Question("top_k", k=2), ordered=False)
+    task = merge_task(Question("top_k", Query(k=2)), ordered=False)
     assert sum(batch.num_rows for batch in task(answers_of_shards(order, 1))) == 10_000
     assert read < 5 * 10_000
 
@@ -316,7 +320,7 @@ def test_events_are_copied_to_shards_within_the_bounds(
         keys["source"] = pa.array(["shop"] * 30)
     batch = events_of([50] * 30, keys)
     task = routing.route_task(
-        routing.Source(str(tmp_path), index.version, None), Question("top_k", k=1), source_key
+        routing.Source(str(tmp_path), index.version, None), Question("top_k", Query(k=1)), source_key
     )
     found = list(task(iter([batch, batch])))
     rows = check(found, 2_000, 16)
@@ -336,7 +340,8 @@ import json
 import pathlib
 import pyarrow as pa
 from tamis.index import Index
-from tamis.spark.question import KEY_PREFIX, Answers, Question
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question
+from tamis import Query
 
 def peak():
     return int(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
@@ -347,7 +352,8 @@ index.add_many({ids}, ["x >= 0"] * {rules}, payloads=[{payload} for n in numbers
 keys = pa.array([{key} for n in range({events})])
 events = pa.record_batch({{"x": range({events}), KEY_PREFIX + "0": keys}})
 before, rows, size = peak(), 0, 0
-answers = Answers(Question("{mode}", k={k}, payload={has_payload}), [index], 1, ["key"])
+query = Query("all") if {k} is None else Query(k={k})
+answers = Answers(Question("{mode}", query, payload={has_payload}), [index], 1, ["key"])
 for batch in answers.to_batches([events]):
     rows, size = rows + batch.num_rows, size + batch.nbytes
 print(json.dumps({{"MB": peak() - before, "rows": rows, "bytes": size}}))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.spark import slices
-from tamis.spark.slices import batch_bytes, cuts, gathered, row_bytes
+from tamis.spark.matching import slices
+from tamis.spark.matching.slices import batch_bytes, cuts, gathered, row_bytes
 
 texts = st.text(max_size=6)
 scalars: list[tuple[pa.DataType, Any]] = [

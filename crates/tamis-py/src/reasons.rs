@@ -3,10 +3,10 @@
 
 use pyo3::prelude::*;
 use tamis_core::Error;
+use tamis_core::engine::neighbourhood::neighbourhood;
 use tamis_core::event::{Record, ValueRef};
 use tamis_core::expr::diagram::Graph;
 use tamis_core::expr::{Expr, explain, why_not};
-use tamis_core::index::neighbourhood::neighbourhood;
 
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
@@ -51,7 +51,7 @@ pub fn diagram(
             return Err(argument_error(py, "a diagram shows neighbours or an event, not both"));
         }
         let id = id_from_python(id).or_raise(py)?;
-        let draw = || neighbourhood(&index.index().reader()?, &id, neighbours);
+        let draw = || neighbourhood(&*index.index().reader()?, &id, neighbours);
         return Ok(write(&py.detach(draw).or_raise(py)?));
     }
     let Some(event) = event else {

@@ -1,25 +1,22 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
-pub mod among;
 pub mod arrow;
-pub mod attributes;
 pub mod error;
 pub mod fields;
 pub mod json;
-pub mod number;
 pub mod record;
 pub mod schema;
-pub mod suggest;
-pub mod timestamp;
-pub mod value;
+pub mod source;
+pub mod weighted;
 
-pub use among::Among;
-pub use attributes::{AttrId, Attributes};
+pub use crate::attributes::{AttrId, Attributes};
+pub use crate::value::set::Among;
+pub use crate::value::{self, Value, ValueRef, number, timestamp};
 pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};
 pub use schema::{Schema, Type};
-pub use value::{Value, ValueRef};
+pub use source::EventSource;
 
 /// One event, resolved against the attribute names of an index: what every index reads.
 ///

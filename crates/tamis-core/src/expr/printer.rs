@@ -11,8 +11,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, Syntax};
 use super::parser::lexer::is_plain_word;
-use crate::event::Value;
-use crate::event::timestamp::format_timestamp;
+use crate::value::Value;
+use crate::value::timestamp::format_timestamp;
 
 /// How tightly the parts of an expression hold together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::fault::{Fault, Parsed};
-use crate::event::Value;
-use crate::event::timestamp::parse_timestamp;
+use crate::value::Value;
+use crate::value::timestamp::parse_timestamp;
 
 /// The value of a number token, which `negative` puts below zero.
 ///

@@ -29,7 +29,7 @@ use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
 use crate::error::ExpressionError;
-use crate::event::Value;
+use crate::value::Value;
 
 /// Reads an expression, or says what is wrong with it, where, and what would be right.
 ///

@@ -1,0 +1,179 @@
+//! Arrays without elements, made safe to import.
+//!
+//! An array of `n` strings, lists or maps has `n + 1` offsets, and `arrow-rs` reads them all. Of an empty array
+//! producers leave out even the single one: Java writes an offsets buffer of no bytes, also for the elements of
+//! lists that are all empty, and a null pointer is seen as well. The C data interface does not say how long a
+//! buffer is, so nothing behind the pointer of an empty array may be read.
+//!
+//! The structures of a producer are not ours to write to. So an array that has such a part, at any depth, is
+//! replaced by a copy of its *structures* (not of its data) in which the offsets of the empty parts point to a
+//! zero of our own. Releasing the copy releases the original.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_schema::{ArrowError, DataType};
+
+/// `struct ArrowArray` of the C data interface.
+#[repr(C)]
+#[derive(Clone)]
+struct CArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const c_void,
+    children: *mut *mut CArray,
+    dictionary: *mut CArray,
+    release: Option<unsafe extern "C" fn(*mut CArray)>,
+    private_data: *mut c_void,
+}
+
+const _: () = assert!(size_of::<CArray>() == size_of::<FFI_ArrowArray>());
+const _: () = assert!(align_of::<CArray>() == align_of::<FFI_ArrowArray>());
+
+/// The offsets of an array without elements, of 32 or of 64 bits.
+static NO_OFFSET: i64 = 0;
+
+/// The buffer of offsets, in types that have one; buffer 0 says which elements are null.
+const OFFSETS: usize = 1;
+
+/// The same array, whose empty parts have their one offset.
+///
+/// # Safety
+///
+/// `array` must agree with the C data interface, but for the offsets of arrays without elements.
+pub unsafe fn with_offsets(array: FFI_ArrowArray, of: &DataType) -> Result<FFI_ArrowArray, ArrowError> {
+    let original = ptr::from_ref(&array).cast::<CArray>();
+    // SAFETY: both types are `struct ArrowArray` of the C data interface; the caller vouches for the contents.
+    if !unsafe { (*original).lacks_offsets(of) }? {
+        return Ok(array);
+    }
+    let mut copies = Copies::default();
+    // SAFETY: the same.
+    let mut root = unsafe { copies.copy(&*original, of) }?;
+    copies.original = Some(array);
+    root.release = Some(release);
+    root.private_data = Box::into_raw(Box::new(copies)).cast();
+    // SAFETY: as above; the structure is moved, so that it is released once.
+    Ok(unsafe { ptr::read(ptr::from_ref(&root).cast::<FFI_ArrowArray>()) })
+}
+
+/// What the copy of an array points to: vectors, which are never changed once something points into them.
+#[derive(Default)]
+struct Copies {
+    arrays: Vec<Vec<CArray>>,
+    pointers: Vec<Vec<*mut CArray>>,
+    buffers: Vec<Vec<*const c_void>>,
+    /// Holds the data; released when it is dropped.
+    original: Option<FFI_ArrowArray>,
+}
+
+unsafe extern "C" fn release(array: *mut CArray) {
+    // SAFETY: this is called once, on the structure that `with_offsets` made.
+    unsafe {
+        drop(Box::from_raw((*array).private_data.cast::<Copies>()));
+        (*array).release = None;
+    }
+}
+
+impl CArray {
+    /// Whether it, or an array inside it, is an empty one that should have an offset.
+    unsafe fn lacks_offsets(&self, of: &DataType) -> Result<bool, ArrowError> {
+        if self.length == 0 && has_offsets(of) {
+            return Ok(true);
+        }
+        // SAFETY: the same promise holds for the arrays inside.
+        for (inside, of) in unsafe { self.inside(of) }? {
+            if unsafe { (*inside).lacks_offsets(of) }? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The arrays inside it, with their types: its children, or its dictionary.
+    unsafe fn inside<'t>(&self, of: &'t DataType) -> Result<Vec<(*mut CArray, &'t DataType)>, ArrowError> {
+        let types: Vec<&DataType> = match of {
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::ListView(field)
+            | DataType::LargeListView(field)
+            | DataType::FixedSizeList(field, _)
+            | DataType::Map(field, _) => vec![field.data_type()],
+            DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+            DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+            DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+            DataType::Dictionary(_, values) => {
+                return match self.dictionary.is_null() {
+                    true => Err(malformed(of, "has no dictionary")),
+                    false => Ok(vec![(self.dictionary, values)]),
+                };
+            }
+            _ => vec![],
+        };
+        if usize::try_from(self.n_children) != Ok(types.len()) {
+            return Err(malformed(of, &format!("has {} children, not {}", self.n_children, types.len())));
+        }
+        if types.is_empty() {
+            return Ok(vec![]);
+        }
+        // SAFETY: `children` has that many pointers to arrays.
+        let children = unsafe { std::slice::from_raw_parts(self.children, types.len()) };
+        Ok(children.iter().copied().zip(types).collect())
+    }
+}
+
+impl Copies {
+    /// A copy of the structures of one array. It is not released: what it points to belongs to `self`.
+    unsafe fn copy(&mut self, array: &CArray, of: &DataType) -> Result<CArray, ArrowError> {
+        let mut copy = CArray { release: None, private_data: ptr::null_mut(), ..array.clone() };
+        if array.length == 0 && has_offsets(of) {
+            let count = usize::try_from(array.n_buffers).unwrap_or(0);
+            if count <= OFFSETS {
+                return Err(malformed(of, &format!("has {} buffers", array.n_buffers)));
+            }
+            // SAFETY: `buffers` has that many pointers.
+            let mut buffers = unsafe { std::slice::from_raw_parts(array.buffers, count) }.to_vec();
+            buffers[OFFSETS] = ptr::from_ref(&NO_OFFSET).cast();
+            copy.buffers = buffers.as_mut_ptr();
+            self.buffers.push(buffers);
+            // Wherever it was cut out of, nothing of it is left to be read.
+            (copy.offset, copy.null_count) = (0, 0);
+        }
+        // SAFETY: the same promise holds for the arrays inside.
+        let inside = unsafe { array.inside(of) }?;
+        if inside.is_empty() {
+            return Ok(copy);
+        }
+        let copied = inside.into_iter().map(|(array, of)| unsafe { self.copy(&*array, of) });
+        let mut arrays = copied.collect::<Result<Vec<_>, _>>()?;
+        let mut pointers: Vec<_> = arrays.iter_mut().map(ptr::from_mut).collect();
+        match of {
+            DataType::Dictionary(..) => copy.dictionary = pointers[0],
+            _ => copy.children = pointers.as_mut_ptr(),
+        }
+        self.arrays.push(arrays);
+        self.pointers.push(pointers);
+        Ok(copy)
+    }
+}
+
+fn has_offsets(of: &DataType) -> bool {
+    matches!(
+        of,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::Map(..)
+    )
+}
+
+fn malformed(of: &DataType, wrong: &str) -> ArrowError {
+    ArrowError::CDataInterface(format!("an array of type {of} {wrong}"))
+}
