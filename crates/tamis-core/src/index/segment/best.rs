@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 
+use super::evaluation::OnePath;
 use super::layout::{ACCEPTS, BLOCK, Layout};
 use super::lone_set::LoneSet;
 use super::matcher::{DONE, FiredKeys, Run, Scratch, Work};
@@ -91,7 +92,7 @@ impl Layout {
         open.clear();
         self.catalog.fire(event, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
-        let run = Run { layout: self, bits: bits.words(), open, memory };
+        let run = Run { layout: self, bits: bits.words(), open, memory, path: OnePath };
         let (limits, least) = (&wanted.limits, wanted.least);
         let mut search = Search { run, limits, blocks: BinaryHeap::new(), least, found: 0, work, judge };
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();

@@ -10,9 +10,10 @@
 
 use std::ops::ControlFlow;
 
+use super::evaluation::{Evaluation, OnePath};
 use super::layout::{ACCEPTS, Layout, code_place};
 use super::lone_set::LoneSet;
-use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use super::program::Leaf;
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
@@ -160,7 +161,7 @@ impl Layout {
         } else {
             lone.close();
         }
-        let mut run = Run { layout: self, bits: bits.words(), open, memory };
+        let mut run = Run { layout: self, bits: bits.words(), open, memory, path: OnePath };
         for &(from, to) in runs.iter() {
             run.sort_entries(from as usize..to as usize, queue, lone);
         }
@@ -299,6 +300,7 @@ pub(super) struct Run<'a> {
     pub(super) bits: &'a [u64],
     pub(super) open: &'a [(u32, u32)],
     pub(super) memory: &'a mut Memory,
+    pub(super) path: OnePath,
 }
 
 impl Run<'_> {
@@ -333,7 +335,7 @@ impl Run<'_> {
         } else {
             for [unit, test] in entries {
                 queue[end] = *unit;
-                end += self.test_bit(Leaf(*test)) as usize;
+                end += self.can_hold(Leaf(*test)) as usize;
             }
         }
         queue.truncate(end);
@@ -348,19 +350,11 @@ impl Run<'_> {
 
     /// A test that is not a unit. What can't be known to be true may also be false.
     #[inline]
-    fn test_bit(&self, leaf: Leaf) -> bool {
+    fn can_hold(&self, leaf: Leaf) -> bool {
         self.bit(leaf)
             || !self.open.is_empty()
                 && leaf.is_clear()
                 && self.open.iter().any(|(from, to)| (*from..*to).contains(&leaf.bit()))
-    }
-
-    #[inline]
-    fn test(&mut self, leaf: Leaf) -> bool {
-        match leaf.as_unit() {
-            None => self.test_bit(leaf),
-            Some(unit) => self.pull(unit),
-        }
     }
 
     /// Whether a queued unit holds.
@@ -380,7 +374,24 @@ impl Run<'_> {
         is_true
     }
 
-    /// The truth of a remembered unit, computed at most once.
+    fn evaluate(&mut self, unit: u32) -> bool {
+        self.run(unit, true)
+    }
+}
+
+impl<'a> Evaluation<'a> for Run<'a> {
+    type Truth = bool;
+
+    #[inline]
+    fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    #[inline]
+    fn test_bit(&self, leaf: Leaf, _: &bool) -> bool {
+        self.can_hold(leaf)
+    }
+
     fn pull(&mut self, unit: u32) -> bool {
         let state = self.memory.of(unit);
         if state & KNOWN != 0 {
@@ -391,35 +402,8 @@ impl Run<'_> {
         is_true
     }
 
-    fn evaluate(&mut self, unit: u32) -> bool {
-        let layout = self.layout;
-        let (kind, code) = layout.code_of(unit);
-        match kind {
-            CodeKind::Conjunction => code.iter().all(|leaf| self.test(Leaf(*leaf))),
-            CodeKind::Disjunction => code.iter().any(|leaf| self.test(Leaf(*leaf))),
-            CodeKind::Jumps => {
-                let mut at = 0;
-                while let Some(&[leaf, jump]) = code.get(at..at + 2).and_then(|pair| pair.first_chunk()) {
-                    if self.test(Leaf(leaf)) == (jump & 1 == 1) {
-                        at += 2;
-                    } else {
-                        match jump >> 1 {
-                            ACCEPT => return true,
-                            REJECT => return false,
-                            target => at = 2 * target as usize,
-                        }
-                    }
-                }
-                true
-            }
-            CodeKind::Parity => {
-                let (mut even, mut odd) = (true, false);
-                for pair in code[1..].chunks_exact(2) {
-                    let (t, f) = (self.test(Leaf(pair[0])), self.test(Leaf(pair[1])));
-                    (even, odd) = (even && f || odd && t, odd && f || even && t);
-                }
-                if code[0] == 1 { odd } else { even }
-            }
-        }
+    #[inline]
+    fn paths(&mut self) -> &mut OnePath {
+        &mut self.path
     }
 }

@@ -8,6 +8,7 @@ pub mod best;
 pub mod build;
 pub mod builder;
 pub mod dag;
+pub mod evaluation;
 pub mod forms;
 pub mod layout;
 pub mod ledger;
