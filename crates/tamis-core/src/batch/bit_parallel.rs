@@ -7,6 +7,9 @@
 //!
 //! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
 //! pass over the cuts turns toggles into masks.
+//!
+//! Units are run by the code that runs them for one event (`segment/evaluation.rs`). The walk over candidates is
+//! its own: sharing that of `segment/walk.rs` made blocks 15 % slower (100,000 dense expressions).
 
 use std::ops::Range;
 

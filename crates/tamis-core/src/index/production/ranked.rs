@@ -4,17 +4,20 @@
 //! their record by the definition (interval events, changed weights, segments without weights), or, in the
 //! buffer, from the subscription itself.
 
+use std::ops::ControlFlow;
+
 use super::overlay::Raised;
 use super::view::{Filter, Location, Part, RowFilter, View};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::index::segment::best::{Judge, Limits, Wanted};
+use crate::index::segment::best::{Limits, RankingCollector, Wanted};
 use crate::index::segment::layout::Layout;
 use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::relaxed::Relaxed;
 use crate::index::segment::scoring::Scoring;
 use crate::index::segment::scoring::leads::{Lead, rounded_up};
 use crate::index::segment::scoring::outline::{Factors, FactorsApart, Outlines};
+use crate::index::segment::walk::UnitCollector;
 use crate::predicate::catalog::Catalog;
 use crate::rank::function::Function;
 use crate::rank::{Candidate, Measure, TopK};
@@ -205,9 +208,9 @@ impl<'v> Question<'_, 'v> {
         let is_relaxed = relaxed.is_some();
         let scorer =
             Scorer { question: self, layout, scoring, is_relaxed, outline, floor, asked_later: &asked_later };
-        let mut judge = Offering { scorer, best, rows: vec![], failed: None };
-        let work = layout.best_units(self.event, scratch, &wanted, &mut judge);
-        if let Some(error) = judge.failed {
+        let mut offering = Offering { scorer, best, rows: vec![], failed: None };
+        let work = layout.best_units(self.event, scratch, &wanted, &mut offering);
+        if let Some(error) = offering.failed {
             return Err(error);
         }
         for row in asked_later {
@@ -357,13 +360,22 @@ impl Offering<'_, '_, '_> {
             Err(error) => self.failed = Some(error),
         }
     }
+}
+
+impl UnitCollector for Offering<'_, '_, '_> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()> {
+        for &row in self.scorer.layout.rows_of(unit) {
+            self.row(row, bits);
+        }
+        ControlFlow::Continue(())
+    }
 
     fn least_wanted(&self) -> f64 {
         if self.failed.is_some() { f64::INFINITY } else { self.best.least_wanted() }
     }
 }
 
-impl Judge for Offering<'_, '_, '_> {
+impl RankingCollector for Offering<'_, '_, '_> {
     fn least_bound(&self, score: f64) -> f32 {
         let Scorer { question, outline, floor, .. } = &self.scorer;
         if score <= *floor {
@@ -409,14 +421,7 @@ impl Judge for Offering<'_, '_, '_> {
         layout.rows_of(unit).iter().any(|row| question.could_tie(*row, self.best))
     }
 
-    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
-        for &row in self.scorer.layout.rows_of(unit) {
-            self.row(row, bits);
-        }
-        self.least_wanted()
-    }
-
-    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64 {
+    fn units(&mut self, units: &[u32], bits: &[u64]) {
         let Scorer { layout, scoring, .. } = self.scorer;
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
@@ -433,6 +438,5 @@ impl Judge for Offering<'_, '_, '_> {
             self.row(*row, bits);
         }
         self.rows = rows;
-        self.least_wanted()
     }
 }

@@ -15,7 +15,8 @@ use crate::fork::get_or_init;
 use crate::index::reader::{GO_ON, IdRef, STOP};
 use crate::index::segment::Segment;
 use crate::index::segment::layout::Layout;
-use crate::index::segment::matcher::{Holding, Scratch, Work};
+use crate::index::segment::matcher::{Scratch, Work};
+use crate::index::segment::walk::UnitCollector;
 use crate::index::subscription::{Id, IdKind, Subscription};
 
 /// A segment, which of its rows have died, and which have other scores by now.
@@ -254,13 +255,13 @@ pub(crate) struct Counting<'a> {
     pub rows: usize,
 }
 
-impl Holding for Counting<'_> {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+impl UnitCollector for Counting<'_> {
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
         self.rows += self.layout.rows_of(unit).len();
         GO_ON
     }
 
-    fn lone(&mut self, _: u32, bits: u64) -> ControlFlow<()> {
+    fn lone(&mut self, _: u32, bits: u64, _: &[u64]) -> ControlFlow<()> {
         self.rows += bits.count_ones() as usize;
         GO_ON
     }
@@ -273,8 +274,8 @@ struct AnyRow<'a> {
     found: bool,
 }
 
-impl Holding for AnyRow<'_> {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+impl UnitCollector for AnyRow<'_> {
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
         self.found = self.layout.rows_of(unit).iter().any(|row| self.keeps.keeps(*row));
         if self.found { STOP } else { GO_ON }
     }

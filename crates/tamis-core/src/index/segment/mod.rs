@@ -26,6 +26,7 @@ pub mod stored;
 mod tests;
 pub mod units;
 pub mod validate;
+pub mod walk;
 
 use std::sync::OnceLock;
 
