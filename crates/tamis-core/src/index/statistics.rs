@@ -164,7 +164,6 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
         add("scores", segment.scoring.bytes() + part.overlay.bytes());
         add("relaxed matching", segment.relaxed_bytes());
-        add("order of priorities", segment.order.bytes());
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;

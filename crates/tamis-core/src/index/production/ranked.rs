@@ -54,9 +54,7 @@ impl View {
                 measure,
                 keeps: RowFilter::new(self, part, filter, event),
             };
-            work += if let Measure::Priority = measure {
-                question.ask_by_priority(scratch, best)?
-            } else if !is_relaxed {
+            work += if !is_relaxed {
                 question.ask_best(None, scratch, best)?
             } else if event.has_intervals {
                 question.ask_all(best)?
@@ -142,33 +140,6 @@ impl<'v> Question<'_, 'v> {
             }
             Some(worst) => self.part.segment.ledger.id_ref(row) < worst.id,
         }
-    }
-
-    /// The best by priority: in the order of priority if there is one, otherwise block by block.
-    fn ask_by_priority(&self, scratch: &mut Scratch, best: &mut TopK<'v, Location>) -> Result<Work> {
-        let segment = &self.part.segment;
-        let raised = self.raised();
-        if raised.floor().is_none() && segment.order.helps(best.k()) {
-            let before = best.clone();
-            let read = segment.order.best(self.event, best.least_wanted(), &mut |row| {
-                // Scores that fell are below their place in the order, those that rose are asked later.
-                if raised.rows().binary_search(&row).is_err() && self.keeps.keeps_row(row) {
-                    self.offer(row, self.part.priority(row), best);
-                }
-                best.least_wanted()
-            });
-            if let Some(candidates) = read {
-                raised.rows().iter().try_for_each(|row| self.ask(*row, best))?;
-                return Ok(Work { candidates, ..Work::default() });
-            }
-            *best = before;
-        }
-        let work = self.ask_best(None, scratch, best)?;
-        // With fewer answers than are wanted, an order would be read to its end.
-        if best.worst().is_some() {
-            segment.note_question_by_priority(best.k(), work.fired, &self.view.attributes);
-        }
-        Ok(work)
     }
 
     /// What may be among the best, and then the rows of which the segment believes too little.

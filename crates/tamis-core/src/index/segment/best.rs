@@ -83,10 +83,9 @@ impl Layout {
         }
         let (event, runs, queue) = self.start(event, scratch);
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
-        let work = Work { fired: total as u64, ..Work::default() };
         let limits = &wanted.limits;
         let order = Order { limits, blocks: BinaryHeap::new(), least: wanted.least, found: 0, collector };
-        let mut search = Search { event, queue, work, order };
+        let mut search = Search { event, queue, work: Work::default(), order };
         if total <= wanted.k {
             search.match_all(runs);
             return search.work;

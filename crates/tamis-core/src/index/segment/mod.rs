@@ -15,7 +15,6 @@ pub mod ledger;
 pub mod lone_set;
 pub mod matcher;
 pub mod plan;
-pub mod priority_order;
 pub mod program;
 pub mod record;
 pub mod relaxed;
@@ -39,7 +38,6 @@ use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
-use priority_order::PriorityOrder;
 use relaxed::Relaxed;
 use scoring::Scoring;
 use stored::Origin;
@@ -57,8 +55,6 @@ pub struct Segment {
     pub origin: Option<Origin>,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
-    /// Made when questions turn out to need it.
-    pub order: PriorityOrder,
 }
 
 impl Segment {

@@ -60,8 +60,6 @@ pub struct Work {
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
-    /// Entries of fired access keys in a question for the best, whether or not they were looked at.
-    pub fired: u64,
 }
 
 impl std::ops::AddAssign for Work {
@@ -69,7 +67,6 @@ impl std::ops::AddAssign for Work {
         self.candidates += other.candidates;
         self.evaluations += other.evaluations;
         self.mismatches += other.mismatches;
-        self.fired += other.fired;
     }
 }
 
