@@ -162,7 +162,7 @@ fn view_statistics(view: &super::production::view::View) -> Json {
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());
         add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
-        add("scores", segment.scoring.bytes() + part.overlay.bytes());
+        add("scores", segment.scoring.bytes());
         add("relaxed matching", segment.relaxed_bytes());
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;

@@ -7,7 +7,6 @@ use super::buffer::Buffer;
 use super::buffered::Presence;
 use super::deaths::Deaths;
 use super::expected::ExpectedKinds;
-use super::overlay::Overlay;
 use crate::error::Result;
 use crate::event::{Attributes, Event};
 use crate::expr::eval::evaluate;
@@ -19,34 +18,17 @@ use crate::index::segment::matcher::{Scratch, Work};
 use crate::index::segment::walk::UnitCollector;
 use crate::index::subscription::{Id, IdKind, Subscription};
 
-/// A segment, which of its rows have died, and which have other scores by now.
+/// A segment, and which of its rows have died.
 #[derive(Clone)]
 pub struct Part {
     pub segment: Arc<Segment>,
     pub deaths: Arc<Deaths>,
-    pub overlay: Overlay,
 }
 
 impl Part {
     pub fn new(segment: Segment) -> Self {
         let deaths = Arc::new(Deaths::new(segment.len()));
-        Self { segment: Arc::new(segment), deaths, overlay: Overlay::default() }
-    }
-
-    /// All there is to know of a row, with the scores it has now.
-    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
-        let mut subscription = self.segment.subscription(row, attributes)?;
-        if let Some(rescored) = self.overlay.get(row) {
-            rescored.apply(&mut subscription);
-        }
-        Ok(subscription)
-    }
-
-    pub fn priority(&self, row: u32) -> f64 {
-        match self.overlay.get(row) {
-            Some(rescored) => rescored.priority,
-            None => self.segment.ledger.priority(row),
-        }
+        Self { segment: Arc::new(segment), deaths }
     }
 
     pub fn living(&self) -> usize {
@@ -111,7 +93,9 @@ impl View {
     pub fn subscription_at(&self, location: Location) -> Result<Subscription> {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => self.parts[part as usize].subscription(row, &self.attributes),
+            Location::Row { part, row } => {
+                self.parts[part as usize].segment.subscription(row, &self.attributes)
+            }
         }
     }
 
@@ -243,7 +227,7 @@ impl View {
 
     pub fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part as usize].priority(row),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }
