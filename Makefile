@@ -17,6 +17,9 @@ PEERS_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
+# Where `make wheel` leaves what it builds.
+DIST ?= dist
+
 UV := .tools/bin/uv
 TOOLS_PYTHON := .tools/bin/python
 # Goes before a command that calls cargo: sees to it that there is one, and a linker.
@@ -33,7 +36,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +84,11 @@ bench-compare: .venv/.built ## Measure this tree against main, and compare the a
 docs: .venv/.synced ## Build the documentation site into site/
 	@$(BIN)/zensical build --strict --clean
 
+wheel: .venv/.synced ## Build a wheel for Python 3.11 and later, and a source distribution, into dist/
+	@rm -f $(DIST)/tamis-*
+	@$(WITH_RUST) $(BIN)/maturin build --release --locked --out $(DIST)
+	@$(WITH_RUST) $(BIN)/maturin sdist --out $(DIST)
+
 check: lint types ## Everything that needs no test run
 
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
@@ -100,7 +108,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools .compare demo-output site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools .compare demo-output dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 

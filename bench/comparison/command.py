@@ -25,10 +25,17 @@ def run(options: Namespace, base: Build, head: Build, cache: Path) -> int:
         console.print(f"[red]{error}[/]")
         return 2
 
-    environment = describe(options.seed)
     figures: list[Figure] = []
     different: list[str] = []
     digests: dict[str, str] = {}
+    circumstances = {
+        "environment": describe(options.seed),
+        "base": base.name,
+        "head": head.name,
+        "pairs": options.pairs,
+        "inputs": digests,
+    }
+    path = None
     try:
         if GOLDEN in options.only:
             with console.status("golden answers"):
@@ -49,20 +56,17 @@ def run(options: Namespace, base: Build, head: Build, cache: Path) -> int:
                 )
             figures += found.figures
             different += [f"{title}: {kind}" for kind in found.different]
+            # After each workload: an hour of measuring is not lost when it is interrupted.
+            path = report.write(figures, different, circumstances, options.output)
+            if not console.is_terminal:
+                console.print(f"{title}: measured")
     except SideError as error:
         console.print(f"[red]{error}[/]")
         return 2
 
-    report.show(figures, environment, base, head)
-    circumstances = {
-        "environment": environment,
-        "base": base.name,
-        "head": head.name,
-        "pairs": options.pairs,
-        "inputs": digests,
-    }
-    path = report.write(figures, different, circumstances, options.output)
-    console.print(f"written to {path}")
+    if path:
+        report.show(figures, circumstances["environment"], base, head)
+        console.print(f"written to {path}")
     for kind in different:
         console.print(f"[red]answers differ: {kind}[/]")
     slower = [row for row in report.rows(figures) if row[-1] == "slower"]

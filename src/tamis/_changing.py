@@ -102,7 +102,7 @@ class Changing:
         self._kernel.remove(id)
 
     def set_priority(self, id: Id, priority: float) -> None:
-        """Change the priority of a subscription, at once; its expression is not touched.
+        """Change the priority of a subscription, at once; its expression stays as it is.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -114,7 +114,7 @@ class Changing:
         self._kernel.set_priority(id, priority)
 
     def set_weights(self, id: Id, weights: Mapping[str, float]) -> None:
-        """Change the weights per attribute of a subscription, at once; its expression is not touched.
+        """Change the weights per attribute of a subscription, at once; its expression stays as it is.
 
         >>> from tamis import Index
         >>> index = Index()

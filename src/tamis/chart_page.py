@@ -184,7 +184,7 @@ h2 { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--lines) }
 figure { margin: 1.8rem 0 }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .9rem; text-align: right; border-bottom: 1px solid var(--lines) }
-td:first-child, th:first-child { text-align: left; padding-left: 0 }
+td:first-child, th:first-child { text-align: left; padding-left: 0; white-space: nowrap }
 td.text, th.text { text-align: left; font-size: .9em; color: var(--faint) }
 pre { overflow-x: auto; padding: 1rem; border: 1px solid var(--lines); border-radius: 4px }
 .vega-embed summary { opacity: .4 }

@@ -12,6 +12,9 @@ from tamis.chart_page import Chart, page, table, tiles
 if TYPE_CHECKING:
     from tamis.demo.pipeline import Seen
 
+LARGE = 512
+"""From here on, sizes share one bar: few are so large, and a page is not so wide."""
+
 
 def write_report(path: Path, seen: "Seen") -> Path:
     """Write the page and return its path."""
@@ -63,21 +66,25 @@ def write_report(path: Path, seen: "Seen") -> Path:
 
 
 def spread(title: str, sizes: Sequence[tuple[int, int]], what: str, of: str) -> Chart:
-    """How many have none, one, two or three, four to seven, ... : powers of two and how many reach them.
+    """How many have none, one, two or three, four to seven, ...: powers of two, and how many reach them.
 
-    >>> chart = spread("How many?", [(0, 5), (1, 3), (2, 1), (4, 2)], "matches", "events")
+    >>> chart = spread("How many?", [(0, 5), (1, 3), (2, 1), (512, 2), (1024, 1)], "matches", "events")
     >>> [rows] = chart.to_dict()["datasets"].values()
-    >>> [row["size"] for row in rows]
-    ['0', '1', '2–3', '4–7']
+    >>> [(row["size"], row["count"]) for row in rows]
+    [('0', 5), ('1', 3), ('2–3', 1), ('512+', 3)]
     """
-    rows = [{"size": _between(least), "count": count} for least, count in sizes]
+    counts: dict[str, int] = {}
+    for least, count in sizes:
+        size = _between(least)
+        counts[size] = counts.get(size, 0) + count
+    rows = [{"size": size, "count": count} for size, count in counts.items()]
     base = alt.Chart({"values": rows}).encode(
         x=alt.X("size:O", title=what, sort=None, axis=alt.Axis(labelAngle=0)),
         y=alt.Y("count:Q", title=of, axis=alt.Axis(format=",d", tickCount=5)),
         tooltip=[alt.Tooltip("size:N", title=what), alt.Tooltip("count:Q", title=of, format=",")],
     )
-    counts = base.mark_text(dy=-7).encode(text=alt.Text("count:Q", format=","))
-    return alt.layer(base.mark_bar(), counts).properties(title=title, width=alt.Step(72), height=220)
+    labels = base.mark_text(dy=-7).encode(text=alt.Text("count:Q", format=","))
+    return alt.layer(base.mark_bar(), labels).properties(title=title, width=alt.Step(72), height=220)
 
 
 def durations(batches: Sequence[dict[str, Any]]) -> Chart:
@@ -118,5 +125,7 @@ def _by_batch() -> alt.X:
 
 
 def _between(least: int) -> str:
-    """The numbers from a power of two up to the next."""
+    """The numbers from a power of two up to the next; all large ones together."""
+    if least >= LARGE:
+        return f"{LARGE}+"
     return str(least) if least < 2 else f"{least}–{2 * least - 1}"

@@ -397,8 +397,6 @@ pub struct Work {
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
-    /// Entries of fired access keys in a query for the best, whether or not they were looked at.
-    pub fired: u64,
 }
 
 impl std::ops::AddAssign for Work {
@@ -406,7 +404,6 @@ impl std::ops::AddAssign for Work {
         self.candidates += other.candidates;
         self.evaluations += other.evaluations;
         self.mismatches += other.mismatches;
-        self.fired += other.fired;
     }
 }
 

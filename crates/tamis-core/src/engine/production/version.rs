@@ -54,7 +54,9 @@ impl Version for View {
     fn subscription(&self, location: Location) -> Result<Subscription> {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => self.parts[part as usize].subscription(row, &self.attributes),
+            Location::Row { part, row } => {
+                self.parts[part as usize].segment.subscription(row, &self.attributes)
+            }
         }
     }
 
@@ -67,7 +69,7 @@ impl Version for View {
 
     fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part as usize].priority(row),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
 use super::deaths::Deaths;
-use super::overlay::Overlay;
 use super::owners::Owners;
 use crate::engine::contract::{Location, Work};
 use crate::engine::expected_kinds::ExpectedKinds;
@@ -13,42 +12,25 @@ use crate::engine::segment::Segment;
 use crate::engine::segment::buffered::Presence;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::ledger::Ledger;
-use crate::engine::segment::matcher::{Holding, Scratch};
-use crate::error::Result;
+use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::walk::UnitCollector;
 use crate::event::{AttrId, Attributes, Event};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
 use crate::query::{Collector, Filter, Tags};
-use crate::subscription::{IdKind, Subscription};
+use crate::subscription::IdKind;
 
-/// A segment, which of its rows have died, and which have other scores by now.
+/// A segment, and which of its rows have died.
 #[derive(Clone)]
 pub struct Part {
     pub segment: Arc<Segment>,
     pub deaths: Arc<Deaths>,
-    pub overlay: Overlay,
 }
 
 impl Part {
     pub fn new(segment: Segment) -> Self {
         let deaths = Arc::new(Deaths::new(segment.len()));
-        Self { segment: Arc::new(segment), deaths, overlay: Overlay::default() }
-    }
-
-    /// All there is to know of a row, with the scores it has now.
-    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
-        let mut subscription = self.segment.subscription(row, attributes)?;
-        if let Some(rescored) = self.overlay.get(row) {
-            rescored.apply(&mut subscription);
-        }
-        Ok(subscription)
-    }
-
-    pub fn priority(&self, row: u32) -> f64 {
-        match self.overlay.get(row) {
-            Some(rescored) => rescored.priority,
-            None => self.segment.ledger.priority(row),
-        }
+        Self { segment: Arc::new(segment), deaths }
     }
 
     pub fn living(&self) -> usize {
@@ -201,9 +183,9 @@ impl<'a, C> AllRows<'a, C> {
     }
 }
 
-impl<C: Collector> Holding for AllRows<'_, C> {
+impl<C: Collector> UnitCollector for AllRows<'_, C> {
     #[inline]
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
         let rows = self.layout.rows_of(unit);
         if C::COUNTS {
             self.collector.add(rows.len());
@@ -218,14 +200,14 @@ impl<C: Collector> Holding for AllRows<'_, C> {
         ControlFlow::Continue(())
     }
 
-    fn lone(&mut self, first: u32, mut bits: u64) -> ControlFlow<()> {
+    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
         if C::COUNTS {
-            self.collector.add(bits.count_ones() as usize);
+            self.collector.add(units.count_ones() as usize);
             return ControlFlow::Continue(());
         }
-        while bits != 0 {
-            self.unit(first + bits.trailing_zeros())?;
-            bits &= bits - 1;
+        while units != 0 {
+            self.unit(first + units.trailing_zeros(), bits)?;
+            units &= units - 1;
         }
         ControlFlow::Continue(())
     }
@@ -244,9 +226,9 @@ struct KeptRows<'a, C> {
     is_done: bool,
 }
 
-impl<C: Collector> Holding for KeptRows<'_, C> {
+impl<C: Collector> UnitCollector for KeptRows<'_, C> {
     #[inline]
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
         for &row in self.layout.rows_of(unit) {
             let found = Location::Row { part: self.part, row };
             if self.keeps.keeps(row) && self.collector.collect(found).is_break() {
