@@ -17,7 +17,7 @@ from tamis._changing import Changing
 from tamis._matching import EventLike, Match, Matching
 from tamis.errors import UnknownIdError
 from tamis.explain import Explanation, WhyNot
-from tamis.subscription import Id, RefusedRow, Subscription
+from tamis.subscription import Id, Moment, RefusedRow, Subscription
 
 __all__ = ["ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"]
 
@@ -198,8 +198,18 @@ class Index(Changing, Matching):
 
     # --- reasons -----------------------------------------------------------------------------------
 
-    def explain(self, id: Id, event: EventLike) -> Explanation:
+    def explain(
+        self,
+        id: Id,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> Explanation:
         """Why a subscription matches an event or does not: its expression as written, with truths and values.
+
+        `tags` and `now` are those of `match`, and so is the answer: a subscription that expired or lacks the
+        tags is no match, and the explanation says so first.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
@@ -207,18 +217,32 @@ class Index(Changing, Matching):
         ? AND
           ✓ age >= 22 (age is 27)
           ? country = 'CA' (country is absent)
+        >>> from datetime import date
+        >>> index.add("b", "age >= 22", expires=date(2026, 1, 31))
+        >>> print(index.explain("b", {"age": 27}, now=date(2026, 2, 1)))
+        no match: it expired at 2026-01-31 00:00:00 UTC, and it is 2026-02-01 00:00:00 UTC; needs a query ...
+        ✓ age >= 22 (age is 27)
         """
-        return Explanation.from_json(_kernel.explain(self._kernel, id, event))
+        return Explanation.from_json(_kernel.explain(self._kernel, id, event, tags, now))
 
-    def why_not(self, id: Id, event: EventLike) -> WhyNot:
+    def why_not(
+        self,
+        id: Id,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> WhyNot:
         """The fewest predicates that would have to change for a subscription to match an event.
+
+        `tags` and `now` are those of `match`: what they exclude is named first, with what would change it.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
         >>> print(index.why_not("a", {"age": 20, "country": "CA"}))
         age is 20; needs to be >= 22
         """
-        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event))
+        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event, tags, now))
 
     def diagram(
         self,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::observed::SlowEvent;
 use tamis_core::engine::{Index, Reader, Work, Workspace};
-use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
+use tamis_core::event::{Attributes, Event, EventBuilder, Record, Scratch as EventScratch, json};
 use tamis_core::fork::Busy;
 
 use crate::convert::walk_mapping;
@@ -47,10 +47,13 @@ pub fn ask<T: Send>(
     event: &Bound<'_, PyAny>,
     question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
 ) -> PyResult<T> {
-    let mut memory = MEMORY.take().unwrap_or_default();
-    let asked = ask_with(index, event, &mut memory, question);
-    MEMORY.set(Some(memory));
-    let (answer, slow) = asked?;
+    let (answer, slow) = with_event(
+        index,
+        event,
+        |reader| Ok(Cow::Borrowed(reader.attributes())),
+        RELEASE_FROM,
+        |reader, _, event, scratch| measured(index, reader, event, scratch, question),
+    )?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
         // The list of slow events has a lock; nobody waits for it with the interpreter in hand.
@@ -59,12 +62,29 @@ pub fn ask<T: Send>(
     Ok(answer)
 }
 
-fn ask_with<T: Send>(
+/// Reads the given attributes of an event, for the current version of the index. The interpreter lock is released
+/// while `use_it` runs, from `release_from` subscriptions on.
+pub fn with_event<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
+    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    release_from: usize,
+    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> T + Send,
+) -> PyResult<T> {
+    let mut memory = MEMORY.take().unwrap_or_default();
+    let answer = with_memory(index, event, attributes, release_from, &mut memory, use_it);
+    MEMORY.set(Some(memory));
+    answer
+}
+
+fn with_memory<T: Send>(
+    index: &Index,
+    event: &Bound<'_, PyAny>,
+    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    release_from: usize,
     memory: &mut Memory,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
-) -> PyResult<Measured<T>> {
+    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> T + Send,
+) -> PyResult<T> {
     let py = event.py();
     let Memory { event: scratch, matching } = memory;
     let Some(reader) = lock_free_reader(py, index)? else {
@@ -73,32 +93,35 @@ fn ask_with<T: Send>(
         let ask = || -> Result<_, Error> {
             let reader = index.reader()?;
             let record = coerced(index, &record);
-            let event = record.resolve(reader.attributes());
-            Ok(measured(index, &reader, &event, matching, question))
+            let attributes = attributes(&reader)?;
+            let event = record.resolve(&attributes);
+            Ok(use_it(&reader, &attributes, &event, matching))
         };
         return py.detach(ask).or_raise(py);
     };
-    let releases = reader.len() >= RELEASE_FROM;
-    match source(event)? {
+    let releases = reader.len() >= release_from;
+    let attributes = attributes(&reader).or_raise(py)?;
+    let answer = match source(event)? {
         Source::Mapping => {
-            let mut builder = EventBuilder::new(reader.attributes(), index.schema(), scratch);
+            let mut builder = EventBuilder::new(&attributes, index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
             let event = builder.finish().or_raise(py)?;
-            Ok(detached(py, releases, || measured(index, &reader, &event, matching, question)))
+            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
         }
         Source::Json(text) => {
             let ask = || -> Result<_, Error> {
-                let event = json::read(&text, reader.attributes(), index.schema(), scratch)?;
-                Ok(measured(index, &reader, &event, matching, question))
+                let event = json::read(&text, &attributes, index.schema(), scratch)?;
+                Ok(use_it(&reader, &attributes, &event, matching))
             };
-            detached(py, releases, ask).or_raise(py)
+            detached(py, releases, ask).or_raise(py)?
         }
         Source::Event(event) => {
             let record = coerced(index, event.get().record());
-            let event = record.resolve(reader.attributes());
-            Ok(detached(py, releases, || measured(index, &reader, &event, matching, question)))
+            let event = record.resolve(&attributes);
+            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
         }
-    }
+    };
+    Ok(answer)
 }
 
 /// An answer, and what to remember if it took long.

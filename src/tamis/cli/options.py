@@ -42,6 +42,12 @@ Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", "-t", help="Only rules with this tag; may be given several times."),
 ]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        "--now", metavar="TIMESTAMP", help="What has expired by then does not match; default: this moment."
+    ),
+]
 Key = Annotated[
     str | None, typer.Option("--key", help="Name events by this attribute of theirs, not by row number.")
 ]

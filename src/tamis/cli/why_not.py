@@ -10,6 +10,8 @@ def why_not(
     *,
     event: o.InlineEvent = None,
     row: o.Row = 0,
+    tag: o.Tags = None,
+    now: o.Now = None,
     as_json: o.AsJson = False,
     format: o.EventsFormat = None,
     rules_format: o.RulesFormat = None,
@@ -23,13 +25,13 @@ def why_not(
     from tamis.cli.events import at_place, one_event
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.rules import load_index
-    from tamis.cli.subscription import find_id, show
+    from tamis.cli.subscription import find_id, moment, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
     place, record = one_event(events, format, event, row)
     try:
-        reasons = index.why_not(subscription, record)
+        reasons = index.why_not(subscription, record, tags=tag, now=moment(now))
     except tamis.EventError as error:
         raise UserError(at_place(place, error)) from None
     show(reasons, as_json)
