@@ -331,18 +331,23 @@ class Index(Changing, Matching):
         self._kernel.save(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "Index":
+    def open(cls, path: str | os.PathLike[str], *, copy: bool = False) -> "Index":
         """Open a snapshot file by mapping it into memory: processes that open the same file share one copy.
 
         The index can be changed; changes stay in memory until the next `save`. A file that is truncated,
         corrupted, foreign or from a later version raises `tamis.SnapshotError`, here or at the first use.
+
+        An open file may be replaced by a rename, as `save` does, and must not be overwritten in place. One
+        that was raises `tamis.SnapshotError` at the next use; one that became shorter may end the process.
+        With `copy`, the file is read into memory, where nothing can happen to it: it opens as fast as it can
+        be read, and processes do not share it.
 
         >>> Index.open("no-such-file.tamis")
         Traceback (most recent call last):
         ...
         FileNotFoundError: ...
         """
-        return cls._around(_kernel.Index.open(path))
+        return cls._around(_kernel.Index.open(path, copy))
 
     def verify(self) -> None:
         """Check every byte of the snapshot file that the index was opened from.

@@ -193,6 +193,7 @@ pub fn count_batch(
             counts.extend(count_events(index.index(), &*reader, events, &filter, threads));
             Ok(())
         })?;
+        reader.prepare()?;
         Ok::<_, Error>(counts)
     });
     one_column("count", numbers(0, &counts.or_raise(py)?))
@@ -325,6 +326,8 @@ fn answer(
             tables.push(columns(index, &*reader, first, events)?);
             Ok(())
         })?;
+        // Nothing may be answered from a file that was overwritten while it was read.
+        reader.prepare()?;
         Ok::<_, Error>((id_type(reader.id_kind()), tables))
     });
     let (id_type, tables) = matched.or_raise(py)?;

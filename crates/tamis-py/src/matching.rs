@@ -121,6 +121,8 @@ fn with_memory<T: Send>(
             detached(py, releases, || use_it(&reader, &attributes, &event, matching))
         }
     };
+    // Nothing may be answered from a file that was overwritten while it was read.
+    ready(py, &reader)?;
     Ok(answer)
 }
 
@@ -148,10 +150,13 @@ pub fn lock_free_reader(py: Python<'_>, index: &Index) -> PyResult<Option<Reader
         return Ok(None);
     }
     let reader = index.unchecked_reader();
-    if !reader.is_prepared() {
-        py.detach(|| reader.prepare()).or_raise(py)?;
-    }
+    ready(py, &reader)?;
     Ok(Some(reader))
+}
+
+/// Verifies what a version was mapped from, unless that was done and the file is as it was.
+fn ready(py: Python<'_>, reader: &Reader) -> PyResult<()> {
+    if reader.is_prepared() { Ok(()) } else { py.detach(|| reader.prepare()).or_raise(py) }
 }
 
 /// The record as the schema declares it.
