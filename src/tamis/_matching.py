@@ -43,6 +43,22 @@ class Match(NamedTuple):
     rank: int
 
 
+class Matches(list[Match]):
+    """The matches that `top_k` found, best first: a list that notebooks show as a table.
+
+    >>> Matches([Match("ad-7", 3.5, 1)])
+    [Match(id='ad-7', score=3.5, rank=1)]
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Rank, id and score, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_matches(self)
+
+
 class Matching:
     """The part of `tamis.Index` that answers for events."""
 
@@ -134,9 +150,9 @@ class Matching:
             _check_k(k)
             table = _table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
             best = best_of(Candidates.of(table), k, score, min_score)
-            return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
+            return Matches(Match(id, value, rank) for rank, (id, value) in enumerate(best, 1))
         ranking = _ranking(k, score, min_score, dimensions)
-        return [Match(*found) for found in self._kernel.top_k(event, ranking, tags, now)]
+        return Matches(Match(*found) for found in self._kernel.top_k(event, ranking, tags, now))
 
     def _known_dimensions(self, score: Score, dimensions: Iterable[str] | None) -> list[str] | None:
         """The dimensions as a list. Warns, the first time, of names that no subscription has."""

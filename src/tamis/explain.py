@@ -178,6 +178,12 @@ class Explanation:
         mark, colour = MARKS[self.truth]
         return Text.assemble((f"{mark} {self.text}", colour), (self._remark(), "dim"))
 
+    def _repr_html_(self) -> str:
+        """The verdict and the tree, drawn, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_explanation(self)
+
     def _remark(self) -> str:
         return "" if self.attribute is None else f" ({self.attribute} {self.seen})"
 
@@ -271,3 +277,9 @@ class WhyNot:
         from rich.text import Text  # noqa: PLC0415
 
         return Text(str(self), style="green" if self.answer == "matches" else "red")
+
+    def _repr_html_(self) -> str:
+        """The lines as a list, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_why_not(self)

@@ -118,6 +118,12 @@ class Index(Changing, Matching):
         named = "" if self.algorithm == "auto" else f" algorithm={self.algorithm!r}"
         return f"<tamis.Index{named} with {len(self):,} subscriptions>"
 
+    def _repr_html_(self) -> str:
+        """What it is and its first subscriptions, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_index(self)
+
     @property
     def generation(self) -> int:
         """The number of the current version: every published change raises it.
