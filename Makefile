@@ -14,6 +14,11 @@ FUZZ_SECONDS ?= 300
 PYTEST_ARGS ?=
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
+# Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
+COMPARE_ARGS ?= main
+
+# Where `make wheel` leaves what it builds.
+DIST ?= dist
 
 UV := .tools/bin/uv
 TOOLS_PYTHON := .tools/bin/python
@@ -31,7 +36,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers docs lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -73,8 +78,16 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
 
+bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
+	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)
+
 docs: .venv/.synced ## Build the documentation site into site/
 	@$(BIN)/zensical build --strict --clean
+
+wheel: .venv/.synced ## Build a wheel for Python 3.11 and later, and a source distribution, into dist/
+	@rm -f $(DIST)/tamis-*
+	@$(WITH_RUST) $(BIN)/maturin build --release --locked --out $(DIST)
+	@$(WITH_RUST) $(BIN)/maturin sdist --out $(DIST)
 
 check: lint types ## Everything that needs no test run
 
@@ -95,7 +108,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools demo-output site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools .compare demo-output dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 

@@ -5,7 +5,6 @@ that Python shows as X. On the page about expressions, `tamis-example` blocks ar
 their truth, and `tamis-error` blocks are expressions with a part of the error they give.
 """
 
-import ast
 import doctest
 import importlib
 import pkgutil
@@ -21,28 +20,11 @@ import pytest
 
 import tamis
 import tamis_lab
+from code_blocks import blocks, run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 EXPRESSIONS = ROOT / "docs" / "expressions.md"
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """The fenced code blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def run(code: str, names: dict[str, Any]) -> None:
-    """Run a block; check each expression that ends in `# -> X`."""
-    lines = code.splitlines()
-    for statement in ast.parse(code).body:
-        source = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
-        if isinstance(statement, ast.Expr) and "  # -> " in source:
-            shown = source.rsplit("  # -> ", 1)[1]
-            value = eval(compile(ast.Expression(statement.value), "<docs>", "eval"), names)
-            assert repr(value) == shown, source
-        else:
-            exec(compile(ast.Module([statement], []), "<docs>", "exec"), names)
 
 
 def needs_session(name: str, request: pytest.FixtureRequest) -> None:

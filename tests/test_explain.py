@@ -68,7 +68,7 @@ def indexes(text: str, **details: Any) -> Iterator[Index]:
             yield index
 
 
-few_tags = st.lists(st.sampled_from(TAGS), max_size=2, unique=True)
+few_tags = st.just([]) | st.lists(st.sampled_from(TAGS), max_size=2, unique=True)
 
 
 @given(
@@ -77,6 +77,8 @@ few_tags = st.lists(st.sampled_from(TAGS), max_size=2, unique=True)
     expires=st.none() | st.integers(1, 3),
     tags=few_tags,
     wanted=st.none() | few_tags,
+    all_of=few_tags,
+    none_of=few_tags,
     now=st.integers(0, 4),
 )
 def test_never_disagrees_with_match(
@@ -86,16 +88,24 @@ def test_never_disagrees_with_match(
     expires: int | None,
     tags: list[str],
     wanted: list[str] | None,
+    all_of: list[str],
+    none_of: list[str],
     now: int,
 ) -> None:
-    selects = (expires is None or expires > now) and (wanted is None or bool(set(tags) & set(wanted)))
+    query: dict[str, Any] = {"tags": wanted, "tags_all": all_of, "tags_none": none_of, "now": now}
+    selects = (
+        (expires is None or expires > now)
+        and (wanted is None or bool(set(tags) & set(wanted)))
+        and set(all_of) <= set(tags)
+        and not set(none_of) & set(tags)
+    )
     for index in indexes(to_text(node), tags=tags, expires=expires):
-        matches = "a" in index.match(event, tags=wanted, now=now)
-        explanation = index.explain("a", event, tags=wanted, now=now)
+        matches = "a" in index.match(event, **query)
+        explanation = index.explain("a", event, **query)
         assert explanation.matches == matches, index
         assert (explanation.exclusions == ()) == selects
         assert explanation.approximate <= (index.options == INEXACT)
-        why_not = index.why_not("a", event, tags=wanted, now=now)
+        why_not = index.why_not("a", event, **query)
         assert (why_not.answer == "matches") == matches, index
         assert why_not.exclusions == explanation.exclusions
         excluded = explanation.truth in ("true", "either") and not matches
@@ -134,6 +144,11 @@ def test_expired_and_untagged_is_said_first() -> None:
     excluded = index.why_not("a", {"x": 2}, tags=[], now=0)
     assert (excluded.answer, excluded.changes) == ("excluded", ())
     assert str(excluded) == "its tags are `red`, `green`; needs a query that names a tag, or leaves tags out"
+    kinds = index.explain("a", {"x": 2}, tags_all=["red", "blue"], tags_none=["green"], now=0).exclusions
+    assert [(exclusion.kind, str(exclusion)) for exclusion in kinds] == [
+        ("tags_all", "its tags are `red`, `green`; needs the tag `blue`"),
+        ("tags_none", "it has the tag `green`; needs to be without it"),
+    ]
     # Without a moment, this one decides.
     assert not index.explain("a", {"x": 2}).matches
     assert index.explain("a", {"x": 2}, now=datetime(2026, 1, 31, 11, 59, tzinfo=UTC)).matches

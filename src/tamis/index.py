@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from tamis import _kernel
 from tamis._changing import Changing
+from tamis._kernel import Query
 from tamis._matching import EventLike, Match, Matching
 from tamis.errors import UnknownIdError
 from tamis.explain import Explanation, WhyNot
@@ -210,11 +211,13 @@ class Index(Changing, Matching):
         event: EventLike,
         *,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
     ) -> Explanation:
         """Why a subscription matches an event or does not: its expression as written, with truths and values.
 
-        `tags` and `now` are those of `match`, and so is the answer: a subscription that expired or lacks the
+        Tags and `now` are those of `match`, and so is the answer: a subscription that expired or has other
         tags is no match, and the explanation says so first.
 
         >>> index = Index()
@@ -229,7 +232,8 @@ class Index(Changing, Matching):
         no match: it expired at 2026-01-31 00:00:00 UTC, and it is 2026-02-01 00:00:00 UTC; needs a query ...
         ✓ age >= 22 (age is 27)
         """
-        return Explanation.from_json(_kernel.explain(self._kernel, id, event, tags, now))
+        query = Query(tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return Explanation.from_json(_kernel.explain(self._kernel, id, event, query))
 
     def why_not(
         self,
@@ -237,18 +241,21 @@ class Index(Changing, Matching):
         event: EventLike,
         *,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
     ) -> WhyNot:
         """The fewest predicates that would have to change for a subscription to match an event.
 
-        `tags` and `now` are those of `match`: what they exclude is named first, with what would change it.
+        Tags and `now` are those of `match`: what they exclude is named first, with what would change it.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
         >>> print(index.why_not("a", {"age": 20, "country": "CA"}))
         age is 20; needs to be >= 22
         """
-        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event, tags, now))
+        query = Query(tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event, query))
 
     def diagram(
         self,
@@ -397,6 +404,7 @@ def _from_subscriptions(
             tags=held.tags,
             payload=held.payload,
             expires=held.expires,
+            owner=held.owner,
         )
     return index
 

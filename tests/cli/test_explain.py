@@ -44,6 +44,11 @@ def test_tags_and_time_decide_as_they_do_for_a_match(tamis: Command, tmp_path: P
         0,
         "its tags are `q4`; needs the tag `q5`\n",
     )
+    assert ask("explain", "--now", "2026-01-30", "--tag-none", "q4") == (
+        1,
+        "no match: it has the tag `q4`; needs to be without it\n✓ x > 1 (x is 2)\n",
+    )
+    assert ask("why-not", "--now", "2026-01-30", "--tag-all", "q4") == (1, "it matches\n")
     assert ask("explain")[0] == 1, "it has expired by now"
     bad = tamis("explain", rules, "a", "--event", "{}", "--now", "tomorrow")
     assert bad.code == 2

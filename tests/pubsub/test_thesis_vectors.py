@@ -9,9 +9,9 @@ import pytest
 
 import tamis
 from tamis import relate
-from tamis.pubsub import trees
-from tamis.pubsub.combined_pruning import CombinedQueue, Weights
-from tamis.pubsub.overlap_index import OverlapIndex
+from tamis.pubsub.generalise import trees
+from tamis.pubsub.generalise.combined_pruning import CombinedQueue, Weights
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis_lab.experiments.bittner2008.auction_network import boolean_bytes, conjunctions, conjunctive_bytes
 from tamis_lab.workloads.book_auction import ADVERTISEMENTS, SUBSCRIPTIONS
 

@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tamis.spark import routing
-from tamis.spark.question import Question
-from tamis.spark.routing import EVENT, merge_task
+from tamis import Query
+from tamis.spark.matching.answer import Question
+from tamis.spark.plans import routing
+from tamis.spark.plans.routing import EVENT, merge_task
 
 EVENTS = 1000
 SHARDS = 3
@@ -76,7 +77,7 @@ def test_the_best_of_an_event_may_lie_in_two_batches() -> None:
     ]
     found = [
         row
-        for batch in merge_task(Question("top_k", k=2), ordered=True)(iter(batches))
+        for batch in merge_task(Question("top_k", Query(k=2)), ordered=True)(iter(batches))
         for row in batch.to_pylist()
     ]
     assert [(row["subscription"], row["rank"]) for row in found] == [("c", 1), ("a", 2), ("a", 1)]

@@ -10,12 +10,13 @@ use tamis_core::engine::reasons::{Case, attributes_with};
 use tamis_core::engine::{Id, Workspace};
 use tamis_core::expr::Expr;
 use tamis_core::expr::diagram::Graph;
-use tamis_core::query::Filter;
+use tamis_core::query::Query;
 
 use crate::errors::{OrRaise, argument_error};
 use crate::ids::id_from_python;
-use crate::index::{PyIndex, filter};
-use crate::matching::with_event;
+use crate::index::PyIndex;
+use crate::matching::resolved;
+use crate::query::PyQuery;
 
 /// The expression of a subscription with the truth of every node, and what else excludes it, as JSON.
 #[pyfunction(name = "explain")]
@@ -23,10 +24,9 @@ pub fn explain_json(
     index: &PyIndex,
     id: &Bound<'_, PyAny>,
     event: &Bound<'_, PyAny>,
-    tags: Option<&Bound<'_, PyAny>>,
-    now: Option<&Bound<'_, PyAny>>,
+    query: &PyQuery,
 ) -> PyResult<String> {
-    reason(index, id, event, filter(tags, now)?, |case, id, scratch| {
+    reason(index, id, event, query.query(), |case, id, scratch| {
         Ok(case.explain(id, scratch)?.to_json().to_string())
     })
 }
@@ -37,10 +37,9 @@ pub fn why_not_json(
     index: &PyIndex,
     id: &Bound<'_, PyAny>,
     event: &Bound<'_, PyAny>,
-    tags: Option<&Bound<'_, PyAny>>,
-    now: Option<&Bound<'_, PyAny>>,
+    query: &PyQuery,
 ) -> PyResult<String> {
-    reason(index, id, event, filter(tags, now)?, |case, id, scratch| {
+    reason(index, id, event, query.query(), |case, id, scratch| {
         Ok(case.why_not(id, scratch)?.to_json().to_string())
     })
 }
@@ -74,7 +73,7 @@ pub fn diagram(
     let Some(event) = event else {
         return Ok(write(&Graph::of_expression(&expression(index, id)?, None)));
     };
-    reason(index, id, event, filter(None, None)?, |case, id, scratch| {
+    reason(index, id, event, &Query::default(), |case, id, scratch| {
         let explanation = case.explain(id, scratch)?.explanation;
         Ok(write(&Graph::of_expression(&case.version.get(id)?.expression, Some(&explanation))))
     })
@@ -85,21 +84,20 @@ fn reason(
     index: &PyIndex,
     id: &Bound<'_, PyAny>,
     event: &Bound<'_, PyAny>,
-    filter: Filter,
+    query: &Query,
     find: impl FnOnce(&Case<'_>, &Id, &mut Workspace) -> Result<String, Error> + Send,
 ) -> PyResult<String> {
     let py = id.py();
     let id = &id_from_python(id).or_raise(py)?;
-    let found = with_event(
+    resolved(
         index.index(),
         event,
         |reader| attributes_with(&**reader, id).map(Cow::Owned),
         0,
         |reader, attributes, event, scratch| {
-            find(&Case { version: &**reader, attributes, event, filter: &filter }, id, scratch)
+            find(&Case { version: &**reader, attributes, event, filter: query.filter() }, id, scratch)
         },
-    )?;
-    found.or_raise(py)
+    )
 }
 
 fn expression(index: &PyIndex, id: &Bound<'_, PyAny>) -> PyResult<Expr> {

@@ -35,11 +35,11 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from tamis.errors import ArgumentError
 from tamis.expr import parse
 from tamis.index import Index
-from tamis.spark.directory import open_directory
-from tamis.spark.opened import open_shard
-from tamis.spark.question import Question, merged
-from tamis.spark.task import lease, refuse_relaxed_sources
-from tamis.spark.versions import Version, read_version
+from tamis.spark.matching.answer import match_question, merged
+from tamis.spark.matching.task import lease, refuse_relaxed_sources
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.versions import Version, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,7 +190,7 @@ class MatchTable:
 
     def _answers(self) -> Iterator[tuple[Any, ...]]:
         asked = self.asked
-        question = Question("all" if asked.k is None else "top_k", k=asked.k, score=asked.score)
+        question = match_question({"k": asked.k, "score": asked.score}, {})
         refuse_relaxed_sources(self.version, question)
         events, self.waiting = self.waiting, []
         if not events:

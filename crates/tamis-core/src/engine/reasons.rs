@@ -18,38 +18,65 @@ use crate::subscription::{Id, Subscription};
 /// What keeps a subscription from matching, whatever its expression says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusion {
-    Expired { expires: i64, now: i64 },
-    Untagged { tags: Vec<Box<str>>, wanted: Vec<Box<str>> },
+    Expired {
+        expires: i64,
+        now: i64,
+    },
+    /// It has none of those of which it needs one.
+    HasNone {
+        tags: Vec<Box<str>>,
+        any: Vec<Box<str>>,
+    },
+    /// It lacks some of those of which it needs all.
+    Lacks {
+        tags: Vec<Box<str>>,
+        missing: Vec<Box<str>>,
+    },
+    /// It has some of those of which it may have none.
+    Has {
+        excluded: Vec<Box<str>>,
+    },
 }
 
 impl Exclusion {
     /// Empty exactly if the filter keeps the subscription.
-    pub fn of(subscription: &Subscription, filter: &Filter) -> Vec<Self> {
-        let expired = subscription
-            .expires
-            .filter(|expires| *expires <= filter.now)
-            .map(|expires| Exclusion::Expired { expires, now: filter.now });
+    pub fn of(subscription: &Subscription, filter: &Filter<'_>) -> Vec<Self> {
         let tags = &subscription.tags;
-        let untagged = filter
-            .tags
-            .as_ref()
-            .filter(|wanted| !tags.iter().any(|tag| wanted.contains(tag)))
-            .map(|wanted| Exclusion::Untagged { tags: tags.clone(), wanted: wanted.clone() });
-        expired.into_iter().chain(untagged).collect()
+        let pick = |list: &[Box<str>], present: bool| -> Vec<Box<str>> {
+            list.iter().filter(|tag| tags.contains(tag) == present).cloned().collect()
+        };
+        let mut found = vec![];
+        if let Some(expires) = subscription.expires.filter(|expires| *expires <= filter.now) {
+            found.push(Exclusion::Expired { expires, now: filter.now });
+        }
+        if let Some(any) = filter.tags.any.as_ref().filter(|any| pick(any, true).is_empty()) {
+            found.push(Exclusion::HasNone { tags: tags.clone(), any: any.clone() });
+        }
+        let missing = pick(&filter.tags.all, false);
+        if !missing.is_empty() {
+            found.push(Exclusion::Lacks { tags: tags.clone(), missing });
+        }
+        let excluded = pick(&filter.tags.none, true);
+        if !excluded.is_empty() {
+            found.push(Exclusion::Has { excluded });
+        }
+        found
     }
 
     /// What is: `it expired at 2026-01-31 12:00:00 UTC, and it is 2026-02-01 00:00:00 UTC`.
     pub fn text(&self) -> String {
         match self {
             Exclusion::Expired { expires, now } => {
-                format!(
-                    "it expired at {} UTC, and it is {} UTC",
-                    format_timestamp(*expires),
-                    format_timestamp(*now)
-                )
+                let [expires, now] = [expires, now].map(|moment| format_timestamp(*moment));
+                format!("it expired at {expires} UTC, and it is {now} UTC")
             }
-            Exclusion::Untagged { tags, .. } if tags.is_empty() => "it has no tags".into(),
-            Exclusion::Untagged { tags, .. } => format!("its tags are {}", listed(tags)),
+            Exclusion::HasNone { tags, .. } | Exclusion::Lacks { tags, .. } if tags.is_empty() => {
+                "it has no tags".into()
+            }
+            Exclusion::HasNone { tags, .. } | Exclusion::Lacks { tags, .. } => {
+                format!("its tags are {}", listed(tags))
+            }
+            Exclusion::Has { excluded } => format!("it has the {}", tags_text(excluded)),
         }
     }
 
@@ -57,21 +84,31 @@ impl Exclusion {
     pub fn needs(&self) -> String {
         match self {
             Exclusion::Expired { .. } => "a query before then, or a later expiry".into(),
-            Exclusion::Untagged { wanted, .. } if wanted.is_empty() => {
+            Exclusion::HasNone { any, .. } if any.is_empty() => {
                 "a query that names a tag, or leaves tags out".into()
             }
-            Exclusion::Untagged { wanted, .. } if wanted.len() == 1 => format!("the tag {}", listed(wanted)),
-            Exclusion::Untagged { wanted, .. } => format!("one of the tags {}", listed(wanted)),
+            Exclusion::HasNone { any, .. } if any.len() > 1 => format!("one of the {}", tags_text(any)),
+            Exclusion::HasNone { any: needed, .. } | Exclusion::Lacks { missing: needed, .. } => {
+                format!("the {}", tags_text(needed))
+            }
+            Exclusion::Has { excluded } if excluded.len() == 1 => "to be without it".into(),
+            Exclusion::Has { .. } => "to be without them".into(),
         }
     }
 
     fn to_json(&self) -> serde_json::Value {
         let kind = match self {
             Exclusion::Expired { .. } => "expired",
-            Exclusion::Untagged { .. } => "tags",
+            Exclusion::HasNone { .. } => "tags",
+            Exclusion::Lacks { .. } => "tags_all",
+            Exclusion::Has { .. } => "tags_none",
         };
         json!({"kind": kind, "text": self.text(), "needs": self.needs()})
     }
+}
+
+fn tags_text(tags: &[Box<str>]) -> String {
+    format!("{} {}", if tags.len() == 1 { "tag" } else { "tags" }, listed(tags))
 }
 
 fn listed(tags: &[Box<str>]) -> String {
@@ -139,7 +176,7 @@ pub struct Case<'a> {
     /// Those that [`attributes_with`] gives, by which the event was read.
     pub attributes: &'a Attributes,
     pub event: &'a Event<'a>,
-    pub filter: &'a Filter,
+    pub filter: Filter<'a>,
 }
 
 /// The attributes of an index, and those that are only in the expression as it was written: a predicate that can
@@ -158,7 +195,7 @@ impl<'a> Case<'a> {
         let subscription = self.version.get(id)?;
         let explanation = explain::explain(&subscription.expression, &self.values());
         let is_approximate = !explanation.outcome.can_be_true && self.is_found(id, space)?;
-        Ok(Explained { explanation, exclusions: Exclusion::of(&subscription, self.filter), is_approximate })
+        Ok(Explained { explanation, exclusions: Exclusion::of(&subscription, &self.filter), is_approximate })
     }
 
     /// Finds the fewest changes that would make a subscription match. Fails if there is none with this id.
@@ -170,7 +207,7 @@ impl<'a> Case<'a> {
         } else {
             why_not::why_not(&subscription.expression, &self.values())
         };
-        Ok(WhyNoMatch { expression, exclusions: Exclusion::of(&subscription, self.filter) })
+        Ok(WhyNoMatch { expression, exclusions: Exclusion::of(&subscription, &self.filter) })
     }
 
     /// Whether the engine reports it.
@@ -179,7 +216,7 @@ impl<'a> Case<'a> {
         let mut event = self.event.clone();
         let known = self.version.attributes().len();
         event.values.retain(|(attribute, _)| (attribute.0 as usize) < known);
-        Ok(self.version.matches(&event, self.filter, space).0.contains(&location))
+        Ok(self.version.matches(&event, &self.filter, space).0.contains(&location))
     }
 
     fn values(&self) -> impl Fn(&str) -> Option<ValueRef<'a>> {
@@ -193,6 +230,7 @@ mod tests {
     use crate::engine::Index;
     use crate::event::{Record, json};
     use crate::expr::parser::parse;
+    use crate::query::{Query, Tags};
 
     fn record(text: &str) -> Record {
         json::read_record(text.as_bytes()).unwrap()
@@ -205,11 +243,16 @@ mod tests {
             subscription.tags = tags.into_iter().map(Into::into).collect();
             for expires in [None, Some(9), Some(10), Some(11)] {
                 subscription.expires = expires;
-                for wanted in [None, Some(vec![]), Some(vec!["b".into()]), Some(vec!["c".into(), "a".into()])]
-                {
-                    let filter = Filter { tags: wanted, now: 10 };
-                    let excluded = Exclusion::of(&subscription, &filter);
-                    assert_eq!(excluded.is_empty(), filter.keeps(&subscription), "{excluded:?}");
+                let lists = || [vec![], vec!["b".into()], vec!["c".into(), "a".into()]];
+                for any in lists().map(Some).into_iter().chain([None]) {
+                    for (all, none) in
+                        lists().into_iter().flat_map(|all| lists().map(|none| (all.clone(), none)))
+                    {
+                        let tags = &Tags { any: any.clone(), all, none };
+                        let filter = Filter { tags, now: 10 };
+                        let excluded = Exclusion::of(&subscription, &filter);
+                        assert_eq!(excluded.is_empty(), filter.keeps(&subscription), "{tags:?} {excluded:?}");
+                    }
                 }
             }
         }
@@ -229,7 +272,9 @@ mod tests {
         let record = record(r#"{"x": 2}"#);
         let event = &record.resolve(attributes);
         let space = &mut Workspace::default();
-        let filter = &Filter { tags: Some(vec!["c".into()]), now: 12_500_000 };
+        let tags =
+            &Tags { any: Some(vec!["c".into()]), all: vec!["d".into(), "a".into()], none: vec!["b".into()] };
+        let filter = Filter { tags, now: 12_500_000 };
         let case = Case { version, attributes, event, filter };
         let explained = case.explain(id, space).unwrap();
         assert!(!explained.matches() && explained.explanation.outcome.can_be_true);
@@ -240,12 +285,15 @@ mod tests {
                 "a query before then, or a later expiry",
             ),
             ("its tags are `a`, `b`", "the tag `c`"),
+            ("its tags are `a`, `b`", "the tag `d`"),
+            ("it has the tag `b`", "to be without it"),
         ];
         assert_eq!(texts, expected.map(|(text, needs)| (text.to_string(), needs.to_string())));
         let reason = case.why_not(id, space).unwrap();
         assert_eq!(reason.to_json()["answer"], "excluded");
         assert_eq!(reason.to_json()["exclusions"], explained.to_json()["exclusions"]);
-        let filter = &Filter { tags: Some(vec!["b".into()]), now: 9_999_999 };
+        let tags = &Tags { any: Some(vec!["b".into()]), ..Tags::default() };
+        let filter = Filter { tags, now: 9_999_999 };
         let case = Case { filter, ..case };
         assert!(case.explain(id, space).unwrap().matches());
         assert!(case.why_not(id, space).unwrap().matches());
@@ -262,7 +310,8 @@ mod tests {
         let attributes = &attributes_with(version, id).unwrap();
         let record = record(r#"{"x": 2, "y": {"$interval": [1, 2]}}"#);
         let event = &record.resolve(attributes);
-        let case = Case { version, attributes, event, filter: &Filter { tags: None, now: 0 } };
+        let query = Query::default();
+        let case = Case { version, attributes, event, filter: query.filter() };
         let explained = case.explain(id, &mut Workspace::default()).unwrap();
         assert_eq!(
             explained.explanation.outcome,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tamis_lab.experiments
-from tamis.demo.charts import figure
+from tamis.chart_page import number
 from tamis_lab.benchmark.environment import describe, one_line
 from tamis_lab.experiments.contract import Experiment, Result, Scale
 from tamis_lab.experiments.report import write_report
@@ -75,7 +75,7 @@ def print_result(experiment: Experiment, scale: Scale, result: Result, circumsta
     for row in result.rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         table.add_row(
-            row.what, "" if row.paper is None else figure(row.paper), figure(row.ours), ratio, row.note
+            row.what, "" if row.paper is None else number(row.paper), number(row.ours), ratio, row.note
         )
     console = Console()
     console.print(table)

@@ -14,7 +14,7 @@ use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::Result;
 use crate::event::{Event, EventSource};
-use crate::query::{Filter, Ranking};
+use crate::query::{Ask, Filter, Query, Ranking};
 use threads::in_blocks;
 
 /// Matches of many events, sorted by event, then by id.
@@ -33,6 +33,48 @@ pub struct BatchTopK {
     pub ranks: Vec<u32>,
 }
 
+/// The owners that have a match, sorted by event, then by name.
+#[derive(Default, Debug)]
+pub struct BatchOwners {
+    pub events: Vec<u32>,
+    pub owners: Vec<Box<str>>,
+}
+
+/// The answers to one query about many events.
+#[derive(Debug)]
+pub enum BatchAnswer {
+    All(BatchMatches),
+    /// By event.
+    Count(Vec<u32>),
+    /// By event.
+    Exists(Vec<bool>),
+    Owners(BatchOwners),
+    Best(BatchTopK),
+}
+
+/// Asks the same about every event, on several threads.
+pub fn ask_events(
+    index: &Index,
+    version: &dyn Version,
+    query: &Query,
+    events: &dyn EventSource,
+    threads: usize,
+) -> Result<BatchAnswer> {
+    let filter = &query.filter();
+    Ok(match &query.ask {
+        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads)),
+        Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
+        Ask::Exists => {
+            let counts = count_events(index, version, events, filter, threads);
+            BatchAnswer::Exists(counts.into_iter().map(|count| count > 0).collect())
+        }
+        Ask::Owners => BatchAnswer::Owners(owners_of_events(index, version, events, filter, threads)?),
+        Ask::Best(ranking) => {
+            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads)?)
+        }
+    })
+}
+
 /// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
 struct Thread<'e> {
     blocks: Option<Box<dyn Blocks + 'e>>,
@@ -40,17 +82,17 @@ struct Thread<'e> {
 }
 
 impl<'e> Thread<'e> {
-    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { blocks: version.blocks(events, filter), alone: Workspace::default() }
     }
 }
 
 /// Every match of every event.
-pub fn match_events(
+fn match_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> BatchMatches {
     let new_thread = || Thread::new(version, events, filter);
@@ -80,11 +122,11 @@ pub fn match_events(
 }
 
 /// How many matches every event has.
-pub fn count_events(
+fn count_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> Vec<u32> {
     let new_thread = || Thread::new(version, events, filter);
@@ -103,13 +145,48 @@ pub fn count_events(
     blocks.concat()
 }
 
+/// The owners of the matches of every event. Events are asked one by one: each stops when all owners are found.
+fn owners_of_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+) -> Result<BatchOwners> {
+    let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
+        let mut found = BatchOwners::default();
+        let mut outcome = Ok(());
+        let first = range.start as u32;
+        one_by_one(index, events, range, |at, event| match version.owners(event, filter, space) {
+            Ok((owners, work)) => {
+                let count = owners.len();
+                found.events.extend(std::iter::repeat_n(first + at as u32, count));
+                found.owners.extend(owners);
+                (count, work)
+            }
+            Err(error) => {
+                outcome = Err(error);
+                (0, Work::default())
+            }
+        });
+        outcome.map(|()| found)
+    });
+    let mut all = BatchOwners::default();
+    for block in blocks {
+        let block = block?;
+        all.events.extend(block.events);
+        all.owners.extend(block.owners);
+    }
+    Ok(all)
+}
+
 /// The best matches of every event by a score.
-pub fn top_k_events(
+fn top_k_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
     ranking: &Ranking,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> Result<BatchTopK> {
     let blocks: Vec<Result<BatchTopK>> =
@@ -120,7 +197,9 @@ pub fn top_k_events(
                 events.fill(row, &mut event);
                 let start = Instant::now();
                 let (best, work) = version.top_k(&event, ranking, filter, space)?;
-                index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
+                let observed =
+                    Observation { events: 1, matches: best.len(), work, nanoseconds: nanoseconds(start) };
+                observe(index, events, row, observed);
                 for (at, scored) in best.iter().enumerate() {
                     found.events.push(row as u32);
                     found.locations.push(scored.location);
@@ -139,6 +218,10 @@ pub fn top_k_events(
         all.ranks.extend(block.ranks);
     }
     Ok(all)
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
 }
 
 /// Learns from the events of a block that begins with event `first`.
@@ -163,7 +246,12 @@ fn one_by_one(
         events.fill(row, &mut event);
         let start = Instant::now();
         let (matches, work) = one(at, &event);
-        index.observe(&event, matches, work, start.elapsed().as_nanos() as u64);
+        observe(
+            index,
+            events,
+            row,
+            Observation { events: 1, matches, work, nanoseconds: nanoseconds(start) },
+        );
     }
 }
 
@@ -177,6 +265,7 @@ mod tests {
     use super::*;
     use crate::engine::{Id, Subscription};
     use crate::event::arrow::ArrowEvents;
+    use crate::query::Tags;
 
     const RULES: [&str; 14] = [
         "int = 7",
@@ -252,7 +341,9 @@ mod tests {
                 index.optimize().expect("nothing is in the way");
             }
             let reader = index.reader().expect("it can be read");
-            let (batch, filter) = (batch(1300), Filter { tags: None, now: 0 });
+            let batch = batch(1300);
+            let tags = Tags::default();
+            let filter = Filter { tags: &tags, now: 0 };
             let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
             let mut space = Workspace::default();
             let alone: Vec<_> = (0..events.len())
@@ -267,16 +358,16 @@ mod tests {
                     alone.concat()
                 );
             }
+            let counting = Query { ask: Ask::Count, ..Query::default() };
             let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();
-            index.observed().reset();
+            index.reset_observed();
             for row in 0..events.len() {
                 let event = events.event(row);
-                let (count, work) = reader.count(&event, &filter, &mut space);
-                index.observe(&event, count, work, 0);
+                index.ask(&*reader, &counting, &event, &mut space).expect("it can be asked");
             }
             let wrong = noted();
             assert!(wrong > Some(0));
-            index.observed().reset();
+            index.reset_observed();
             count_events(&index, &*reader, &events, &filter, 1);
             assert_eq!(noted(), wrong);
         }

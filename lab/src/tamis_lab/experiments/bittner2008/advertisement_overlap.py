@@ -8,9 +8,9 @@ import numpy as np
 
 import tamis
 from tamis import relate
-from tamis.pubsub.advertisement_pruning import AdvertisementPruner, Worth
-from tamis.pubsub.entry import Entry
-from tamis.pubsub.overlap_index import OverlapIndex
+from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, expressions_of
 from tamis_lab.workloads import BookAuction
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import tamis
 from tamis import relate
-from tamis.pubsub import Broker, Options, trees
+from tamis.pubsub import Broker, Options
+from tamis.pubsub.generalise import trees
 from tamis_lab.simulation import Simulator, Topology
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.book_auction import OperandDistribution

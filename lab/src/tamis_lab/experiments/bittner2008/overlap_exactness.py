@@ -12,7 +12,7 @@ import numpy as np
 
 import tamis
 from tamis import relate
-from tamis.pubsub.overlap_index import OverlapIndex
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, expressions_of
 from tamis_lab.experiments.contract import Experiment, Result, Row, Scale
 from tamis_lab.workloads import BookAuction

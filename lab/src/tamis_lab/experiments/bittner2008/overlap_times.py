@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tamis
-from tamis.pubsub.overlap_index import OverlapIndex
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, conjunctions, expressions_of
 from tamis_lab.experiments.contract import Chart, Experiment, Result, Row, Scale
 from tamis_lab.workloads import BookAuction
