@@ -13,6 +13,7 @@ pub mod index;
 pub mod neighbourhood;
 pub mod observed;
 pub mod production;
+pub mod reasons;
 pub mod scored_intervals;
 pub mod segment;
 
