@@ -3,6 +3,7 @@
 pub mod among;
 pub mod arrow;
 pub mod attributes;
+pub mod decimal;
 pub mod error;
 pub mod fields;
 pub mod json;
@@ -15,6 +16,7 @@ pub mod value;
 
 pub use among::Among;
 pub use attributes::{AttrId, Attributes};
+pub use decimal::Decimal;
 pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};
