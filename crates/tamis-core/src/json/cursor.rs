@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::event::Value;
+use crate::value::Value;
 
 /// What is wrong, at which byte.
 #[derive(Debug)]
