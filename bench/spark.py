@@ -2,7 +2,7 @@
 
 import argparse
 
-from tamis.benchmark.pipeline import run
+from tamis_lab.benchmark.pipeline import run
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__)

@@ -7,7 +7,7 @@ Optional arguments: scales such as 100K,1M, then names of workloads.
 
 import sys
 
-from tamis.benchmark.topk import run
+from tamis_lab.benchmark.topk import run
 
 if __name__ == "__main__":
     scales, *workloads = sys.argv[1:] or ["100K,1M"]

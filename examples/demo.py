@@ -1,4 +1,4 @@
-"""`make demo`: rules and events of book auctions, matched on local Spark in batch and as streams."""
+"""`make demo`: campaigns and page views, matched on local Spark in batch and as streams."""
 
 from tamis.demo.pipeline import run
 

@@ -186,7 +186,7 @@ def kind(value: Any) -> str:
 
 def order(value: Any) -> Any:
     """A key that sorts as the language does: numbers by the value they stand for, NaN above all, strings by
-    code point. A float stands for itself if it is a whole number up to 2^63, else for what it is written as."""
+    code point. A float stands for itself if it is a whole number up to 2^63, else for its shortest text."""
     if kind(value) != "number":
         return value
     if math.isnan(value):

@@ -5,11 +5,13 @@ that Python shows as X. On the page about expressions, `tamis-example` blocks ar
 their truth, and `tamis-error` blocks are expressions with a part of the error they give.
 """
 
-import ast
 import doctest
 import importlib
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,33 +19,17 @@ from typing import Any
 import pytest
 
 import tamis
+import tamis_lab
+from code_blocks import blocks, run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 EXPRESSIONS = ROOT / "docs" / "expressions.md"
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The fenced code blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def run(code: str, names: dict[str, Any]) -> None:
-    """Run a block; check each expression that ends in `# -> X`."""
-    lines = code.splitlines()
-    for statement in ast.parse(code).body:
-        source = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
-        if isinstance(statement, ast.Expr) and "  # -> " in source:
-            shown = source.rsplit("  # -> ", 1)[1]
-            value = eval(compile(ast.Expression(statement.value), "<docs>", "eval"), names)
-            assert repr(value) == shown, source
-        else:
-            exec(compile(ast.Module([statement], []), "<docs>", "exec"), names)
-
-
 def needs_session(name: str, request: pytest.FixtureRequest) -> None:
     """Examples about Spark find the session of the tests by `getOrCreate`."""
-    if name.startswith(("spark", "README")):
+    if "README" in name or re.search(r"\bspark\b", name):
         request.getfixturevalue("spark")
 
 
@@ -58,6 +44,24 @@ def test_python_blocks(page: Path, request: pytest.FixtureRequest) -> None:
 def lines(language: str) -> list[str]:
     """The lines of the blocks on the page about expressions."""
     return [line for block in blocks(EXPRESSIONS, language) for line in block.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md")], ids=lambda page: page.name)
+def test_links_of_pages_outside_the_site(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    for folder in ("docs", "src", "tools"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.so", "__pycache__")
+        )
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (tmp_path / "site" / "api" / "library" / "index.html").exists()
 
 
 TRUTHS = {"true": True, "false": False, "undefined": None, "either": "either"}
@@ -77,13 +81,17 @@ def test_expression_errors(line: str) -> None:
 
 
 def modules() -> list[ModuleType]:
-    walk = pkgutil.walk_packages(tamis.__path__, "tamis.")
-    return [tamis, *(importlib.import_module(found.name) for found in walk if found.name != "tamis._kernel")]
+    names = [
+        found.name
+        for package in (tamis, tamis_lab)
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    return [tamis, tamis_lab, *(importlib.import_module(name) for name in names if name != "tamis._kernel")]
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
-    needs_session(module.__name__.removeprefix("tamis."), request)
+    needs_session(module.__name__, request)
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert failed == 0
 

@@ -220,7 +220,6 @@ def test_ids_are_integers_and_names_that_look_misspelt_are_named() -> None:
     assert [match.id for match in index.top_k({"price": 3, "colour": 1})] == [1]
     with pytest.raises(tamis.IdError, match="is larger"):
         IntervalIndex.from_columns(np.array([2**63 + 5], np.uint64), {"x": ([0], [1])})
-    with pytest.warns(
-        tamis.UnknownAttributeWarning, match="no attribute `prices`, and the event lacks `price`"
-    ):
+    meant = "no attribute `prices`, and the event no `price`; did you mean `price`"
+    with pytest.warns(tamis.UnknownAttributeWarning, match=meant):
         index.top_k({"prices": 3, "age": 1})

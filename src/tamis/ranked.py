@@ -8,7 +8,6 @@ structures are behind `tamis.Index(algorithm="interval")`.
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from time import thread_time
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tamis import _kernel
+from tamis._suggest import MISSPELT, closest, did_you_mean
 from tamis.errors import ArgumentError, EventError, IdError, UnknownAttributeWarning
 from tamis.index import Match
 
@@ -250,9 +250,11 @@ class IntervalIndex:
         point: list[float | None] = []
         absent = [name for name in self._attributes if name not in event]
         for name in event if absent else ():
-            if name not in self._attributes and (close := get_close_matches(name, absent, n=1, cutoff=0.8)):
+            if name in self._attributes:
+                continue
+            if meant := closest(name, absent, similarity=MISSPELT):
                 warnings.warn(
-                    f"the index has no attribute `{name}`, and the event lacks `{close[0]}`; is it misspelt?",
+                    f"the index has no attribute `{name}`, and the event no `{meant}`; {did_you_mean(meant)}",
                     UnknownAttributeWarning,
                     stacklevel=3,
                 )

@@ -16,7 +16,7 @@ def test_help_imports_nothing_heavy() -> None:
         "import sys; from tamis.cli.app import run\n"
         "try: run(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'pyarrow', 'numpy', 'pandas', 'tamis.workloads'} & set(sys.modules)\n"
+        "heavy = {'pyarrow', 'numpy', 'pandas', 'tamis_lab.workloads'} & set(sys.modules)\n"
         "sys.exit(repr(heavy) if heavy else 0)"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The demonstration runs from beginning to end, and its campaigns are a proper workload."""
+"""The demonstration runs from beginning to end, and its campaigns do not depend on how they are made."""
 
 import pytest
 
@@ -14,8 +14,19 @@ def test_it_shows_matches_rates_and_explanations(capsys: pytest.CaptureFixture[s
 
 
 def test_campaigns_are_deterministic_and_have_at_least_four_conditions() -> None:
-    table = Campaigns(count=2_000, seed=3).subscriptions_table()
-    assert table.equals(Campaigns(count=2_000, seed=3).subscriptions_table())
+    table = Campaigns(seed=3).rules(0, 3_000)
+    assert table.num_rows == 3_000
+    assert table.equals(Campaigns(seed=3).rules(0, 3_000))
+    assert table.slice(2_000, 100).equals(Campaigns(seed=3).rules(2_000, 2_100))
+    assert not table.equals(Campaigns(seed=4).rules(0, 3_000))
     for text in table["expression"].to_pylist():
         assert text.count(" AND ") - text.count("BETWEEN") >= 3  # A range has an AND of its own.
-    assert Campaigns(count=1).events_dicts(3) == Campaigns(count=5).events_dicts(3)
+
+
+def test_page_views_are_the_same_however_many_are_made() -> None:
+    campaigns = Campaigns(seed=3)
+    views = campaigns.page_views(0, 2_100)
+    assert views[2_040:2_060] == campaigns.page_views(2_040, 2_060)
+    table = campaigns.page_view_table(2_040, 2_060)
+    assert table["event_id"].to_pylist() == list(range(2_040, 2_060))
+    assert table.drop("event_id").to_pylist() == views[2_040:2_060]

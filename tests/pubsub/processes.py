@@ -69,6 +69,11 @@ class BrokerProcess:
             self._process.send_signal(signal.SIGTERM)
         return self._process.wait(60)
 
+    def wait(self) -> int:
+        """Wait until it ends by itself; returns the exit code."""
+        assert self._process is not None
+        return self._process.wait()
+
     async def until_ready(self) -> None:
         """Wait until it says that it listens, in this life."""
         while '"listening"' not in self.log[self._earlier :]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tamis.pubsub import Options, PrePruning, Simulator, Topology
+from tamis.pubsub import Options, PrePruning
+from tamis_lab.simulation import Simulator, Topology
 
 
 def entries(network: Simulator, broker: str, neighbour: str) -> list[str]:

@@ -313,21 +313,20 @@ def test_a_misspelt_attribute_is_named_once(spark: Any, tmp_path: Any) -> None:
     rules = spark.createDataFrame([("a", "contry = 'CA'"), ("b", "user.age > 21 AND vip")], RULES)
     index = tamis.spark.build(rules, directory=tmp_path / "index")
     events = spark.sql("SELECT 1 AS event_id, 'CA' AS country, named_struct('age', 27) AS user")
-    with pytest.warns(UserWarning, match=r"contry \(did you mean country\?\), vip") as noted:
+    with pytest.warns(UserWarning, match=r"contry \(did you mean `country`\?\), vip") as noted:
         matches = index.match(events)
     assert len(noted) == 1
-    expected = (
-        "no column of the events holds contry (did you mean country?), vip: predicates on them are undefined"
-    )
+    contry = "contry (did you mean `country`?)"
+    expected = f"no column of the events holds {contry}, vip: predicates on them are undefined"
     assert tamis.spark.explain(matches).warnings == [expected]
-    assert str(tamis.spark.explain(matches)).count("did you mean country?") == 1
+    assert str(tamis.spark.explain(matches)).count("did you mean `country`?") == 1
     assert matches.collect() == []
-    with pytest.warns(UserWarning, match=r"did you mean country"):
+    with pytest.warns(UserWarning, match=r"did you mean `country`"):
         tamis.spark.count_by_subscription(events, index)
     (tmp_path / "events").mkdir()
     stream = spark.readStream.schema(events.schema).json(str(tmp_path / "events"))
     following = tamis.spark.open_index(spark, tmp_path / "index")
-    with pytest.warns(UserWarning, match=r"did you mean country"):
+    with pytest.warns(UserWarning, match=r"did you mean `country`"):
         streamed = following.match(stream)
     assert tamis.spark.explain(streamed).warnings == [expected]
 
@@ -368,12 +367,12 @@ def test_attributes_that_no_file_holds_are_named(spark: Any, tmp_path: Any, ask:
         str(tmp_path / "events" / "old")
     )
     spark.sql("SELECT 1 AS later").write.parquet(str(tmp_path / "events" / "new"))
-    with pytest.warns(UserWarning, match=r"contry \(did you mean country\?\)") as caught:
+    with pytest.warns(UserWarning, match=r"contry \(did you mean `country`\?\)") as caught:
         answer = ask(spark, str(tmp_path / "events"), rules)
     assert caught[0].filename == __file__
     assert tamis.spark.explain(answer).warnings == [
-        "no column of the events holds contry (did you mean country?), user.aeg (did you mean user.age?), "
-        "vip: predicates on them are undefined"
+        "no column of the events holds contry (did you mean `country`?), "
+        "user.aeg (did you mean `user.age`?), vip: predicates on them are undefined"
     ]
 
 

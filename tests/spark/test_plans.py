@@ -8,8 +8,9 @@ import strategies
 import tamis
 import tamis.spark
 from events import to_table
-from tamis.spark.plan import Sizes, choose
-from tamis.workloads import BookAuction
+from tamis.spark.plans.choose import Sizes, choose
+from tamis_lab.workloads import BookAuction
+from tamis_lab.workloads.spark import generate_events, generate_subscriptions
 from writer import to_text
 
 pytestmark = pytest.mark.spark
@@ -83,8 +84,8 @@ def test_ranked_as_on_one_machine(spark: Any) -> None:
 
 def test_an_event_visits_few_shards(spark: Any) -> None:
     workload = BookAuction(count=3000)
-    rules = tamis.spark.generate_subscriptions(spark, workload)
-    events = tamis.spark.generate_events(spark, workload, 300)
+    rules = generate_subscriptions(spark, workload)
+    events = generate_events(spark, workload, 300)
     matches = tamis.spark.match(events, rules, plan="sharded", shards=8)
     assert rows(matches) == rows(tamis.spark.match(events, rules))
     report = tamis.spark.explain(matches)
@@ -168,12 +169,12 @@ def test_changes_stay_reachable_when_they_are_folded(tmp_path: Any, monkeypatch:
     """The router knows nothing of what came as a change, also after snapshots were rewritten."""
     import pyarrow as pa
 
-    from tamis.spark import apply
-    from tamis.spark.build import put_index
-    from tamis.spark.changes import change_schema
-    from tamis.spark.directory import open_directory
-    from tamis.spark.routing import RouterIndexes
-    from tamis.spark.versions import Router, Version, publish, read_version
+    from tamis.spark.building.on_executors import put_index
+    from tamis.spark.plans.routing import RouterIndexes
+    from tamis.spark.store import apply_changes as apply
+    from tamis.spark.store.changes import change_schema
+    from tamis.spark.store.directory import open_directory
+    from tamis.spark.store.versions import Router, Version, publish, read_version
 
     directory = open_directory(tmp_path)
     shards = []

@@ -1,7 +1,5 @@
 //! Everything that can go wrong, phrased for the person who must fix the input.
 
-use crate::index::subscription::Id;
-
 /// A place in the text of an expression, counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -94,16 +92,6 @@ impl Error {
             Error::Snapshot(message) => Error::Snapshot(put(message)),
             Error::Io(error) => Error::Io(std::io::Error::new(error.kind(), put(error.to_string()))),
         }
-    }
-
-    pub(crate) fn duplicate(id: &Id) -> Self {
-        Error::DuplicateId(format!(
-            "subscription {id} is already in the index; use replace or upsert to change it"
-        ))
-    }
-
-    pub(crate) fn missing(id: &Id) -> Self {
-        Error::UnknownId(format!("there is no subscription {id} in the index"))
     }
 }
 

@@ -4,17 +4,23 @@
 //! text → AST → normal form → index on one side,
 //! record → encoded event → satisfied predicates → candidates → matches → ranked on the other.
 
-pub mod batch;
+pub mod attributes;
+pub mod engine;
 pub mod error;
 pub mod event;
 pub mod expr;
 pub mod fork;
-pub mod index;
+mod json;
+#[cfg(test)]
+mod module_graph;
 pub mod predicate;
 mod prefetch;
-pub mod rank;
+pub mod query;
 pub mod ranked;
 pub mod relate;
 pub mod snapshot;
+pub mod subscription;
+pub mod suggest;
+pub mod value;
 
 pub use error::{Error, Result};

@@ -86,7 +86,7 @@ pub struct PyWhere {
 impl PyWhere {
     /// Wraps a [`Value::Among`].
     pub fn from_value(value: Value) -> Self {
-        let text = if let Value::Among(set) = &value { set.text() } else { String::new() };
+        let text = if let Value::Among(set) = &value { set.text().to_owned() } else { String::new() };
         Self { text, value }
     }
 

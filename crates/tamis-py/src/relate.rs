@@ -5,15 +5,15 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use tamis_core::Error;
+use tamis_core::engine::add_many::Source;
 use tamis_core::event::Value;
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::timestamp::can_be_written;
 use tamis_core::expr::{Expr, parser};
-use tamis_core::index::add_many::Source;
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
 use tamis_core::relate::{self, Answer, BUDGET, Selectivities};
 
-use crate::batch::{Given, Resolved};
+use crate::batch::Given;
 use crate::convert::value_to_python;
 use crate::errors::{OrRaise, argument_error};
 use crate::expr::{self as python_expr, PyExpression, expression_from_python, expression_or_text};
@@ -134,7 +134,7 @@ impl PySelectivities {
                         }
                     }
                     Given::Records(records) => {
-                        visit(&Resolved(records.iter().map(|record| record.resolve(attributes)).collect()))
+                        visit(&records.iter().map(|record| record.resolve(attributes)).collect::<Vec<_>>())
                     }
                 }
                 Ok(())

@@ -1,5 +1,7 @@
 """All commands under one roof, and one way out: exit codes, one-line errors, quiet ends.
 
+Those that other packages add are found by `plugins`.
+
 Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing was found (or a check failed),
 2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
 """
@@ -10,14 +12,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from tamis.cli import (
+from tamis._suggest import suggestion
+from tamis.cli.commands import (
     advertise,
-    bench,
     broker,
     check,
-    cost,
     demo,
-    experiment,
     explain,
     index,
     match,
@@ -26,15 +26,15 @@ from tamis.cli import (
     subscribe,
     topk,
     why_not,
-    workload,
 )
-from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain, nearest
+from tamis.cli.failure import BAD_INPUT, INTERRUPTED, UserError, complain
+from tamis.cli.plugins import SETTINGS, Commands, tidy
 
 EPILOG = "Exit codes: 0 found or done, 1 nothing found or a check failed, 2 bad usage or input."
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     name="tamis",
+    cls=Commands,
     help="Sift events through standing Boolean expressions.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -48,11 +48,7 @@ app.command("topk")(topk.topk)
 app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
-app.command("cost")(cost.cost)
 app.add_typer(index.app, name="index")
-app.command("bench")(bench.bench)
-app.add_typer(experiment.app, name="experiment")
-app.add_typer(workload.app, name="workload")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
 app.command("broker")(broker.broker)
@@ -89,20 +85,11 @@ def _nearest_choice(message: str) -> str | None:
     'did you mean `csv`?'
     """
     found = re.search(r"'([^']*)' is not one of (.*)", message)
-    return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
+    return suggestion(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
 
 
 def _command() -> Any:
     """The commands as a tree, with no type shown beside options that take no value."""
-
-    def tidy(command: Any) -> None:
-        for option in command.params:
-            if getattr(option, "is_flag", False):
-                option.metavar = ""
-        command.get_help_option(typer.Context(command, **SETTINGS)).metavar = ""
-        for inner in getattr(command, "commands", {}).values():
-            tidy(inner)
-
     command = typer.main.get_command(app)
     tidy(command)
     return command

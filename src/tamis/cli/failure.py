@@ -43,15 +43,3 @@ def warn(message: str) -> None:
     >>> warn("2 events skipped")
     """
     sys.stderr.write(f"tamis: {message}\n")
-
-
-def nearest(word: str, choices: list[str], *, cutoff: float = 0.6) -> str | None:
-    """A hint that names the most similar choice, if one is similar.
-
-    >>> nearest("expresion", ["id", "expression"])
-    'did you mean `expression`?'
-    """
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, choices, n=1, cutoff=cutoff)
-    return f"did you mean `{close[0]}`?" if close else None

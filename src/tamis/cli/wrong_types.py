@@ -6,10 +6,10 @@ Values of a type that no rule compares them with, and attributes that look missp
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from tamis.cli.events import Lines, Portion
+from tamis._suggest import MISSPELT, suggestion
+from tamis.cli.io.events import Lines, Portion
 
 EVENTS_LOOKED_AT = 10_000
 """A mistake in a column shows in the first events; looking at all of them would cost more than matching."""
@@ -74,8 +74,10 @@ class WrongTypes:
         'in the only event, there is no `agee`, which rules ask for (did you mean `age`?)'
         """
         for name in self._expected:
-            if name not in self._seen and (close := get_close_matches(name, self._seen, n=1, cutoff=0.8)):
-                yield f"there is no `{name}`, which rules ask for (did you mean `{close[0]}`?)"
+            if name in self._seen:
+                continue
+            if hint := suggestion(name, self._seen, similarity=MISSPELT):
+                yield f"there is no `{name}`, which rules ask for ({hint})"
 
 
 def _record(text: bytes) -> dict[str, Any]:

@@ -1,186 +1,195 @@
 """Advertising campaigns that a person can read, and page views for them.
 
 A campaign is a conjunction of some of ten kinds of conditions: where the visitor is, how old, on what device,
-at what hour, with which interests. A page view is a nested record.
+at what hour, with which interests. Its priority is its bid. A page view is a nested record. Rows are drawn
+in blocks, each from a random stream of its own, so that row 17 is the same however many are made.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import compress
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tamis.workloads.base import BLOCK, EVENT_BLOCK, EventDict, Workload
-from tamis.workloads.sampling import Zipf, stream
-from tamis.workloads.text import concat, join_groups, texts, words
+BLOCK = 2_048
 
-COUNTRIES = words("US IN BR GB DE FR JP CA IT ES MX KR AU NL CH SE PL AT BE PT NO DK FI IE NZ")
-CATEGORIES = words(
-    "news sport music travel food fashion science gaming finance garden cars homes health films books art "
-    "family pets weather jobs"
+CAMPAIGN_SCHEMA = pa.schema([("id", pa.string()), ("expression", pa.string()), ("priority", pa.float64())])
+PAGE_VIEW_SCHEMA = pa.schema(
+    [
+        ("event_id", pa.int64()),
+        ("country", pa.string()),
+        ("age", pa.int64()),
+        ("device", pa.string()),
+        ("hour", pa.int64()),
+        ("day", pa.string()),
+        ("interests", pa.list_(pa.string())),
+        ("member", pa.bool_()),
+        ("visits", pa.int64()),
+        ("referrer", pa.string()),
+        ("page", pa.struct([("category", pa.string()), ("price", pa.float64())])),
+    ]
 )
-INTERESTS = words(
+BRANDS = ("Alder", "Birch", "Cedar", "Damson", "Elm", "Fig", "Gorse", "Hazel", "Iris", "Juniper")
+
+
+class Words:
+    """Words of which the first ones are drawn most often: word r in proportion to 1 / (r + 1) ** skew.
+
+    >>> Words("a b c", skew=9).draw(np.random.default_rng(1), 2)
+    ['a', 'a']
+    """
+
+    def __init__(self, words: str, skew: float = 0.0) -> None:
+        """Take the words, separated by blanks."""
+        self._words = words.split()
+        weights = np.arange(1.0, len(self._words) + 1) ** -skew
+        self._shares = weights / weights.sum()
+
+    def draw(self, rng: np.random.Generator, count: int) -> list[str]:
+        """`count` of the words."""
+        drawn = rng.choice(len(self._words), count, p=self._shares).tolist()
+        return [self._words[number] for number in drawn]
+
+    def sets(self, rng: np.random.Generator, count: int, most: int) -> list[list[str]]:
+        """`count` sets of one to `most` different words, each sorted."""
+        sizes = rng.integers(1, most + 1, count).tolist()
+        columns = (self.draw(rng, count) for _ in range(most))
+        return [sorted(set(row[:size])) for size, *row in zip(sizes, *columns, strict=True)]
+
+
+COUNTRIES = Words("US IN BR GB DE FR JP CA IT ES MX KR AU NL CH SE PL AT BE PT NO DK FI IE NZ", skew=0.8)
+CATEGORIES = Words(
+    "news sport music travel food fashion science gaming finance garden cars homes health films books art "
+    "family pets weather jobs",
+    skew=0.5,
+)
+INTERESTS = Words(
     "cycling hiking running sailing skiing climbing football tennis chess photography cooking baking wine "
     "coffee jazz opera cinema theatre painting pottery gardening astronomy history poetry travel fashion "
     "rowing fencing judo yoga dance golf rugby cricket surfing fishing birds horses dogs cats trains maps "
-    "cheese tea bread folk blues piano guitar choir ballet comics puzzles robots rockets fossils"
+    "cheese tea bread folk blues piano guitar choir ballet comics puzzles robots rockets fossils",
+    skew=0.4,
 )
-DEVICES = words("phone desktop tablet television")
-DAYS = words("Mon Tue Wed Thu Fri Sat Sun")
-SITES = words("search social mail partner direct")
-BRANDS = words("Alder Birch Cedar Damson Elm Fig Gorse Hazel Iris Juniper Larch Maple Nettle Oak Pine Rowan")
+DEVICES = Words("phone desktop tablet television", skew=0.8)
+DAYS = Words("Mon Tue Wed Thu Fri Sat Sun")
+SITES = Words("search social mail partner direct")
 
-Mask = npt.NDArray[np.bool_]
+
+def _quoted(words: list[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+def _ages(rng: np.random.Generator) -> list[str]:
+    lows, widths = rng.integers(18, 60, BLOCK).tolist(), rng.integers(0, 25, BLOCK).tolist()
+    return [
+        f"age BETWEEN {low} AND {low + width}" if width > 3 else f"age >= {low}"
+        for low, width in zip(lows, widths, strict=True)
+    ]
+
+
+def _hours(rng: np.random.Generator) -> list[str]:
+    firsts, lengths = rng.integers(5, 19, BLOCK).tolist(), rng.integers(2, 6, BLOCK).tolist()
+    return [f"hour BETWEEN {f} AND {f + length}" for f, length in zip(firsts, lengths, strict=True)]
+
+
+def _referrers(rng: np.random.Generator) -> list[str]:
+    sites, prices = SITES.draw(rng, BLOCK), rng.integers(20, 300, BLOCK).tolist()
+    return [f"(referrer = '{s}' OR page.price > {p})" for s, p in zip(sites, prices, strict=True)]
+
+
+CONDITIONS: tuple[tuple[float, Callable[[np.random.Generator], list[str]]], ...] = (
+    (0.95, lambda rng: [f"country IN ({_quoted(some)})" for some in COUNTRIES.sets(rng, BLOCK, most=2)]),
+    (0.9, _ages),
+    (
+        0.9,
+        lambda rng: [
+            f"arrays_overlap(interests, ARRAY({_quoted(some)}))"
+            for some in INTERESTS.sets(rng, BLOCK, most=2)
+        ],
+    ),
+    (0.9, lambda rng: [f"page.category = '{category}'" for category in CATEGORIES.draw(rng, BLOCK)]),
+    (0.5, lambda rng: [f"device = '{device}'" for device in DEVICES.draw(rng, BLOCK)]),
+    (0.4, _hours),
+    (0.4, lambda rng: [f"visits >= {visits}" for visits in rng.integers(2, 50, BLOCK).tolist()]),
+    (0.2, lambda rng: ["NOT member"] * BLOCK),
+    (0.2, _referrers),
+    (0.1, lambda rng: ["day IN ('Sat', 'Sun')"] * BLOCK),
+)
+"""How many of the campaigns have a condition, and what it says in each campaign of a block."""
+FEWEST = 4
 
 
 @dataclass(frozen=True)
-class Campaigns(Workload):
-    """Readable subscriptions and events.
+class Campaigns:
+    """Readable subscriptions and events, the same for the same seed.
 
-    >>> Campaigns(count=1).subscriptions_table()["expression"][0].as_py().count(" AND ") >= 3
-    True
+    >>> Campaigns(seed=1).rules(0, 1)["id"].to_pylist()
+    ['Alder-0']
+    >>> sorted(Campaigns(seed=1).page_views(0, 1)[0])[:3]
+    ['age', 'country', 'day']
     """
 
-    name: ClassVar[str] = "campaigns"
-
-    count: int = 200_000
     seed: int = 1
 
-    @property
-    def event_schema(self) -> pa.Schema:
-        """A page view's attributes."""
-        page = pa.struct([("category", pa.string()), ("price", pa.float64())])
-        return pa.schema(
-            [
-                ("country", pa.string()),
-                ("age", pa.int64()),
-                ("device", pa.string()),
-                ("hour", pa.int64()),
-                ("day", pa.string()),
-                ("interests", pa.list_(pa.string())),
-                ("member", pa.bool_()),
-                ("visits", pa.int64()),
-                ("referrer", pa.string()),
-                ("page", page),
-            ]
-        )
+    def rules(self, start: int, stop: int) -> pa.Table:
+        """Campaigns `start` to `stop`: id, expression, priority."""
+        rows = [row for number, cut in _blocks(start, stop) for row in self._campaigns(number)[cut]]
+        return pa.Table.from_pylist(rows, schema=CAMPAIGN_SCHEMA)
 
-    def brand(self, id_: int) -> str:
-        """A name for a campaign.
+    def page_views(self, start: int, stop: int) -> list[dict[str, Any]]:
+        """Page views `start` to `stop`, one dict each."""
+        return [row for number, cut in _blocks(start, stop) for row in self._page_views(number)[cut]]
 
-        >>> Campaigns().brand(17)
-        'Birch-17'
-        """
-        return f"{BRANDS[id_ % len(BRANDS)]}-{id_}"
+    def page_view_table(self, start: int, stop: int) -> pa.Table:
+        """The same as a table, with their numbers in the column `event_id`."""
+        views = enumerate(self.page_views(start, stop), start)
+        rows = [{"event_id": number, **view} for number, view in views]
+        return pa.Table.from_pylist(rows, schema=PAGE_VIEW_SCHEMA)
 
-    def _expressions(self, block: int) -> pa.Array:
-        rng = stream(self.seed, self.name, "subscriptions", block)
-        conditions = [
-            (0.9, _countries(rng)),
-            (0.8, _ages(rng)),
-            (0.8, _interests(rng)),
-            (0.7, concat("page.category = ", _quoted(rng, CATEGORIES, 0.5))),
-            (0.4, concat("device = ", _quoted(rng, DEVICES, 0.8))),
-            (0.25, _hours(rng)),
-            (0.25, concat("visits >= ", _numbers(rng, 2, 40))),
-            (0.2, concat("NOT member", texts([""] * BLOCK))),
-            (
-                0.15,
-                concat(
-                    "(referrer = ", _quoted(rng, SITES, 0), " OR page.price > ", _numbers(rng, 20, 300), ")"
-                ),
-            ),
-            (0.1, concat("day IN ('Sat', 'Sun')", texts([""] * BLOCK))),
-        ]
-        chosen: Mask = np.column_stack([rng.random(BLOCK) < share for share, _ in conditions])
-        # A campaign has at least four conditions: the first ones fill up.
-        missing = np.maximum(0, 4 - chosen.sum(axis=1))
-        rank_of_unchosen = np.cumsum(~chosen, axis=1)
-        chosen |= ~chosen & (rank_of_unchosen <= missing[:, None])
-
-        by_condition = pa.concat_arrays([text for _, text in conditions])
-        rows, columns = np.nonzero(chosen)
-        flat = by_condition.take(pa.array(columns * BLOCK + rows))
-        return join_groups(flat, chosen.sum(axis=1), " AND ")
-
-    def _events(self, block: int) -> list[EventDict]:
-        rng = stream(self.seed, self.name, "events", block)
-        country = Zipf(len(COUNTRIES), 0.8).draw(rng, EVENT_BLOCK).tolist()
-        category = Zipf(len(CATEGORIES), 0.5).draw(rng, EVENT_BLOCK).tolist()
-        device = Zipf(len(DEVICES), 0.8).draw(rng, EVENT_BLOCK).tolist()
-        interests = Zipf(len(INTERESTS), 0.4).draw(rng, (EVENT_BLOCK, 3)).tolist()
-        ages = np.clip(rng.normal(38, 14, EVENT_BLOCK), 16, 90).astype(int).tolist()
-        prices = np.round(rng.gamma(2, 40, EVENT_BLOCK), 2).tolist()
+    def _campaigns(self, block: int) -> list[dict[str, Any]]:
+        rng = np.random.default_rng((self.seed, 0, block))
+        chosen = rng.random((BLOCK, len(CONDITIONS))) < [share for share, _ in CONDITIONS]
+        missing = FEWEST - chosen.sum(axis=1)  # the first conditions that it lacks fill up
+        chosen |= ~chosen & (np.cumsum(~chosen, axis=1) <= missing[:, None])
+        conditions = zip(*(write(rng) for _, write in CONDITIONS), strict=True)
+        bids = rng.lognormal(0.0, 0.7, BLOCK).round(2).tolist()
         return [
             {
-                "country": COUNTRIES[country[row]],
-                "age": ages[row],
-                "device": DEVICES[device[row]],
-                "hour": int(rng.integers(24)),
-                "day": DAYS[int(rng.integers(7))],
-                "interests": sorted({INTERESTS[number] for number in interests[row]}),
-                "member": bool(rng.random() < 0.3),
-                "visits": int(rng.integers(1, 60)),
-                "referrer": SITES[int(rng.integers(len(SITES)))],
-                "page": {"category": CATEGORIES[category[row]], "price": prices[row]},
+                "id": f"{BRANDS[number % len(BRANDS)]}-{number}",
+                "expression": " AND ".join(compress(texts, wanted)),
+                "priority": bid,
             }
-            for row in range(EVENT_BLOCK)
+            for number, texts, wanted, bid in zip(
+                range(block * BLOCK, (block + 1) * BLOCK), conditions, chosen.tolist(), bids, strict=True
+            )
         ]
 
-
-def _quoted(rng: np.random.Generator, choices: tuple[str, ...], alpha: float) -> pa.Array:
-    literals = texts([f"'{word}'" for word in choices])
-    return literals.take(pa.array(Zipf(len(choices), alpha).draw(rng, BLOCK)))
-
-
-def _numbers(rng: np.random.Generator, low: int, high: int) -> pa.Array:
-    return pa.array(rng.integers(low, high, BLOCK)).cast(pa.large_string())
-
-
-def _countries(rng: np.random.Generator) -> pa.Array:
-    one = concat("country = ", _quoted(rng, COUNTRIES, 0.8))
-    half = len(COUNTRIES) // 2  # From two halves, so that both differ.
-    two = concat(
-        "country IN (", _quoted(rng, COUNTRIES[:half], 0.6), ", ", _quoted(rng, COUNTRIES[half:], 0.6), ")"
-    )
-    return _mixed(rng, one, two)
-
-
-def _ages(rng: np.random.Generator) -> pa.Array:
-    low = rng.integers(18, 60, BLOCK)
-    high = low + rng.integers(4, 20, BLOCK)
-    between = concat(
-        "age BETWEEN ", pa.array(low).cast(pa.large_string()), " AND ", pa.array(high).cast(pa.large_string())
-    )
-    return _mixed(rng, between, concat("age >= ", pa.array(low).cast(pa.large_string())))
+    def _page_views(self, block: int) -> list[dict[str, Any]]:
+        rng = np.random.default_rng((self.seed, 1, block))
+        columns = {
+            "country": COUNTRIES.draw(rng, BLOCK),
+            "age": rng.normal(38, 14, BLOCK).clip(16, 90).astype(int).tolist(),
+            "device": DEVICES.draw(rng, BLOCK),
+            "hour": rng.integers(24, size=BLOCK).tolist(),
+            "day": DAYS.draw(rng, BLOCK),
+            "interests": INTERESTS.sets(rng, BLOCK, most=3),
+            "member": (rng.random(BLOCK) < 0.3).tolist(),
+            "visits": rng.integers(1, 60, BLOCK).tolist(),
+            "referrer": SITES.draw(rng, BLOCK),
+            "page": [
+                {"category": category, "price": price}
+                for category, price in zip(
+                    CATEGORIES.draw(rng, BLOCK), rng.gamma(2, 40, BLOCK).round(2).tolist(), strict=True
+                )
+            ],
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _interests(rng: np.random.Generator) -> pa.Array:
-    one = concat("array_contains(interests, ", _quoted(rng, INTERESTS, 0.4), ")")
-    half = len(INTERESTS) // 2
-    either = concat(
-        "arrays_overlap(interests, ARRAY(",
-        _quoted(rng, INTERESTS[:half], 0.4),
-        ", ",
-        _quoted(rng, INTERESTS[half:], 0.4),
-        "))",
-    )
-    return _mixed(rng, one, either)
-
-
-def _hours(rng: np.random.Generator) -> pa.Array:
-    first = rng.integers(5, 20, BLOCK)
-    last = np.minimum(23, first + rng.integers(2, 6, BLOCK))
-    return concat(
-        "hour BETWEEN ",
-        pa.array(first).cast(pa.large_string()),
-        " AND ",
-        pa.array(last).cast(pa.large_string()),
-    )
-
-
-def _mixed(rng: np.random.Generator, usual: pa.Array, other: pa.Array) -> pa.Array:
-    """Two thirds of one, one third of the other."""
-    return pc.if_else(pa.array(rng.random(BLOCK) < 2 / 3), usual, other)
+def _blocks(start: int, stop: int) -> Iterator[tuple[int, slice]]:
+    """The blocks that rows `start` to `stop` lie in, each with the rows wanted of it."""
+    for block in range(start // BLOCK, -(-stop // BLOCK)):
+        first = block * BLOCK
+        yield block, slice(max(start - first, 0), stop - first)

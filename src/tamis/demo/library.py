@@ -15,6 +15,7 @@ import tamis
 from tamis.demo.campaigns import Campaigns
 
 BEST = 5
+PORTION = 16_384
 
 
 def run(subscriptions: int = 200_000, events: int = 20_000, seed: int = 1) -> None:
@@ -24,9 +25,9 @@ def run(subscriptions: int = 200_000, events: int = 20_000, seed: int = 1) -> No
         "\n[bold]Tamis[/] sifts events through standing Boolean expressions: "
         "which of these campaigns want this page view?\n"
     )
-    campaigns = Campaigns(count=subscriptions, seed=seed)
-    index = _index(console, campaigns)
-    page_views = campaigns.events_dicts(events)
+    campaigns = Campaigns(seed)
+    index = _index(console, campaigns, subscriptions)
+    page_views = campaigns.page_views(0, events)
     event = _stream(console, index, page_views)
     _batch(console, index, campaigns, len(page_views))
     if index.exists(event):
@@ -36,24 +37,24 @@ def run(subscriptions: int = 200_000, events: int = 20_000, seed: int = 1) -> No
     _farewell(console)
 
 
-def _index(console: Console, campaigns: Campaigns) -> tamis.Index:
-    _step(console, 1, f"{campaigns.count:,} campaigns become an index")
+def _index(console: Console, campaigns: Campaigns, count: int) -> tamis.Index:
+    _step(console, 1, f"{count:,} campaigns become an index")
     index = tamis.Index()
     texts = 0
     indexing = 0.0
     with _progress(console, "campaigns") as bar:
-        task = bar.add_task("indexing", total=campaigns.count, rate="")
-        for table in campaigns.subscriptions():
-            ids = [campaigns.brand(number) for number in table["id"].to_pylist()]
+        task = bar.add_task("indexing", total=count, rate="")
+        for first in range(0, count, PORTION):
+            table = campaigns.rules(first, min(first + PORTION, count))
             if not texts:
-                examples = list(zip(ids[:3], table["expression"][:3].to_pylist(), strict=True))
+                examples = table.slice(0, 3).to_pylist()
             started = time.perf_counter()
-            index.add_many(ids, table["expression"], priorities=table["priority"])
+            index.add_many(table["id"], table["expression"], priorities=table["priority"])
             indexing += time.perf_counter() - started
             texts += table.num_rows
             bar.update(task, completed=texts, rate=f"{texts / indexing:,.0f} campaigns/s")
-    for id_, expression in examples:
-        console.print(f"    [cyan]{id_:>10}[/]  {escape(expression)}", soft_wrap=True)
+    for rule in examples:
+        console.print(f"    [cyan]{rule['id']:>10}[/]  {escape(rule['expression'])}", soft_wrap=True)
     console.print(f"    {'...':>10}")
     _say(console, f"read and indexed in [bold]{indexing:.1f} s[/], {texts / indexing:,.0f} a second")
     return index
@@ -92,7 +93,7 @@ def _stream(console: Console, index: tamis.Index, page_views: list[Any]) -> Any:
 
 def _batch(console: Console, index: tamis.Index, campaigns: Campaigns, events: int) -> None:
     _step(console, 3, "The same page views as one Arrow table")
-    table = campaigns.events_table(events)
+    table = campaigns.page_view_table(0, events)
     started = time.perf_counter()
     found = index.match_batch(table)
     elapsed = time.perf_counter() - started
@@ -118,7 +119,7 @@ def _best(console: Console, index: tamis.Index, event: Any) -> str:
     table.add_column("expression")
     for match in best:
         expression = str(index[match.id].expression)
-        table.add_row(str(match.rank), f"{match.score:.3f}", f"[cyan]{match.id}[/]", escape(expression))
+        table.add_row(str(match.rank), f"{match.score:.2f}", f"[cyan]{match.id}[/]", escape(expression))
     console.print(Padding(table, (1, 4)))
     return str(best[0].id)
 
@@ -145,7 +146,7 @@ def _farewell(console: Console) -> None:
         ("README.md", "what it is, in five minutes"),
         ("docs/expressions.md", "everything an expression can say"),
         ("tamis --help", "the same from the command line, over files and pipes"),
-        ("tamis bench --quick", "measure it on this machine"),
+        ("tamis bench --quick", "measure it on this machine (with tamis-lab)"),
     ):
         console.print(f"    [cyan]{command:<22}[/] {meaning}")
     console.print()

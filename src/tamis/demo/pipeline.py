@@ -1,6 +1,6 @@
 """The product's main job on local Spark: a table of rules, a table of events, then both as streams.
 
-Book auctions (Bittner 2008): bidders register what they look for, and every auction is an event.
+Advertisers register which page views they want, and every page view is an event.
 """
 
 import json
@@ -10,21 +10,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 import tamis.spark
+from tamis.demo.campaigns import Campaigns
 from tamis.demo.local_spark import local_session
 from tamis.demo.pipeline_report import write_report
-from tamis.workloads import BookAuction
 
 STREAMED_BATCHES = 12
 EVENTS_PER_BATCH = 2_000
 CHANGES_PER_BATCH = 200
+FILES = 8
 
-CHANGE_COLUMNS = "op string, sequence bigint, id bigint, expression string, priority double"
+CHANGE_COLUMNS = "op string, sequence bigint, id string, expression string, priority double"
 
 
 @dataclass
@@ -37,8 +40,12 @@ class Seen:
     match_seconds: float = 0.0
     matches: int = 0
     plan: str = ""
-    popular: list[tuple[str, int]] = field(default_factory=list)
-    histogram: list[tuple[str, int]] = field(default_factory=list)
+    popular: list[tuple[str, int, str]] = field(default_factory=list)
+    """Campaigns with the most matches, how many, and their expressions."""
+    per_rule: list[tuple[int, int]] = field(default_factory=list)
+    """How many campaigns have so many matches: at least a power of two, and fewer than the next."""
+    per_event: list[tuple[int, int]] = field(default_factory=list)
+    """The same of page views."""
     batches: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -54,18 +61,18 @@ def run(
     folder = Path(out).absolute()
     _clear(folder)
     console.print(
-        "\n[bold]Tamis on Spark[/]: which bidders want to hear of this auction? "
-        f"{subscriptions:,} standing expressions, {events:,} auctions\n"
+        "\n[bold]Tamis on Spark[/]: which campaigns want this page view? "
+        f"{subscriptions:,} standing expressions, {events:,} page views\n"
     )
     with console.status("starting Spark on this machine"):
         spark = session or local_session()
-    workload = BookAuction(count=subscriptions, seed=seed)
+    campaigns = Campaigns(seed)
     seen = Seen(subscriptions, events)
     try:
-        _generate(console, spark, workload, events, folder)
+        _generate(console, campaigns, seen, folder)
         store = _index(console, spark, seen, folder)
         _match(console, spark, store, seen, folder)
-        _stream(console, spark, store, workload, seen=seen, folder=folder)
+        _stream(console, spark, store, campaigns, seen=seen, folder=folder)
     finally:
         if session is None:
             spark.stop()
@@ -83,16 +90,24 @@ def _clear(folder: Path) -> None:
     (folder / "report.html").unlink(missing_ok=True)
 
 
-def _generate(console: Console, spark: Any, workload: BookAuction, events: int, folder: Path) -> None:
-    _step(console, 1, "Generate rules and events, as Parquet")
-    with console.status("generating on the executors"):
-        tamis.spark.generate_subscriptions(spark, workload).write.parquet(str(folder / "rules"))
-        tamis.spark.generate_events(spark, workload, events).write.parquet(str(folder / "events"))
-    example = spark.read.parquet(str(folder / "rules")).filter("id = 2").collect()[0]
-    console.print(f"    [cyan]rule {example.id}[/]   {escape(example.expression)}")
-    event = spark.read.parquet(str(folder / "events")).filter("event_id = 0").drop("event_id")
-    [shown] = event.select(sf.to_json(sf.struct("*")).alias("json")).collect()
-    console.print(f"    [cyan]event 0[/]  {escape(shown.json)}")
+def _generate(console: Console, campaigns: Campaigns, seen: Seen, folder: Path) -> None:
+    _step(console, 1, "Generate campaigns and page views, as Parquet")
+    with console.status("generating"):
+        rules = campaigns.rules(0, seen.subscriptions)
+        _write_parquet(folder / "rules", rules)
+        _write_parquet(folder / "events", campaigns.page_view_table(0, seen.events))
+    for rule in rules.slice(0, 2).to_pylist():
+        console.print(f"    [cyan]{rule['id']:>9}[/]  {escape(rule['expression'])}")
+    [event] = campaigns.page_views(0, 1)
+    console.print(f"    [cyan]page view[/]  {escape(json.dumps(event))}")
+
+
+def _write_parquet(folder: Path, table: pa.Table) -> None:
+    """Write a table as several files, which Spark reads in parallel."""
+    folder.mkdir()
+    rows = -(-table.num_rows // FILES)
+    for number in range(FILES):
+        pq.write_table(table.slice(number * rows, rows), folder / f"part-{number}.parquet")
 
 
 def _index(console: Console, spark: Any, seen: Seen, folder: Path) -> tamis.spark.SubscriptionStore:
@@ -124,13 +139,12 @@ def _match(
     seen.matches = written.count()
     seen.plan = str(tamis.spark.explain(matches))
     by_rule = written.groupBy("subscription").count()
-    best = by_rule.orderBy("count", "subscription", ascending=[False, True]).limit(10).collect()
-    seen.popular = [(f"rule {row.subscription}", row["count"]) for row in best]
-    buckets = by_rule.selectExpr("cast(floor(log2(count)) as int) AS size").groupBy("size").count().collect()
-    seen.histogram = [
-        (f"{2 ** row['size']:,} to {2 ** (row['size'] + 1) - 1:,} matches", row["count"])
-        for row in sorted(buckets, key=lambda row: row["size"])
-    ]
+    best = by_rule.orderBy("count", "subscription", ascending=[False, True]).limit(10)
+    rules = spark.read.parquet(str(folder / "rules"))
+    named = best.join(rules, best.subscription == rules.id).orderBy("count", "id", ascending=[False, True])
+    seen.popular = [(row.id, row["count"], row.expression) for row in named.collect()]
+    seen.per_rule = _sizes(by_rule, seen.subscriptions)
+    seen.per_event = _sizes(written.groupBy("event_id").count(), seen.events)
     console.print(
         f"    [bold]{seen.matches:,}[/] matches in {seen.match_seconds:.1f} s: "
         f"{seen.events / seen.match_seconds:,.0f} events/s, written as Parquet\n"
@@ -139,11 +153,20 @@ def _match(
         console.print(f"    [dim]{escape(line)}[/]")
 
 
+def _sizes(counted: Any, all_of_them: int) -> list[tuple[int, int]]:
+    """How many counts there are between one power of two and the next; those without a row count zero."""
+    rows = counted.selectExpr("int(floor(log2(count))) AS power").groupBy("power").count().collect()
+    by_power = {row.power: row["count"] for row in rows}
+    none = all_of_them - sum(by_power.values())
+    powers = range(max(by_power, default=-1) + 1)
+    return [(0, none), *((2**power, by_power.get(power, 0)) for power in powers)]
+
+
 def _stream(
     console: Console,
     spark: Any,
     store: tamis.spark.SubscriptionStore,
-    workload: BookAuction,
+    campaigns: Campaigns,
     *,
     seen: Seen,
     folder: Path,
@@ -173,8 +196,8 @@ def _stream(
         with console.status("streaming") as status:
             for batch in range(STREAMED_BATCHES):
                 status.update(f"streaming: micro-batch {batch + 1} of {STREAMED_BATCHES}")
-                _write_changes(changes_in, workload, batch)
-                _write_events(events_in, workload, seen.events, batch)
+                _write_changes(changes_in, campaigns, seen.subscriptions, batch)
+                _write_events(events_in, campaigns, seen.events, batch)
                 applying.processAllAvailable()
                 matching.processAllAvailable()
     finally:
@@ -193,32 +216,29 @@ def _stream(
     console.print(shown)
 
 
-def _write_changes(folder: Path, workload: BookAuction, batch: int) -> None:
+def _write_changes(folder: Path, campaigns: Campaigns, count: int, batch: int) -> None:
     """Rules that leave, and others that take their place."""
-    first = batch * CHANGES_PER_BATCH % max(1, workload.count - CHANGES_PER_BATCH)
-    later = BookAuction(count=workload.count, seed=workload.seed + 1)
-    [table] = later.subscriptions(first, first + CHANGES_PER_BATCH)
+    first = batch * CHANGES_PER_BATCH % max(1, count - CHANGES_PER_BATCH)
+    later = Campaigns(campaigns.seed + 1).rules(first, first + CHANGES_PER_BATCH)
     rows = []
-    for number, rule in enumerate(table.to_pylist()):
+    for number, rule in enumerate(later.to_pylist()):
         sequence = batch * CHANGES_PER_BATCH + number + 1
         if number % 4 == 0:
             rows.append({"op": "remove", "sequence": sequence, "id": rule["id"]})
         else:
-            kept = {name: rule[name] for name in ("id", "expression", "priority")}
-            rows.append({"op": "replace", "sequence": sequence, **kept})
+            rows.append({"op": "replace", "sequence": sequence, **rule})
     _put(folder, batch, rows)
 
 
-def _write_events(folder: Path, workload: BookAuction, done: int, batch: int) -> None:
+def _write_events(folder: Path, campaigns: Campaigns, done: int, batch: int) -> None:
     first = done + batch * EVENTS_PER_BATCH
-    tables = workload.event_tables(first, first + EVENTS_PER_BATCH, key="event_id")
-    _put(folder, batch, [row for table in tables for row in table.to_pylist()])
+    _put(folder, batch, campaigns.page_view_table(first, first + EVENTS_PER_BATCH).to_pylist())
 
 
 def _put(folder: Path, batch: int, rows: list[dict[str, Any]]) -> None:
     """Write a file and move it into place, so that a stream sees it whole."""
     draft = folder.parent / f".{folder.name}-{batch}"
-    draft.write_text("\n".join(json.dumps(row, default=str) for row in rows))
+    draft.write_text("\n".join(json.dumps(row) for row in rows))
     draft.rename(folder / f"{batch:04d}.json")
 
 
@@ -248,8 +268,11 @@ def _farewell(console: Console, folder: Path, report: Path) -> None:
     _step(console, None, "Where to look")
     for path, meaning in (
         (report, "charts of what you just saw; open it in a browser"),
-        (folder / "matches", "who matched what, Parquet"),
-        (folder / "streamed", "the best 3 of each streamed event, with the version that answered"),
+        (folder / "matches", "which campaign matched which page view, Parquet"),
+        (
+            folder / "streamed",
+            "the 3 best campaigns of each streamed page view, with the version that answered",
+        ),
         ("docs/spark.md", "the tutorial"),
         ("tamis demo --library", "the same without Spark: one process, microseconds"),
     ):

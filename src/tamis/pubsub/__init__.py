@@ -1,20 +1,17 @@
 """Publish and subscribe over a network of brokers: an event goes exactly where someone wants it.
 
-`Broker` is a state machine without I/O; `Simulator` runs many of them in virtual time, with faults; `net`
-runs one on TCP or NATS, and `Client` talks to it. See `docs/pubsub.md`.
+`Broker` is a state machine without I/O; `net` runs one on TCP or NATS, and `Client` talks to it. The package
+`tamis-lab` runs many of them in virtual time, with faults (`tamis_lab.simulation`). See `docs/pubsub.md`.
 """
 
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.combined_pruning import Weights
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.options import Limits, Options, PostPruning, PrePruning
+from tamis.pubsub.generalise.combined_pruning import Weights
 from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
-from tamis.pubsub.options import Limits, Options, PostPruning, PrePruning
-from tamis.pubsub.simulator import Faults, Simulator
-from tamis.pubsub.topology import Topology
 
 __all__ = [
     "Broker",
     "Client",
-    "Faults",
     "Gap",
     "Limits",
     "Notification",
@@ -22,7 +19,5 @@ __all__ = [
     "PostPruning",
     "PrePruning",
     "RefusedError",
-    "Simulator",
-    "Topology",
     "Weights",
 ]

@@ -21,7 +21,9 @@ DataFrames in, DataFrames out; nothing needs a JVM handle, so classic and Connec
 try:
     import pyspark  # noqa: F401
 except ImportError as missing:
-    raise ImportError("tamis.spark needs PySpark: pip install 'tamis[spark]'") from missing
+    from tamis._extras import missing_extra
+
+    raise ImportError(missing_extra("tamis.spark", "spark")) from missing
 
 from tamis.spark.api import (
     count,
@@ -34,13 +36,12 @@ from tamis.spark.api import (
     open_index,
     unmatched,
 )
-from tamis.spark.building import build
+from tamis.spark.building.build_index import build
+from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
 from tamis.spark.built_index import BuiltIndex
-from tamis.spark.generate import generate_events, generate_subscriptions
-from tamis.spark.plan import PlanReport
+from tamis.spark.plans.choose import PlanReport
 from tamis.spark.sql import register
-from tamis.spark.store import SubscriptionStore
-from tamis.spark.subscriptions import InvalidSubscriptionsError, validate
+from tamis.spark.store.subscription_store import SubscriptionStore
 
 __all__ = [
     "BuiltIndex",
@@ -53,8 +54,6 @@ __all__ = [
     "count_files",
     "exists",
     "explain",
-    "generate_events",
-    "generate_subscriptions",
     "match",
     "match_files",
     "open_index",

@@ -69,6 +69,12 @@ WRONG = [
     ),
     ("  path: /data/events\n", "", "line 3, events.path: is missing"),
     (
+        "  format: csv",
+        "  fromat: csv",
+        "line 6, subscriptions.format: is missing; parquet, json, csv, delta, table, kafka, nats, "
+        "or `snapshot` or `store`; there is `fromat`, did you mean `format`?",
+    ),
+    (
         "k: 3",
         "k: many",
         "line 11, match.k: input should be a valid integer, unable to parse string as an integer, not `many`",
@@ -161,7 +167,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_delta_names_the_spark_that_it_works_with() -> None:
-    from tamis.spark.connectors import ConnectorError, connector, settings_for
+    from tamis.spark.connectors.jars import ConnectorError, connector, settings_for
 
     with pytest.raises(ConnectorError, match=r"use pyspark 4\.2"):
         connector("delta", "4.3.0")

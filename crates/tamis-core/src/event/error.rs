@@ -2,27 +2,7 @@
 
 use std::fmt;
 
-/// A place in the text of an event. Lines and columns count from 1, columns in characters; bytes from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextPlace {
-    pub line: u32,
-    pub column: u32,
-    pub byte: usize,
-}
-
-impl TextPlace {
-    /// The place of a byte of `text`; a byte inside a character, or after the end, is brought back to the
-    /// nearest character before it.
-    pub fn of(text: &str, byte: usize) -> Self {
-        let before = (0..=byte.min(text.len())).rev().find_map(|end| text.get(..end)).unwrap_or("");
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Self {
-            line: 1 + before.bytes().filter(|b| *b == b'\n').count() as u32,
-            column: 1 + before[line_start..].chars().count() as u32,
-            byte: before.len(),
-        }
-    }
-}
+use crate::json::TextPlace;
 
 /// Why an event was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,13 +64,6 @@ impl From<EventError> for crate::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_count_lines_and_characters() {
-        let text = "{\n  \"é\": x}";
-        assert_eq!(TextPlace::of(text, text.find('x').unwrap()), TextPlace { line: 2, column: 8, byte: 10 });
-        assert_eq!(TextPlace::of("", 9), TextPlace { line: 1, column: 1, byte: 0 });
-    }
 
     #[test]
     fn the_message_says_what_where_and_what_would_be_right() {

@@ -1,27 +1,23 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
-pub mod among;
 pub mod arrow;
-pub mod attributes;
-pub mod decimal;
 pub mod error;
 pub mod fields;
 pub mod json;
-pub mod number;
 pub mod record;
 pub mod schema;
-pub mod suggest;
-pub mod timestamp;
-pub mod value;
+pub mod source;
+pub mod weighted;
 
-pub use among::Among;
-pub use attributes::{AttrId, Attributes};
-pub use decimal::Decimal;
+pub use crate::attributes::{AttrId, Attributes};
+pub use crate::value::decimal::Decimal;
+pub use crate::value::set::Among;
+pub use crate::value::{self, Value, ValueRef, decimal, number, timestamp};
 pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};
 pub use schema::{Schema, Type};
-pub use value::{Value, ValueRef};
+pub use source::EventSource;
 
 /// One event, resolved against the attribute names of an index: what every index reads.
 ///

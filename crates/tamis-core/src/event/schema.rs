@@ -9,13 +9,13 @@ use std::fmt;
 
 use rustc_hash::FxBuildHasher;
 
-use super::suggest::suggest;
 use super::timestamp::{format_timestamp, parse_timestamp};
 use super::value::Kind;
 use super::{Record, Value, json};
 use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
+use crate::suggest::suggest;
 
 /// The type of an attribute. Integers and floats are one kind: each compares with the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::operators::Operator;
-use crate::event::Value;
+use crate::value::Value;
 
 /// What is known of a truth value: can it be true, can it be false?
 ///

@@ -10,7 +10,8 @@ use rustc_hash::FxHasher;
 
 use super::ast::Outcome;
 use super::operators::Operator;
-use crate::event::{AttrId, Value, ValueRef};
+use crate::attributes::AttrId;
+use crate::value::{Value, ValueRef};
 
 /// A positive predicate on an attribute of one index.
 #[derive(Clone, Debug, PartialEq, Eq)]

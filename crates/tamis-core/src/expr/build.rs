@@ -5,7 +5,7 @@ use super::ast::{Expr, Predicate};
 use super::limits::{check_name, check_set_size, check_value};
 use super::operators::Operator;
 use crate::error::ExpressionError;
-use crate::event::Value;
+use crate::value::Value;
 
 /// A checked predicate, its operands in canonical form.
 ///

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_STRING_BYTES};
 use super::operators::Operator;
+use crate::attributes::AttrId;
 use crate::error::Error;
-use crate::event::{AttrId, Value};
+use crate::value::Value;
 
 mod node {
     pub const CONSTANT: u8 = 0;
@@ -349,7 +350,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::Attributes;
+    use crate::attributes::Attributes;
     use crate::expr::limits::check_limits;
     use crate::expr::testing::{any_expr, predicate};
 
@@ -485,7 +486,7 @@ mod tests {
                 if let Ok(expr) = read(&bytes, &attributes) {
                     prop_assert!(check_limits(&expr).is_ok());
                     crate::expr::evaluate(&expr, &|_| None);
-                    crate::expr::evaluate(&expr, &|_| Some(crate::event::ValueRef::Str("ab")));
+                    crate::expr::evaluate(&expr, &|_| Some(crate::value::ValueRef::Str("ab")));
                     assert_round_trip(&expr);
                 }
             }

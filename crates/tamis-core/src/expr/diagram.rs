@@ -211,9 +211,9 @@ fn mermaid_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Value;
     use crate::expr::explain::explain;
     use crate::expr::testing::{TestEvent, compare, lookup, predicate};
+    use crate::value::Value;
 
     fn example() -> Expr {
         let quoted = Expr::Predicate(predicate("name", "=", &[Value::Str("a\"b\\<i>".into())]));

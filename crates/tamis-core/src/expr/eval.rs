@@ -4,7 +4,7 @@
 //! against it. Short cuts are taken only where the rest cannot change the outcome.
 
 use super::ast::{Expr, Outcome, Predicate};
-use crate::event::ValueRef;
+use crate::value::ValueRef;
 
 /// The outcome of an expression. `value_of` gives the value of an attribute, or `None` when it is
 /// absent; a null value counts as absent.
@@ -52,8 +52,8 @@ impl Predicate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Value;
     use crate::expr::Operator;
+    use crate::value::Value;
 
     fn constant(outcome: Outcome) -> Expr {
         Expr::Constant(outcome)

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::ast::{Expr, Outcome};
 use super::show::{Seen, outcome_name, predicate_text};
-use crate::event::ValueRef;
+use crate::value::ValueRef;
 
 /// One node of the written expression with its outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,11 +146,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::Value;
     use crate::expr::eval::evaluate;
     use crate::expr::testing::{
         TestEvent, any_event, any_expr, any_interval_event, compare, lookup, predicate,
     };
+    use crate::value::Value;
 
     fn example() -> (Expr, TestEvent) {
         let name = Expr::Predicate(predicate("name", ">", &[Value::Int(3)]));

@@ -26,12 +26,12 @@ use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_SET_MEMBERS};
 use super::limits::{check_text_size, too_deep, too_many_predicates};
 use super::operators::{Operator, REGISTRY};
 use crate::error::{ExpressionError, Place};
-use crate::event::Value;
-use crate::event::error::TextPlace;
-use crate::event::json::cursor::{Cursor, Fault};
-use crate::event::json::{write_array, write_text};
-use crate::event::suggest::suggest;
-use crate::event::timestamp::parse_timestamp;
+use crate::json::TextPlace;
+use crate::json::cursor::{Cursor, Fault};
+use crate::json::{write_array, write_text};
+use crate::suggest::suggest;
+use crate::value::Value;
+use crate::value::timestamp::parse_timestamp;
 
 const CONNECTIVES: [&str; 5] = ["and", "or", "xor", "xnor", "not"];
 const PREDICATE_NAMES: [&str; 5] = ["attribute", "operator", "operands", "negated", "weight"];

@@ -5,7 +5,7 @@
 
 use super::ast::{Expr, Predicate};
 use crate::error::ExpressionError;
-use crate::event::Value;
+use crate::value::Value;
 
 /// Bytes of the text of one expression, as SQL or as JSON.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;

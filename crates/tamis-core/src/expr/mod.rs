@@ -15,8 +15,9 @@ pub mod parser;
 pub mod printer;
 pub mod show;
 pub mod sql;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod value_sets;
 pub mod why_not;
 
 pub use ast::{Expr, Outcome, Predicate};

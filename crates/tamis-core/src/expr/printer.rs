@@ -11,9 +11,9 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, Syntax};
 use super::parser::lexer::is_plain_word;
-use crate::event::Value;
-use crate::event::decimal::float_text;
-use crate::event::timestamp::format_timestamp;
+use crate::value::Value;
+use crate::value::decimal::float_text;
+use crate::value::timestamp::format_timestamp;
 
 /// How tightly the parts of an expression hold together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,7 +211,7 @@ impl Display for LiteralText<'_> {
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
             Value::Record => f.write_str("a record"),
             Value::Interval(ends) => write!(f, "in [{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
-            Value::Among(set) => f.write_str(&set.text()),
+            Value::Among(set) => f.write_str(set.text()),
         }
     }
 }

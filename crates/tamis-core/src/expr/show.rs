@@ -5,9 +5,9 @@ use serde_json::json;
 use super::ast::{Outcome, Predicate};
 use super::operators::{Operator, Syntax};
 use super::printer::{LiteralText, Unweighted};
-use crate::event::timestamp::format_timestamp_iso;
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
+use crate::value::Kind;
+use crate::value::timestamp::format_timestamp_iso;
+use crate::value::{Value, ValueRef};
 
 /// What a predicate saw of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
 use super::printer::{write_quoted, write_string};
 use crate::error::ExpressionError;
-use crate::event::Value;
-use crate::event::timestamp::{format_timestamp, parse_timestamp};
+use crate::value::Value;
+use crate::value::timestamp::{format_timestamp, parse_timestamp};
 
 /// An engine that is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, REGISTRY};
-use crate::event::{Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
 /// Near the other numbers, and near one another; the longer ones have no key of their own.
 const DECIMALS: [&str; 6] = [
@@ -22,15 +22,15 @@ const DECIMALS: [&str; 6] = [
 const ATTRIBUTES: [&str; 3] = ["a", "b", "c"];
 
 /// The attributes that are present, with their values.
-pub(crate) type TestEvent = BTreeMap<&'static str, Value>;
+pub type TestEvent = BTreeMap<&'static str, Value>;
 
 /// How an evaluator looks up an attribute of a test event.
-pub(crate) fn lookup<'a>(event: &'a TestEvent) -> impl Fn(&str) -> Option<ValueRef<'a>> {
+pub fn lookup<'a>(event: &'a TestEvent) -> impl Fn(&str) -> Option<ValueRef<'a>> {
     |name| event.get(name).map(Value::as_ref)
 }
 
 /// A predicate on `attribute`, with operands as they are written.
-pub(crate) fn predicate(attribute: &str, operator: &str, operands: &[Value]) -> Predicate {
+pub fn predicate(attribute: &str, operator: &str, operands: &[Value]) -> Predicate {
     let operator = Operator::named(operator).expect("a registered operator");
     let operands = operator.rules().check(operands.to_vec()).expect("good operands");
     Predicate {
@@ -43,7 +43,7 @@ pub(crate) fn predicate(attribute: &str, operator: &str, operands: &[Value]) -> 
 }
 
 /// `attribute operator number`.
-pub(crate) fn compare(attribute: &str, operator: &str, number: i64) -> Expr {
+pub fn compare(attribute: &str, operator: &str, number: i64) -> Expr {
     Expr::Predicate(predicate(attribute, operator, &[Value::Int(number)]))
 }
 
@@ -70,7 +70,7 @@ fn operands() -> impl Strategy<Value = Vec<Value>> {
 }
 
 /// A predicate of any operator: operands are offered in several numbers until it accepts them.
-pub(crate) fn any_predicate() -> impl Strategy<Value = Predicate> {
+pub fn any_predicate() -> impl Strategy<Value = Predicate> {
     (0..ATTRIBUTES.len(), 0..REGISTRY.len(), any::<bool>(), operands()).prop_map(
         |(attribute, operator, negated, operands)| {
             let accepted = |operator: Operator| {
@@ -94,7 +94,7 @@ pub(crate) fn any_predicate() -> impl Strategy<Value = Predicate> {
 }
 
 /// Expressions of all node types, at most `depth` connectives deep.
-pub(crate) fn any_expr(depth: u32) -> impl Strategy<Value = Expr> {
+pub fn any_expr(depth: u32) -> impl Strategy<Value = Expr> {
     let constants = vec![Outcome::TRUE, Outcome::FALSE, Outcome::UNDEFINED];
     let leaf = prop_oneof![
         20 => any_predicate().prop_map(Expr::Predicate),
@@ -137,12 +137,12 @@ fn event_of(value: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value 
 }
 
 /// Events of points; an attribute may be absent or of any kind.
-pub(crate) fn any_event() -> impl Strategy<Value = TestEvent> {
+pub fn any_event() -> impl Strategy<Value = TestEvent> {
     event_of(point().boxed())
 }
 
 /// Events with intervals and other sets of values among the points.
-pub(crate) fn any_interval_event() -> impl Strategy<Value = TestEvent> {
+pub fn any_interval_event() -> impl Strategy<Value = TestEvent> {
     event_of(prop_oneof![2 => interval(), 1 => set(), 1 => point()].boxed())
 }
 

@@ -7,9 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::tree::{Leaf, LeafId, Leaves, Tree};
-use crate::batch::EventSource;
 use crate::error::{Error, ExpressionError};
-use crate::event::{Attributes, Event, ValueRef};
+use crate::event::{Attributes, Event, EventSource, ValueRef};
 use crate::expr::atoms::Literal;
 use crate::expr::operators::{Operator, Shape};
 use crate::expr::{Expr, evaluate};

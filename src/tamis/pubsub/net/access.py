@@ -10,15 +10,16 @@ The credentials file is JSON. Tokens are stored as SHA-256 digests:
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import tamis
 from tamis.errors import TamisError
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 
 
 class AccessError(TamisError):
@@ -37,6 +38,16 @@ class ClientLimits:
     expression_bytes: int = 64 * 1024
     event_bytes: int = 256 * 1024
     requests_per_second: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be counted up to, and a pace at which nothing would ever be answered."""
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not 0 <= value < math.inf:
+                raise AccessError(f"the limit {limit.name} is a finite number from 0 on, not {value!r}")
+        if not self.requests_per_second:
+            raise AccessError("with requests_per_second 0, no request would be answered; write 1 or more")
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,11 @@ class Access:
     def __init__(self, credentials: Mapping[str, Any] | None = None) -> None:
         """Take the content of a credentials file."""
         self._credentials = credentials
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anyone may connect, as a client of any name or as a neighbour."""
+        return self._credentials is None
 
     @classmethod
     def from_file(cls, path: Path) -> "Access":

@@ -111,6 +111,10 @@ class Store(Protocol):
 class Transport(Protocol):
     """Where a broker meets its clients and neighbours, and where it keeps what it must not forget."""
 
+    def exposed_at(self) -> str | None:
+        """The address at which other machines reach this broker directly; None if they cannot."""
+        ...
+
     async def open_store(self) -> Store:
         """The broker's store, for this process alone."""
         ...

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from tamis.pubsub.broker import Broker
+from tamis.pubsub.broker.machine import Broker
 
 
 def render(broker: Broker) -> str:
@@ -15,7 +15,7 @@ def render(broker: Broker) -> str:
     label = f'{{broker="{broker.name}"}}'
     lines = []
     for name, value in broker.counters.as_dict().items():
-        lines += [f"# TYPE tamis_broker_{name}_total counter", f"tamis_broker_{name}_total{label} {value:g}"]
+        lines += [f"# TYPE tamis_broker_{name}_total counter", f"tamis_broker_{name}_total{label} {value}"]
     clients = broker.clients.values()
     gauges = {
         "waiting_events": broker.waiting_events,

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from tamis._extras import missing_extra
 from tamis.errors import ArgumentError
 from tamis.pubsub.net.connection import Connection, UnreachableError
 from tamis.pubsub.net.nats_connection import UNKNOWN, NatsConnection, is_first_packet
@@ -49,7 +50,7 @@ class NatsPeer:
         try:
             import nats  # noqa: F401, PLC0415 - an extra
         except ImportError:
-            raise ArgumentError('NATS needs the package nats-py: pip install "tamis[nats]"') from None
+            raise ArgumentError(missing_extra("NATS", "nats")) from None
         self.servers = servers
         self._name = name
         self._tls = tls

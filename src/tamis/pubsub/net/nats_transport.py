@@ -37,6 +37,9 @@ class NatsTransport:
     nats: NatsPeer
     replicas: int = 1
 
+    def exposed_at(self) -> None:
+        """Nowhere: who reaches the broker is for the server to decide."""
+
     async def open_store(self) -> Store:
         """The stream of the broker's name."""
         return await JetStreamStore.open(self.nats, self.name, self.replicas)

@@ -12,21 +12,73 @@ client -> broker                                            broker -> client
 {"do": "acknowledge", "number": 7}
 """
 
-from typing import Any
+import math
+import reprlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from tamis.pubsub import inputs as i
-from tamis.pubsub.effects import Deliver, DeliverGap, Reply
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Deliver, DeliverGap, Reply
+from tamis.pubsub.broker.messages import MOST_NUMBER, ProtocolError, is_count
 
-_KINDS: dict[str, tuple[type[Any], dict[str, tuple[type, ...]]]] = {
-    "subscribe": (i.Subscribe, {"request": (int,), "id": (str,), "expression": (str,)}),
-    "unsubscribe": (i.Unsubscribe, {"request": (int,), "id": (str,)}),
-    "advertise": (i.AdvertiseEvents, {"request": (int,), "id": (str,), "expression": (str,)}),
-    "withdraw": (i.WithdrawAdvertisement, {"request": (int,), "id": (str,)}),
-    "publish": (i.Publish, {"request": (int,), "number": (int,), "event": (str,)}),
-    "acknowledge": (i.Acknowledge, {"number": (int,)}),
+
+class _Field(NamedTuple):
+    """A field of a message: its type, what is wanted, and how it is read; `ValueError` refuses it."""
+
+    type: str
+    wanted: str
+    read: Callable[[Any], Any]
+    is_optional: bool = False
+
+
+def _number_from(least: int) -> _Field:
+    def read(value: Any) -> int:
+        if not is_count(value, least):
+            raise ValueError
+        return value
+
+    return _Field("int", f"a whole number from {least} to {MOST_NUMBER}", read)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _text_or_null(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _finite(value: Any) -> float:
+    """A number that others can be compared with: readers of JSON let NaN, Infinity and 1e999 through."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        raise ValueError from None
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+_REQUEST, _NUMBER, _ACKNOWLEDGED = _number_from(1), _number_from(1), _number_from(0)
+_TEXT = _Field("str", "a text", _text)
+_TYPE = _Field("str", "a text or null", _text_or_null, is_optional=True)
+_PRIORITY = _Field("float", "a finite number", _finite, is_optional=True)
+
+_KINDS: dict[str, tuple[type[Any], dict[str, _Field]]] = {
+    "subscribe": (
+        i.Subscribe,
+        {"request": _REQUEST, "id": _TEXT, "expression": _TEXT, "type": _TYPE, "priority": _PRIORITY},
+    ),
+    "unsubscribe": (i.Unsubscribe, {"request": _REQUEST, "id": _TEXT}),
+    "advertise": (i.AdvertiseEvents, {"request": _REQUEST, "id": _TEXT, "expression": _TEXT, "type": _TYPE}),
+    "withdraw": (i.WithdrawAdvertisement, {"request": _REQUEST, "id": _TEXT}),
+    "publish": (i.Publish, {"request": _REQUEST, "number": _NUMBER, "event": _TEXT, "type": _TYPE}),
+    "acknowledge": (i.Acknowledge, {"number": _ACKNOWLEDGED}),
 }
-_OPTIONAL: dict[str, tuple[type, ...]] = {"type": (str, type(None)), "priority": (int, float)}
 
 
 def to_input(client: str, message: dict[str, Any]) -> Any:
@@ -37,24 +89,37 @@ def to_input(client: str, message: dict[str, Any]) -> Any:
     >>> to_input("ann", {"do": "unsubscribe", "request": 2})
     Traceback (most recent call last):
     ...
-    tamis.pubsub.messages.ProtocolError: unsubscribe needs 'id' (str)
+    tamis.pubsub.broker.messages.ProtocolError: unsubscribe needs 'id' (str): a text
+    >>> subscription = {"id": "s1", "expression": "price < 15", "priority": float("nan")}
+    >>> to_input("ann", {"do": "subscribe", "request": 3, **subscription})
+    Traceback (most recent call last):
+    ...
+    tamis.pubsub.broker.messages.ProtocolError: subscribe needs 'priority' (float): a finite number, not nan
     """
     do = message.get("do")
     if not isinstance(do, str) or do not in _KINDS:
-        raise ProtocolError(f'a request says what to "do": {", ".join(_KINDS)}; not {do!r}')
-    kind, needed = _KINDS[do]
-    fields: dict[str, Any] = {}
-    for name, types in needed.items():
-        value = message.get(name)
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise ProtocolError(f"{do} needs {name!r} ({types[0].__name__})")
-        fields[name] = value
-    for name, types in _OPTIONAL.items():
-        if name in message and name in kind.__annotations__:
-            if not isinstance(message[name], types):
-                raise ProtocolError(f"{name!r} of {do} cannot be {message[name]!r}")
-            fields[name] = message[name]
-    return kind(client=client, **fields)
+        raise ProtocolError(f'a request says what to "do": {", ".join(_KINDS)}; not {reprlib.repr(do)}')
+    kind, fields = _KINDS[do]
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name not in message and field.is_optional:
+            continue
+        try:
+            values[name] = field.read(message.get(name))
+        except ValueError:
+            given = f", not {reprlib.repr(message[name])}" if name in message else ""
+            raise ProtocolError(f"{do} needs {name!r} ({field.type}): {field.wanted}{given}") from None
+    return kind(client=client, **values)
+
+
+def request_number(message: dict[str, Any]) -> int | None:
+    """The number under which a request can be answered, also one that is wrong otherwise.
+
+    >>> request_number({"do": "subscribe", "request": 3, "priority": "high"}), request_number({"request": -1})
+    (3, None)
+    """
+    number = message.get("request")
+    return number if is_count(number, least=1) else None
 
 
 def to_message(effect: Reply | Deliver | DeliverGap) -> dict[str, Any]:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import NAME, Broker
-from tamis.pubsub.effects import Deliver, DeliverGap, Effect, Reply, Send
-from tamis.pubsub.messages import Frame, ProtocolError
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Deliver, DeliverGap, Effect, Reply, Send
+from tamis.pubsub.broker.machine import NAME, Broker
+from tamis.pubsub.broker.messages import Frame, ProtocolError
+from tamis.pubsub.broker.options import Options
 from tamis.pubsub.net import metrics
-from tamis.pubsub.net.access import Access, Permissions, RateLimit
+from tamis.pubsub.net.access import Access, AccessError, Permissions, RateLimit
 from tamis.pubsub.net.connection import MOST_BYTES, Connection, Dialer, Store, Transport
-from tamis.pubsub.net.requests import to_input, to_message
+from tamis.pubsub.net.requests import request_number, to_input, to_message
 from tamis.pubsub.net.tcp import Address
 from tamis.pubsub.net.worker import Worker
-from tamis.pubsub.options import Options
 
 logger = logging.getLogger("tamis.broker")
 
@@ -46,6 +46,8 @@ class Setup:
     """What this broker shows to its neighbours."""
     metrics: Address | None = None
     most_bytes: int = MOST_BYTES
+    allow_anyone: bool = False
+    """Whether to listen beyond this machine without credentials."""
 
     def __post_init__(self) -> None:
         """Refuse names that could not be told apart or written."""
@@ -78,6 +80,7 @@ class BrokerServer:
         """Serve until `stop`; raises `StoreError` if what must be kept cannot be."""
         setup = self._setup
         try:
+            self._check_access()
             opening = asyncio.ensure_future(self._transport.open_store())
             await self._until_stopped_or(opening)
             if not opening.done():
@@ -89,6 +92,22 @@ class BrokerServer:
                 await self._serve(store)
         finally:
             await self._transport.close()
+
+    def _check_access(self) -> None:
+        """Without credentials, say so; where other machines could come in, refuse."""
+        setup, exposed = self._setup, self._transport.exposed_at()
+        if not setup.access.is_open:
+            return
+        if exposed is not None and not setup.allow_anyone:
+            raise AccessError(
+                f"{setup.name} would listen at {exposed} without credentials: any machine could publish, "
+                "subscribe and be a neighbour. Give it a credentials file (--credentials), listen on "
+                "127.0.0.1, or say that this is what you want (--allow-anyone)"
+            )
+        logger.warning(
+            "no credentials: anyone who reaches this broker may publish, subscribe and be its neighbour; "
+            "--credentials says who may"
+        )
 
     def stop(self) -> None:
         """Finish what was taken, make it durable, and end."""
@@ -290,12 +309,15 @@ class BrokerServer:
     async def _on_request(
         self, name: str, permissions: Permissions, message: dict[str, Any], connection: Connection
     ) -> None:
-        input = to_input(name, message)
+        request = request_number(message)
         try:
+            input = to_input(name, message)
             if not isinstance(input, i.Acknowledge):
                 permissions.check(message)
         except TamisError as error:
-            connection.send({"reply": message["request"], "error": str(error)})
+            if request is None:
+                raise
+            connection.send({"reply": request, "error": str(error)})
             await connection.drain()
             return
         await self._worker.put(input)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,6 +37,19 @@ class Address:
         if not colon or not port.isdecimal() or int(port) > 65_535:
             raise ValueError(f"{text!r} is no address; write HOST:PORT, such as localhost:7001")
         return cls(host or "127.0.0.1", int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it.
+
+        >>> Address("127.0.0.1", 7001).is_loopback, Address("0.0.0.0", 7001).is_loopback
+        (True, False)
+        """
+        everywhere = None  # what no host at all means to whoever listens
+        found = socket.getaddrinfo(
+            self.host or everywhere, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
 
     def __str__(self) -> str:
         """HOST:PORT."""
@@ -124,6 +138,10 @@ class TcpTransport:
     tls: ssl.SSLContext | None = None
     tls_to_neighbours: ssl.SSLContext | None = None
     _server: asyncio.Server | None = None
+
+    def exposed_at(self) -> str | None:
+        """The address to listen on, unless only this machine reaches it."""
+        return None if self.address.is_loopback else str(self.address)
 
     async def open_store(self) -> FileStore:
         """The file of the broker's name in the data folder."""

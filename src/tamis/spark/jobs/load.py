@@ -12,15 +12,15 @@ job.yaml cannot be used, 2 problems:
 import os
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
 
+from tamis._suggest import closest, did_you_mean, suggestion
 from tamis.errors import TamisError
-from tamis.spark.connectors import ConnectorError, settings_for
+from tamis.spark.connectors.jars import ConnectorError, settings_for
 from tamis.spark.jobs.model import FORMATS, Job
 
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^}]*)\})")
@@ -219,8 +219,8 @@ def _wrong_format(
     here = (*path, "format")
     if "format" not in given:
         also = ", or `snapshot` or `store`" if stored else ""
-        close = [key for key in given if get_close_matches(str(key), ["format"])]
-        hint = f"; did you mean it by `{close[0]}`?" if close else ""
+        instead = closest("format", map(str, given))
+        hint = f"; there is `{instead}`, {did_you_mean('format')}" if instead else ""
         return Problem(_dotted(here), lines.get(path), f"is missing; {', '.join(FORMATS)}{also}{hint}")
     return Problem(
         _dotted(here),
@@ -230,8 +230,7 @@ def _wrong_format(
 
 
 def _instead(word: str, choices: list[str]) -> str:
-    close = get_close_matches(word, choices, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"there are {', '.join(choices)}"
+    return suggestion(word, choices) or f"there are {', '.join(choices)}"
 
 
 def _at(data: Any, path: tuple[Any, ...]) -> Any:

@@ -3,9 +3,9 @@
 import glob
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from urllib.parse import unquote, urlparse
 
+from tamis._suggest import closest, did_you_mean
 from tamis.spark.jobs.load import Problem
 from tamis.spark.jobs.model import FileSource, Job, SnapshotSubscriptions, StoredSubscriptions
 
@@ -52,7 +52,7 @@ def _local(path: str) -> str | None:
 def _similar(path: str) -> str:
     folder, name = os.path.split(path.rstrip("/"))
     try:
-        close = get_close_matches(name, os.listdir(folder or "."), n=1)
+        meant = closest(name, os.listdir(folder or "."))
     except OSError:
         return ""
-    return f"; did you mean `{os.path.join(folder, close[0])}`?" if close else ""
+    return f"; {did_you_mean(os.path.join(folder, meant))}" if meant else ""

@@ -16,7 +16,6 @@
 //!
 //! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
 
-pub(crate) mod cursor;
 mod write;
 
 #[cfg(test)]
@@ -24,16 +23,15 @@ mod tests;
 
 use std::borrow::Cow;
 
-use cursor::{Cursor, Fault};
-
-use super::error::{EventError, TextPlace};
+use super::error::EventError;
 use super::fields::{EventBuilder, Fields, Scratch, Wanted};
 use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
 use super::{Attributes, Event, Schema, Value, ValueRef};
+use crate::json::TextPlace;
+use crate::json::cursor::{Cursor, Fault};
 
 pub use write::write;
-pub(crate) use write::{write_array, write_text};
 
 /// How deep records may be nested.
 pub const MAX_DEPTH: usize = 100;

@@ -6,10 +6,11 @@ use rustc_hash::FxHashMap;
 use super::NormalForm;
 use super::form::{Form, ParityChildren};
 use super::simplify::{Connective, connect};
-use crate::event::{Attributes, Value};
+use crate::attributes::Attributes;
 use crate::expr::ast::{Expr, Predicate};
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::operators::Shape;
+use crate::value::Value;
 
 pub(super) fn build(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTable) -> NormalForm {
     let mut builder = Builder {

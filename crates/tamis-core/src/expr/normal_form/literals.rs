@@ -13,10 +13,11 @@
 
 use std::cmp::Ordering;
 
-use crate::event::value::Kind;
-use crate::event::{AttrId, Value, ValueRef};
+use crate::attributes::AttrId;
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::operators::{Bound, Shape};
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 /// How many (point, literal) pairs one AND may try: large sets beside many literals are left alone.
 const MOST_TRIALS: usize = 1024;

@@ -35,7 +35,7 @@ pub use form::{Form, Node, ParityChildren};
 
 use super::ast::{Expr, Predicate};
 use super::atoms::{AtomTable, Literal};
-use crate::event::Attributes;
+use crate::attributes::Attributes;
 
 /// An expression, ready for an index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

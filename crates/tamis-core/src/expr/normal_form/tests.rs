@@ -5,11 +5,11 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::Value;
 use crate::expr::ast::Outcome;
 use crate::expr::atoms::Literal;
 use crate::expr::eval::evaluate;
 use crate::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, compare, lookup, predicate};
+use crate::value::Value;
 
 /// One index: expressions normalised here share attributes and atoms.
 #[derive(Default)]

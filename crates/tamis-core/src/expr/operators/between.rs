@@ -4,9 +4,9 @@
 use super::comparison::compare_ends;
 use super::operands::is_scalar;
 use super::{Bound, Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct Between;
 

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use super::operands::{is_one_scalar, one_scalar};
 use super::{Bound, Operator, Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 /// Compares a present value with an operand: the ends of an interval, or one point twice.
 pub(super) fn compare_ends(value: Option<ValueRef<'_>>, operand: &Value) -> Option<(Ordering, Ordering)> {

@@ -1,9 +1,9 @@
 //! `IS NULL`: whether an attribute is absent. Never undefined.
 
 use super::{Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct IsNull;
 

@@ -7,9 +7,9 @@ use super::case_variants::spellings;
 use super::operands::{is_one_string, one_string};
 use super::wildcard::Wildcard;
 use super::{Rules, Shape, Syntax, Test};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct Like;
 
@@ -160,7 +160,9 @@ fn longest_literal(pattern: &str) -> Shape<'static> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wildcard::tests::reference;
     use super::*;
+    use proptest::prelude::*;
 
     fn shape_of(rules: &dyn Rules, pattern: &str) -> String {
         format!("{:?}", rules.shape(&[Value::Str(pattern.into())]))
@@ -203,6 +205,23 @@ mod tests {
                 assert_eq!(test(value), rules.evaluate(Some(value), &operands));
             }
             assert_eq!(test(ValueRef::Int(1)), Outcome::UNDEFINED);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// The Kelvin sign and İ become `k` and two characters in lower case.
+        #[test]
+        fn ilike_is_like_in_lower_case(
+            text in "[aAbBéÉ\u{212a}İ%]{0,12}",
+            pattern in "([aAbBéÉkİ_%]|\\\\%){0,9}",
+        ) {
+            let operands = [Value::Str(pattern.as_str().into())];
+            let expected: Outcome = reference(&text.to_lowercase(), &pattern.to_lowercase()).into();
+            let value = ValueRef::Str(&text);
+            prop_assert_eq!(ILike.evaluate(Some(value), &operands), expected);
+            prop_assert_eq!(ILike.compile(&operands).unwrap()(value), expected);
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use super::operands::{canonical_set, count_below, holds, is_canonical_set, split_null};
 use super::{Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct In;
 

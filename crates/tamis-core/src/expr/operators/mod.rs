@@ -15,6 +15,7 @@ mod null_safe_equal;
 mod operands;
 mod regex_literals;
 mod rlike;
+mod shift_and;
 mod string_parts;
 mod truth;
 pub(super) mod wildcard;
@@ -22,8 +23,8 @@ pub(super) mod wildcard;
 use std::fmt;
 
 use super::ast::Outcome;
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 /// How an operator is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use super::operands::{is_one_scalar, one_scalar};
 use super::{Operator, Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct NullSafeEqual;
 

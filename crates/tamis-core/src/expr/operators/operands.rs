@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::limits::MAX_SET_MEMBERS;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Record) && !value.is_set()

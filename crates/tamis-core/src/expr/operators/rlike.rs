@@ -11,10 +11,10 @@ use regex::{Regex, RegexBuilder};
 use super::operands::{is_one_string, one_string};
 use super::regex_literals::required_literals;
 use super::{Rules, Shape, Syntax, Test};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
 use crate::expr::limits::MAX_REGEX_BYTES;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 pub struct RLike;
 

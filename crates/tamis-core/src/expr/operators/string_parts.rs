@@ -2,9 +2,9 @@
 
 use super::operands::{is_one_string, one_string};
 use super::{Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 macro_rules! string_part {
     ($name:ident, $function:literal, $test:ident, $shape:ident) => {

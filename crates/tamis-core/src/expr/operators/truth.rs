@@ -1,9 +1,9 @@
 //! A boolean attribute on its own: `opted_out`.
 
 use super::{Rules, Shape, Syntax};
-use crate::event::value::Kind;
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::value::Kind;
+use crate::value::{Value, ValueRef};
 
 static TRUE: [Value; 1] = [Value::Bool(true)];
 

@@ -2,8 +2,8 @@
 
 use super::lexer::RESERVED_WORDS;
 use super::literals::TYPED_LITERALS;
-use crate::event::suggest::suggest;
 use crate::expr::operators::{REGISTRY, Syntax};
+use crate::suggest::suggest;
 
 pub(super) const ARITHMETIC: &str = "expressions do no arithmetic: compute the number beforehand, or give the event an attribute that holds it";
 

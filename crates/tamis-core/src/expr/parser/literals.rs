@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::fault::{Fault, Parsed};
-use crate::event::Value;
-use crate::event::decimal::Refused;
-use crate::event::timestamp::parse_timestamp;
+use crate::value::Value;
+use crate::value::decimal::Refused;
+use crate::value::timestamp::parse_timestamp;
 
 /// The value of a number token, which `negative` puts below zero.
 ///

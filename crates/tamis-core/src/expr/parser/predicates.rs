@@ -5,11 +5,11 @@ use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
 use super::values::{is_array, is_double};
-use crate::event::Value;
 use crate::expr::ast::{Expr, Outcome};
 use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
+use crate::value::Value;
 
 impl Cursor<'_> {
     /// A predicate or a constant.

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::parse;
-use crate::event::Value;
 use crate::expr::limits::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PREDICATES, MAX_SET_MEMBERS, MAX_STRING_BYTES};
 use crate::expr::{Expr, Operator, Outcome, Predicate};
+use crate::value::Value;
 
 /// A predicate in a few characters: `age NOT IN [Int(1)]`.
 fn brief(expr: &Expr) -> String {

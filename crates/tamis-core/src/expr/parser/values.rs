@@ -6,8 +6,8 @@ use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
 use super::{advice, literals};
-use crate::event::Value;
 use crate::expr::limits::{MAX_NAME_BYTES, check_name, check_set_size, check_string_size};
+use crate::value::Value;
 
 impl<'a> Cursor<'a> {
     /// A name whose first token is the current one.

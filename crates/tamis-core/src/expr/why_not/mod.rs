@@ -10,7 +10,7 @@ use serde_json::json;
 use self::search::Search;
 use super::ast::{Expr, Predicate};
 use super::show::{Seen, opposite, predicate_text, requirement};
-use crate::event::ValueRef;
+use crate::value::ValueRef;
 
 /// Nodes that one search may look at: a few tens of milliseconds.
 const BUDGET: usize = 4_000_000;

@@ -8,9 +8,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Value, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
 use crate::expr::operators::{Operator, Shape};
+use crate::value::{Value, ValueRef};
 
 /// The expression with its nodes in an array, children before parents, and its distinct predicates.
 #[derive(Default)]

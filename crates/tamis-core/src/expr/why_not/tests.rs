@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::*;
-use crate::event::Value;
 use crate::expr::ast::Outcome;
 use crate::expr::operators::Shape;
 use crate::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, compare, lookup, predicate};
+use crate::value::Value;
 
 fn not(expr: Expr) -> Expr {
     Expr::Not(Box::new(expr))

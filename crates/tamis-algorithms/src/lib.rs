@@ -1,0 +1,27 @@
+//! The published algorithms for matching Boolean expressions, each as its paper describes it, behind the contract
+//! of the kernel.
+//!
+//! They are mutable structures behind one lock ([`locked`]), chosen by name: honest baselines for the experiments, and
+//! usable in their own right.
+
+mod a_tree;
+#[cfg(test)]
+mod agreement;
+mod algorithm;
+mod bdd;
+mod be_trees;
+mod boolean;
+mod circuit;
+mod conjunctions;
+mod leaf_ids;
+mod locked;
+mod options;
+mod over_predicates;
+mod predicates;
+mod registry;
+mod scan;
+mod scored_intervals;
+mod short_list;
+mod weights;
+
+pub use registry::{algorithm_names, new_index};

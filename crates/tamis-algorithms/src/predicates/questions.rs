@@ -1,0 +1,107 @@
+//! Predicates on one attribute that have to be asked: patterns, and whatever has no shape.
+//!
+//! As in [`predicate::asked`](tamis_core::predicate::asked), one automaton finds which of them a text could
+//! satisfy. It is built anew by the first event after a change.
+
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use super::PredicateTable;
+use tamis_core::event::ValueRef;
+use tamis_core::expr::operators::{Shape, Test};
+use tamis_core::fork::get_or_init;
+use tamis_core::predicate::patterns::{Patterns, TextShape};
+
+#[derive(Default)]
+pub struct Questions {
+    list: Vec<Question>,
+    place_of: FxHashMap<u32, u32>,
+    ready: OnceLock<Ready>,
+}
+
+struct Question {
+    atom: u32,
+    test: OnceLock<Option<Test>>,
+}
+
+struct Ready {
+    texts: Patterns,
+    /// Places in the list that no literal can rule out.
+    always: Vec<u32>,
+}
+
+impl Questions {
+    pub fn insert(&mut self, atom: u32) {
+        self.place_of.insert(atom, self.list.len() as u32);
+        self.list.push(Question { atom, test: OnceLock::new() });
+        self.ready = OnceLock::new();
+    }
+
+    pub fn remove(&mut self, atom: u32) {
+        let at = self.place_of.remove(&atom).expect("only what was inserted is removed");
+        self.list.swap_remove(at as usize);
+        if let Some(moved) = self.list.get(at as usize) {
+            self.place_of.insert(moved.atom, at);
+        }
+        self.ready = OnceLock::new();
+    }
+
+    pub fn atoms(&self) -> impl Iterator<Item = u32> {
+        self.list.iter().map(|question| question.atom)
+    }
+
+    /// Calls `found` with every predicate that is true for a point value.
+    pub fn satisfied(&self, value: ValueRef<'_>, table: &PredicateTable, found: &mut impl FnMut(u32)) {
+        if self.list.is_empty() {
+            return;
+        }
+        let ready = get_or_init(&self.ready, || Ready::new(&self.list, table));
+        let mut candidates = vec![];
+        if let ValueRef::Str(text) = value {
+            let list = &self.list;
+            ready
+                .texts
+                .satisfied(text, &mut |at| found(list[at as usize].atom), &mut |at| candidates.push(at));
+        }
+        for at in ready.always.iter().copied().chain(candidates) {
+            let question = &self.list[at as usize];
+            let atom = table.atom(question.atom);
+            let rules = atom.operator.rules();
+            let outcome = match get_or_init(&question.test, || rules.compile(&atom.operands)) {
+                Some(test) => test(value),
+                None => rules.evaluate(Some(value), &atom.operands),
+            };
+            if outcome.can_be_true {
+                found(question.atom);
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.list.capacity() * size_of::<Question>()
+            + self.place_of.capacity() * size_of::<(u32, u32)>()
+            + self.ready.get().map_or(0, |ready| ready.texts.heap_bytes())
+    }
+}
+
+impl Ready {
+    fn new(list: &[Question], table: &PredicateTable) -> Self {
+        let (mut texts, mut always) = (vec![], vec![]);
+        for (at, question) in list.iter().enumerate() {
+            let atom = table.atom(question.atom);
+            let shape = match atom.operator.rules().shape(&atom.operands) {
+                Shape::Prefix(text) => TextShape::Prefix(text.into()),
+                Shape::Suffix(text) => TextShape::Suffix(text.into()),
+                Shape::Substring(text) => TextShape::Substring(text.into()),
+                Shape::Literals(literals) => TextShape::Literals(literals),
+                _ => {
+                    always.push(at as u32);
+                    continue;
+                }
+            };
+            texts.push((at as u32, shape));
+        }
+        Self { texts: Patterns::new(texts), always }
+    }
+}

@@ -1,0 +1,50 @@
+//! Scan: evaluates every expression against every event. Slow, and obviously right.
+
+use super::algorithm::Algorithm;
+use tamis_core::engine::contract::Work;
+use tamis_core::error::Result;
+use tamis_core::event::{Attributes, Event};
+use tamis_core::expr::Expr;
+use tamis_core::expr::eval::evaluate;
+use tamis_core::subscription::Subscription;
+
+#[derive(Default)]
+pub struct Scan {
+    rows: Vec<Option<Expr>>,
+}
+
+impl Algorithm for Scan {
+    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+        subscription.expression.for_each_predicate(&mut |predicate| {
+            attributes.intern(&predicate.attribute);
+        });
+        if self.rows.len() <= row as usize {
+            self.rows.resize(row as usize + 1, None);
+        }
+        self.rows[row as usize] = Some(subscription.expression.clone());
+        Ok(())
+    }
+
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+        self.rows[row as usize] = None;
+    }
+
+    fn matches(&self, event: &Event<'_>, attributes: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+        let value_of = |name: &str| event.get(attributes.get(name)?);
+        let mut work = Work::default();
+        for (row, expression) in self.rows.iter().enumerate() {
+            if let Some(expression) = expression {
+                work.candidates += 1;
+                work.evaluations += 1;
+                if evaluate(expression, &value_of).can_be_true {
+                    found(row as u32);
+                }
+            }
+        }
+        work
+    }
+
+    fn bytes(&self) -> Vec<(&'static str, usize)> {
+        vec![("expressions", self.rows.capacity() * size_of::<Option<Expr>>())]
+    }
+}

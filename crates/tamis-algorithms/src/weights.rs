@@ -1,0 +1,81 @@
+//! What the predicates of a subscription weigh: by attribute, which is what bounds of relevance are made of, and
+//! in order, which is what the relevance of a conjunction is made of.
+
+use tamis_core::event::{AttrId, Attributes};
+use tamis_core::expr::Expr;
+use tamis_core::expr::atoms::Atom;
+use tamis_core::query::Scale;
+use tamis_core::query::score::weight_of;
+use tamis_core::subscription::Subscription;
+
+/// The most that predicates on one attribute can add to a relevance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weight {
+    pub attribute: AttrId,
+    pub most: f64,
+    /// Whether some of it counts when the attribute is absent.
+    pub when_absent: bool,
+}
+
+/// Sorted by attribute. Every predicate as written counts, also one that is written twice.
+pub fn weights_of(subscription: &Subscription, attributes: &Attributes) -> Box<[Weight]> {
+    let mut weights: Vec<Weight> = vec![];
+    subscription.expression.for_each_predicate(&mut |predicate| {
+        let Some(attribute) = attributes.get(&predicate.attribute) else { return };
+        let atom = Atom { attribute, operator: predicate.operator, operands: predicate.operands.clone() };
+        let outcome = atom.outcome(None);
+        let when_absent = outcome.can_be_true || outcome.can_be_false;
+        let most = weight_of(predicate, &subscription.weights);
+        match weights.binary_search_by_key(&attribute, |weight| weight.attribute) {
+            Ok(at) => {
+                weights[at].most += most;
+                weights[at].when_absent |= when_absent;
+            }
+            Err(at) => weights.insert(at, Weight { attribute, most, when_absent }),
+        }
+    });
+    // The cases of an XOR with a constant are added up, so its predicates can count more than once.
+    if has_xor(&subscription.expression) {
+        weights.iter_mut().for_each(|weight| weight.most = f64::INFINITY);
+    }
+    weights.into()
+}
+
+/// What each predicate of a conjunction counts, in the order they are added up; `None` if the expression was
+/// written as more than a list of predicates.
+#[derive(Default)]
+pub struct InOrder(Option<Box<[(AttrId, f64)]>>);
+
+impl InOrder {
+    pub fn of(subscription: &Subscription, attributes: &Attributes) -> Self {
+        let amount = |child: &Expr| match child {
+            Expr::Predicate(predicate) => {
+                Some((attributes.get(&predicate.attribute)?, weight_of(predicate, &subscription.weights)))
+            }
+            _ => None,
+        };
+        Self(match &subscription.expression {
+            Expr::And(children) => children.iter().map(amount).collect(),
+            single => [single].into_iter().map(amount).collect(),
+        })
+    }
+
+    /// The relevance when all predicates are true, added up as its definition does.
+    pub fn relevance(&self, scale: &Scale) -> Option<f64> {
+        let amounts = self.0.as_ref()?.iter();
+        Some(amounts.map(|(attribute, weight)| weight * scale.factor(*attribute)).fold(0.0, |a, b| a + b))
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |amounts| size_of_val(&**amounts))
+    }
+}
+
+fn has_xor(expr: &Expr) -> bool {
+    match expr {
+        Expr::Xor(_) | Expr::Xnor(_) => true,
+        Expr::And(children) | Expr::Or(children) => children.iter().any(has_xor),
+        Expr::Not(child) => has_xor(child),
+        Expr::Constant(_) | Expr::Predicate(_) => false,
+    }
+}

@@ -1,0 +1,465 @@
+//! Many events at once: on several threads, attribute by attribute, and where many match, a bit per event.
+//!
+//! Events come in blocks. The values of a block are looked up in the predicates of each segment first (see
+//! `predicate::placed`). Then its events are matched in one of two ways, chosen by what the first of them
+//! cost: one by one (few candidates survive, so little is shared between events) or bit-parallel (see
+//! `segment::bit_parallel`). Engines without blocks match every event by itself.
+
+mod budget;
+mod threads;
+use std::ops::Range;
+use std::time::Instant;
+
+use super::contract::{Blocks, Location, Observation, Version, Work, Workspace};
+use super::index::Index;
+use super::segment::bit_parallel::WIDTH;
+use crate::error::Result;
+use crate::event::{Event, EventSource};
+use crate::query::{Ask, Filter, Query, Ranking};
+use budget::Budget;
+use threads::in_blocks;
+
+/// Matches of many events, sorted by event, then by id.
+#[derive(Default, Debug)]
+pub struct BatchMatches {
+    pub events: Vec<u32>,
+    pub locations: Vec<Location>,
+    /// How many events are answered, counted from the first: all, unless a bound on matches was reached.
+    pub answered: usize,
+}
+
+/// The best matches of many events, sorted by event, then by rank.
+#[derive(Default, Debug)]
+pub struct BatchTopK {
+    pub events: Vec<u32>,
+    pub locations: Vec<Location>,
+    pub scores: Vec<f64>,
+    pub ranks: Vec<u32>,
+    /// As in [`BatchMatches`].
+    pub answered: usize,
+}
+
+/// The owners that have a match, sorted by event, then by name.
+#[derive(Default, Debug)]
+pub struct BatchOwners {
+    pub events: Vec<u32>,
+    pub owners: Vec<Box<str>>,
+}
+
+/// The answers to one query about many events.
+#[derive(Debug)]
+pub enum BatchAnswer {
+    All(BatchMatches),
+    /// By event.
+    Count(Vec<u32>),
+    /// By event.
+    Exists(Vec<bool>),
+    Owners(BatchOwners),
+    Best(BatchTopK),
+}
+
+impl BatchAnswer {
+    /// How many matches are listed.
+    pub fn matches(&self) -> usize {
+        match self {
+            BatchAnswer::All(found) => found.locations.len(),
+            BatchAnswer::Best(best) => best.locations.len(),
+            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => 0,
+        }
+    }
+
+    /// How many of the events that were asked about are answered, counted from the first.
+    pub fn answered(&self, asked: usize) -> usize {
+        match self {
+            BatchAnswer::All(found) => found.answered,
+            BatchAnswer::Best(best) => best.answered,
+            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => asked,
+        }
+    }
+}
+
+/// Asks the same about every event, on several threads. Where matches are listed, it stops before the event with
+/// which there would be more than `most`, but not before the first: memory is bounded by `most`, and by the
+/// matches of one event on each thread.
+pub fn ask_events(
+    index: &Index,
+    version: &dyn Version,
+    query: &Query,
+    events: &dyn EventSource,
+    threads: usize,
+    most: usize,
+) -> Result<BatchAnswer> {
+    let filter = &query.filter();
+    Ok(match &query.ask {
+        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most)),
+        Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
+        Ask::Exists => {
+            let counts = count_events(index, version, events, filter, threads);
+            BatchAnswer::Exists(counts.into_iter().map(|count| count > 0).collect())
+        }
+        Ask::Owners => BatchAnswer::Owners(owners_of_events(index, version, events, filter, threads)?),
+        Ask::Best(ranking) => {
+            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads, most)?)
+        }
+    })
+}
+
+/// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
+struct Thread<'e> {
+    blocks: Option<Box<dyn Blocks + 'e>>,
+    alone: Workspace,
+}
+
+impl<'e> Thread<'e> {
+    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
+        Self { blocks: version.blocks(events, filter), alone: Workspace::default() }
+    }
+}
+
+/// Every match of the events for which there is room.
+fn match_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+    most: usize,
+) -> BatchMatches {
+    let new_thread = || Thread::new(version, events, filter);
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
+    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
+        let mut found = BatchMatches::default();
+        let Some(most) = budget.share(range.start == 0) else { return found };
+        let first = range.start as u32;
+        let mut add = |event: usize, locations: &[Location]| {
+            found.events.extend(std::iter::repeat_n(first + event as u32, locations.len()));
+            found.locations.extend_from_slice(locations);
+        };
+        found.answered =
+            match thread.blocks.as_mut().and_then(|blocks| blocks.matches(range.clone(), most, &mut add)) {
+                Some((answered, observed)) => {
+                    observe(index, events, range.start, observed);
+                    answered
+                }
+                None => {
+                    let mut held = 0;
+                    one_by_one(index, events, range, |at, event| {
+                        let (locations, work) = version.matches(event, filter, &mut thread.alone);
+                        held += locations.len();
+                        let fits = held <= most || at == 0;
+                        if fits {
+                            add(at, &locations);
+                        }
+                        (fits, locations.len(), work)
+                    })
+                }
+            };
+        budget.spend(found.locations.len());
+        found
+    });
+    let mut all = BatchMatches::default();
+    for block in blocks {
+        let ends_here = block.answered < WIDTH;
+        all.answered += block.answered;
+        if all.events.is_empty() {
+            (all.events, all.locations) = (block.events, block.locations);
+        } else {
+            all.events.extend(block.events);
+            all.locations.extend(block.locations);
+        }
+        if ends_here {
+            break;
+        }
+    }
+    all
+}
+
+/// How many matches every event has.
+fn count_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+) -> Vec<u32> {
+    let new_thread = || Thread::new(version, events, filter);
+    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
+        let mut counts = Vec::with_capacity(range.len());
+        match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
+            Some(observed) => {
+                observe(index, events, range.start, observed);
+                range.len()
+            }
+            None => one_by_one(index, events, range, |_, event| {
+                let (count, work) = version.count(event, filter, &mut thread.alone);
+                counts.push(count as u32);
+                (true, count, work)
+            }),
+        };
+        counts
+    });
+    blocks.concat()
+}
+
+/// The owners of the matches of every event. Events are asked one by one: each stops when all owners are found.
+fn owners_of_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+) -> Result<BatchOwners> {
+    let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
+        let mut found = BatchOwners::default();
+        let mut outcome = Ok(());
+        let first = range.start as u32;
+        one_by_one(index, events, range, |at, event| match version.owners(event, filter, space) {
+            Ok((owners, work)) => {
+                let count = owners.len();
+                found.events.extend(std::iter::repeat_n(first + at as u32, count));
+                found.owners.extend(owners);
+                (true, count, work)
+            }
+            Err(error) => {
+                outcome = Err(error);
+                (false, 0, Work::default())
+            }
+        });
+        outcome.map(|()| found)
+    });
+    let mut all = BatchOwners::default();
+    for block in blocks {
+        let block = block?;
+        all.events.extend(block.events);
+        all.owners.extend(block.owners);
+    }
+    Ok(all)
+}
+
+/// The best matches by a score, of the events for which there is room.
+fn top_k_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    ranking: &Ranking,
+    filter: &Filter<'_>,
+    threads: usize,
+    most: usize,
+) -> Result<BatchTopK> {
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
+    let blocks: Vec<Result<BatchTopK>> =
+        in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
+            let mut found = BatchTopK::default();
+            let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
+            let mut event = Event::default();
+            for row in range {
+                events.fill(row, &mut event);
+                let start = Instant::now();
+                let (best, work) = version.top_k(&event, ranking, filter, space)?;
+                let observed =
+                    Observation { events: 1, matches: best.len(), work, nanoseconds: nanoseconds(start) };
+                observe(index, events, row, observed);
+                if found.answered > 0 && found.events.len() + best.len() > most {
+                    break;
+                }
+                found.answered += 1;
+                for (at, scored) in best.iter().enumerate() {
+                    found.events.push(row as u32);
+                    found.locations.push(scored.location);
+                    found.scores.push(scored.score);
+                    found.ranks.push(at as u32 + 1);
+                }
+            }
+            budget.spend(found.events.len());
+            Ok(found)
+        });
+    let mut all = BatchTopK::default();
+    for block in blocks {
+        let block = block?;
+        all.events.extend(block.events);
+        all.locations.extend(block.locations);
+        all.scores.extend(block.scores);
+        all.ranks.extend(block.ranks);
+        all.answered += block.answered;
+        if block.answered < WIDTH {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}
+
+/// Learns from the events of a block that begins with event `first`.
+fn observe(index: &Index, events: &dyn EventSource, first: usize, observed: Observation) {
+    let Observation { events: count, matches, work, nanoseconds } = observed;
+    index.observe_many(count, matches, work, nanoseconds, &|at, keep| {
+        let mut event = Event::default();
+        events.fill(first + at, &mut event);
+        keep(&event);
+    });
+}
+
+/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range, and says
+/// whether to go on. Returns how many events came before the one at which it ended.
+fn one_by_one(
+    index: &Index,
+    events: &dyn EventSource,
+    range: Range<usize>,
+    mut one: impl FnMut(usize, &Event<'_>) -> (bool, usize, Work),
+) -> usize {
+    let len = range.len();
+    let mut event = Event::default();
+    for (at, row) in range.enumerate() {
+        events.fill(row, &mut event);
+        let start = Instant::now();
+        let (goes_on, matches, work) = one(at, &event);
+        observe(
+            index,
+            events,
+            row,
+            Observation { events: 1, matches, work, nanoseconds: nanoseconds(start) },
+        );
+        if !goes_on {
+            return at;
+        }
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::types::Int32Type;
+    use arrow_array::*;
+
+    use super::*;
+    use crate::engine::{Id, Subscription};
+    use crate::event::arrow::ArrowEvents;
+    use crate::query::Tags;
+
+    const RULES: [&str; 14] = [
+        "int = 7",
+        "int IN (1, 2, 3) OR NOT int > 90",
+        "int BETWEEN 10 AND 60 AND float < 0.5",
+        "float >= 0.25 AND NOT text = 'c3'",
+        "text LIKE 'c%' AND flag",
+        "text < 'c5' OR price = 12.5",
+        "price > 3 AND price <= 40",
+        "array_contains(list, 4)",
+        "NOT array_contains(list, 4)",
+        "label IN ('red', 'blue') AND text IS NOT NULL",
+        "text IS NULL OR small = 3",
+        "when > timestamp '1970-01-01T00:00:01Z' AND NOT label = 'red'",
+        "int <=> 5 OR NOT (float <=> 0.5)",
+        "odd = 'a text'",
+    ];
+
+    /// Rows of every kind of column; a value is missing now and then.
+    fn batch(rows: usize) -> RecordBatch {
+        let some = |row: usize, step: usize| (!row.is_multiple_of(step)).then_some(row);
+        let each = |step| (0..rows).map(move |row| some(row, step));
+        let list =
+            (0..rows).map(|row| some(row, 5).map(|row| vec![Some(row as i32 % 9), some(row, 3).map(|_| 4)]));
+        let labels: DictionaryArray<Int32Type> =
+            each(6).map(|row| row.map(|row| ["red", "green", "blue"][row % 3])).collect();
+        let price: Decimal128Array = each(7).map(|row| row.map(|row| row as i128 * 25 % 5000)).collect();
+        let columns: [(&str, ArrayRef); 10] = [
+            ("odd", Arc::new(each(2).map(|row| row.map(|row| row as i64)).collect::<Int64Array>())),
+            (
+                "int",
+                Arc::new(each(11).map(|row| row.map(|row| row as i64 * 13 % 97)).collect::<Int64Array>()),
+            ),
+            (
+                "float",
+                Arc::new(each(4).map(|row| row.map(|row| row as f64 % 8.0 / 8.0)).collect::<Float64Array>()),
+            ),
+            (
+                "text",
+                Arc::new(each(9).map(|row| row.map(|row| format!("c{}", row % 8))).collect::<StringArray>()),
+            ),
+            ("flag", Arc::new(each(8).map(|row| row.map(|row| row % 2 == 0)).collect::<BooleanArray>())),
+            ("small", Arc::new(each(3).map(|row| row.map(|row| (row % 5) as i8)).collect::<Int8Array>())),
+            ("price", Arc::new(price.with_precision_and_scale(10, 2).expect("it fits"))),
+            ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(list))),
+            ("label", Arc::new(labels)),
+            (
+                "when",
+                Arc::new(
+                    each(13)
+                        .map(|row| row.map(|row| row as i64 * 10_000))
+                        .collect::<TimestampMicrosecondArray>(),
+                ),
+            ),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+            .expect("equal lengths")
+    }
+
+    #[test]
+    fn columns_of_every_kind_match_as_events_do() {
+        // In one segment, in several, and in the buffer; few subscriptions, and so many that blocks pay.
+        for (copies, sealed) in [(1, false), (1, true), (200, true)] {
+            let index = Index::default();
+            for copy in 0..copies {
+                for (at, rule) in RULES.iter().enumerate() {
+                    let expression = crate::expr::parser::parse(rule).expect(rule);
+                    let id = Id::Int((copy * RULES.len() + at) as i64);
+                    index.add(Subscription::new(id, expression)).expect(rule);
+                }
+            }
+            if sealed {
+                index.optimize().expect("nothing is in the way");
+            }
+            let reader = index.reader().expect("it can be read");
+            let batch = batch(1300);
+            let tags = Tags::default();
+            let filter = Filter { tags: &tags, now: 0 };
+            let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
+            let mut space = Workspace::default();
+            let alone: Vec<_> = (0..events.len())
+                .map(|row| reader.matches(&events.event(row), &filter, &mut space).0)
+                .collect();
+            let counts: Vec<_> = alone.iter().map(|found| found.len() as u32).collect();
+            assert!(counts.iter().any(|count| *count > 0) && counts.iter().any(|count| *count != counts[0]));
+            for threads in [1, 2] {
+                assert_eq!(count_events(&index, &*reader, &events, &filter, threads), counts);
+                assert_eq!(
+                    match_events(&index, &*reader, &events, &filter, threads, usize::MAX).locations,
+                    alone.concat()
+                );
+            }
+            let greatest = counts.iter().copied().max().unwrap_or(0) as usize;
+            for (most, threads) in [(0, 1), (1, 3), (50, 1), (50, 3), (3_000, 1), (3_000, 3)] {
+                let mut found = vec![];
+                let mut done = 0;
+                while done < events.len() {
+                    let rest = batch.slice(done, events.len() - done);
+                    let rest = ArrowEvents::new(&rest, reader.attributes(), None).expect("as before");
+                    let some = match_events(&index, &*reader, &rest, &filter, threads, most);
+                    assert!((1..=rest.len()).contains(&some.answered));
+                    assert!(some.locations.len() <= most + threads * greatest);
+                    assert!(some.events.iter().all(|event| (*event as usize) < some.answered));
+                    found.extend(some.locations);
+                    done += some.answered;
+                }
+                assert_eq!(found, alone.concat());
+            }
+            let counting = Query { ask: Ask::Count, ..Query::default() };
+            let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();
+            index.reset_observed();
+            for row in 0..events.len() {
+                let event = events.event(row);
+                index.ask(&*reader, &counting, &event, &mut space).expect("it can be asked");
+            }
+            let wrong = noted();
+            assert!(wrong > Some(0));
+            index.reset_observed();
+            count_events(&index, &*reader, &events, &filter, 1);
+            assert_eq!(noted(), wrong);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which attributes predicates ask for, and values of which kinds they expect there.
+//!
+//! A value of another kind makes every predicate on it undefined: worth counting, since it is rarely meant. And a
+//! reader of wide records needs no columns that nobody asks for. Removed subscriptions count until what holds them
+//! is rewritten.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::event::arrow::ArrowEvents;
+use crate::event::value::Kind;
+use crate::event::{AttrId, Attributes, Event, ValueRef};
+use crate::expr::Expr;
+use crate::expr::atoms::AtomTable;
+use crate::expr::normal_form::normal_form;
+
+const KINDS: [Kind; 6] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp, Kind::Array, Kind::Record];
+/// Some predicate asks for the attribute.
+const ASKED: u32 = 1 << 31;
+
+/// By attribute, a bit per kind; no kinds where any value will do, as for `IS NULL`.
+#[derive(Clone, Default)]
+pub struct ExpectedKinds(Arc<Vec<u32>>);
+
+impl ExpectedKinds {
+    /// Adds what the predicates of a subscription expect.
+    pub fn note(&mut self, atoms: &AtomTable) {
+        for atom in atoms.iter() {
+            let kind = atom.operator.rules().expects(&atom.operands);
+            self.add(atom.attribute, kind.map_or(0, |kind| 1 << kind as u32));
+        }
+    }
+
+    /// The same, of an expression that is not in normal form.
+    pub fn note_expression(&mut self, expression: &Expr, attributes: &mut Attributes) {
+        let mut atoms = AtomTable::default();
+        normal_form(expression, attributes, &mut atoms);
+        self.note(&atoms);
+    }
+
+    /// Adds kinds, a bit for each, that predicates on an attribute expect.
+    pub fn add(&mut self, attribute: AttrId, kinds: u32) {
+        let (place, kinds) = (attribute.0 as usize, kinds | ASKED);
+        let known = self.0.get(place).copied().unwrap_or(0);
+        if known | kinds == known {
+            return;
+        }
+        let by_attribute = Arc::make_mut(&mut self.0);
+        if by_attribute.len() <= place {
+            by_attribute.resize(place + 1, 0);
+        }
+        by_attribute[place] |= kinds;
+    }
+
+    fn kinds(&self, attribute: AttrId) -> u32 {
+        self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !ASKED
+    }
+
+    /// Whether no predicate on the attribute expects values of that kind.
+    fn is_wrong(&self, attribute: AttrId, kind: Kind) -> bool {
+        let kinds = self.kinds(attribute);
+        kinds != 0 && kinds >> kind as u32 & 1 == 0
+    }
+
+    /// How many values of an event are of a kind that none expects.
+    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
+        let is_wrong = |(attribute, value): &&(AttrId, ValueRef<'_>)| {
+            value.kind().is_some_and(|kind| self.is_wrong(*attribute, kind))
+        };
+        event.values.iter().filter(is_wrong).count() as u64
+    }
+
+    /// The same for a range of events in columns. Only columns that may hold such values are read.
+    pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> u64 {
+        let may_be_wrong = columns
+            .columns()
+            .filter(|(attribute, column)| column.kind().is_none_or(|kind| self.is_wrong(*attribute, kind)));
+        let values = may_be_wrong.flat_map(|(attribute, column)| {
+            range.clone().filter_map(move |row| Some((attribute, column.value(row)?.kind()?)))
+        });
+        values.filter(|(attribute, kind)| self.is_wrong(*attribute, *kind)).count() as u64
+    }
+
+    /// The attributes that are asked for, with the kinds that are expected.
+    pub fn by_name(&self, attributes: &Attributes) -> BTreeMap<String, Vec<Kind>> {
+        let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
+        let named = asked.map(|(attribute, kinds)| {
+            let expected = KINDS.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
+            (attributes.name(AttrId(attribute as u32)).to_string(), expected.collect())
+        });
+        named.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Id, Index, Subscription};
+    use crate::expr::parser::parse;
+
+    fn holding(texts: &[String]) -> Index {
+        let index = Index::default();
+        for (id, text) in texts.iter().enumerate() {
+            index.add(Subscription::new(Id::Int(id as i64), parse(text).unwrap())).unwrap();
+        }
+        index
+    }
+
+    #[test]
+    fn the_same_in_the_buffer_and_in_segments() {
+        let few: Vec<String> =
+            ["age > 3 AND name = 'a'", "NOT (age = 'old') OR x IS NULL"].map(String::from).into();
+        let many: Vec<String> = few.iter().cycle().take(100).cloned().collect();
+        let expected = BTreeMap::from([
+            ("age".to_owned(), vec![Kind::Number, Kind::Str]),
+            ("name".to_owned(), vec![Kind::Str]),
+            ("x".to_owned(), vec![]),
+        ]);
+        for texts in [&few, &many] {
+            assert_eq!(holding(texts).reader().unwrap().expected_kinds(), expected);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The index that users hold: an engine, a schema if there is one, and what was observed.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value as Json, json};
+
+use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace};
+use super::contributions::Contributions;
+use super::observed::{Observed, SlowEvent};
+use super::production::Production;
+use crate::error::Result;
+use crate::event::{Event, Schema, Value};
+use crate::expr::limits::check_limits;
+use crate::query::Query;
+use crate::snapshot::Snapshot;
+use crate::subscription::{Id, Subscription};
+
+pub struct Index {
+    engine: Box<dyn Engine>,
+    /// The options of the algorithm that were set.
+    options: Vec<(String, Value)>,
+    schema: Option<Schema>,
+    observed: Observed,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Index {
+    /// An empty index on the production engine.
+    pub fn new(schema: Option<Schema>) -> Self {
+        Self::with_engine(Box::new(Production::default()), vec![], schema)
+    }
+
+    /// An index on an engine that was made with these options.
+    pub fn with_engine(
+        engine: Box<dyn Engine>,
+        options: Vec<(String, Value)>,
+        schema: Option<Schema>,
+    ) -> Self {
+        Self { engine, options, schema, observed: Observed::default() }
+    }
+
+    pub fn algorithm(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    pub fn options(&self) -> &[(String, Value)] {
+        &self.options
+    }
+
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
+    }
+
+    pub(super) fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    // --- changes -----------------------------------------------------------------------------------
+
+    pub fn add(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.engine.apply(Change::Add(subscription))
+    }
+
+    /// Puts another subscription in the place of one with the same id.
+    pub fn replace(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.engine.apply(Change::Replace(subscription))
+    }
+
+    /// Adds or replaces.
+    pub fn upsert(&self, subscription: Subscription) -> Result<()> {
+        self.check(&subscription)?;
+        self.engine.apply(Change::Upsert(subscription))
+    }
+
+    pub fn remove(&self, id: Id) -> Result<()> {
+        self.engine.apply(Change::Remove(id))
+    }
+
+    /// Changes the priority of a subscription; its expression stays where it is.
+    pub fn set_priority(&self, id: Id, priority: f64) -> Result<()> {
+        self.engine.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
+    }
+
+    /// Changes the weights per attribute of a subscription; its expression stays where it is.
+    pub fn set_weights(&self, id: Id, weights: Vec<(Box<str>, f64)>) -> Result<()> {
+        self.engine.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
+    }
+
+    /// Whether this index accepts the subscription: limits, weights, priority and schema.
+    pub fn check(&self, subscription: &Subscription) -> Result<()> {
+        subscription.check()?;
+        check_limits(&subscription.expression)?;
+        if let Some(schema) = &self.schema {
+            let mut outcome = Ok(());
+            subscription.expression.for_each_predicate(&mut |predicate| {
+                if outcome.is_ok() {
+                    outcome = schema.check_predicate(predicate);
+                }
+            });
+            outcome?;
+        }
+        Ok(())
+    }
+
+    // --- reading -----------------------------------------------------------------------------------
+
+    /// The current version, its stored bytes verified if they came from a file.
+    pub fn reader(&self) -> Result<Reader> {
+        let reader = self.unchecked_reader();
+        reader.prepare()?;
+        Ok(reader)
+    }
+
+    /// The current version, for queries that read no matching structure.
+    pub fn unchecked_reader(&self) -> Reader {
+        self.engine.reader()
+    }
+
+    /// Whether a reader keeps writers out; see [`Engine::locks_readers`].
+    pub fn locks_readers(&self) -> bool {
+        self.engine.locks_readers()
+    }
+
+    pub fn len(&self) -> usize {
+        self.unchecked_reader().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The answer to a query about one event, which is resolved for `version`. What it cost is noted; if that was
+    /// much, the caller may describe the event and note it among the slowest.
+    pub fn ask(
+        &self,
+        version: &dyn Version,
+        query: &Query,
+        event: &Event<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Answer, Option<SlowEvent>)> {
+        self.observed(event, || {
+            let (answer, work) = version.ask(query, event, space)?;
+            Ok((answer.matches(), work, answer))
+        })
+    }
+
+    /// What each attribute contributes to every match of one event; noted as by [`ask`](Self::ask).
+    pub fn contributions(
+        &self,
+        version: &dyn Version,
+        query: &Query,
+        event: &Event<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Contributions, Option<SlowEvent>)> {
+        self.observed(event, || {
+            let (found, work) = version.contributions(query, event, space)?;
+            Ok((found.locations.len(), work, found))
+        })
+    }
+
+    /// Asks, and notes what it cost: matches and work come with the answer.
+    fn observed<T>(
+        &self,
+        event: &Event<'_>,
+        ask: impl FnOnce() -> Result<(usize, Work, T)>,
+    ) -> Result<(T, Option<SlowEvent>)> {
+        let start = Instant::now();
+        let (matches, work, answer) = ask()?;
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
+        let is_slow = self.observed.is_slow(nanoseconds);
+        Ok((answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None })))
+    }
+
+    // --- upkeep ------------------------------------------------------------------------------------
+
+    /// Rewrites the index for the events seen so far. Matching goes on meanwhile.
+    pub fn optimize(&self) -> Result<()> {
+        self.engine.optimize()
+    }
+
+    /// As [`optimize`](Self::optimize), on a thread of its own.
+    pub fn optimize_in_background(&self) {
+        self.engine.optimize_in_background();
+    }
+
+    /// Whether the index optimizes itself when events turn out to be others than it was laid out for; it does
+    /// unless told otherwise. Algorithms that do not learn ignore this.
+    pub fn optimize_automatically(&self, enabled: bool) {
+        self.engine.optimize_automatically(enabled);
+    }
+
+    /// Whether a background thread is rewriting segments.
+    pub fn is_optimizing(&self) -> bool {
+        self.engine.is_optimizing()
+    }
+
+    /// Notes what some events cost together, and keeps some of them to learn from; `see` calls what it is given
+    /// with the event of a number.
+    pub(super) fn observe_many(
+        &self,
+        events: usize,
+        matches: usize,
+        work: Work,
+        nanoseconds: u64,
+        see: See<'_>,
+    ) {
+        self.engine.learn(events, &work, see);
+        self.observed.note(events, matches, work, nanoseconds);
+    }
+
+    /// Notes one of the slowest events; see [`ask`](Self::ask).
+    pub fn note_slow(&self, slow: SlowEvent) {
+        self.observed.note_slow(slow);
+    }
+
+    /// Forgets what was observed.
+    pub fn reset_observed(&self) {
+        self.observed.reset();
+    }
+
+    /// Everything known of the index, as JSON.
+    pub fn statistics(&self) -> Json {
+        let reader = self.unchecked_reader();
+        let mut stats = json!({
+            "algorithm": self.algorithm(),
+            "subscriptions": reader.len(),
+            "generation": reader.generation(),
+            "attributes": reader.attributes().len(),
+            "optimizing": self.is_optimizing(),
+        });
+        let observed = json!({ "observed": self.observed.statistics() });
+        for part in [reader.statistics(), self.engine.statistics(), observed] {
+            if let (Json::Object(all), Json::Object(part)) = (&mut stats, part) {
+                all.extend(part);
+            }
+        }
+        stats
+    }
+
+    // --- keeping -----------------------------------------------------------------------------------
+
+    /// Writes the current version to a file, which it replaces at once or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.engine.save(path.as_ref(), self.schema())
+    }
+
+    /// The bytes that [`save`](Self::save) would write.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.engine.to_bytes(self.schema())
+    }
+
+    /// Opens a saved index by mapping it into memory; what it holds is verified on first use.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::open(path)?)
+    }
+
+    /// The same from a copy in memory, to which nothing can happen that happens to the file.
+    pub fn open_copied(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::open_copied(path)?)
+    }
+
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::from_bytes(bytes)?)
+    }
+
+    fn from_snapshot(snapshot: Snapshot) -> Result<Self> {
+        let (engine, schema) = Production::from_snapshot(snapshot)?;
+        Ok(Self::with_engine(Box::new(engine), vec![], schema))
+    }
+
+    /// Verifies every byte of the file this index was opened from, records and payloads included.
+    pub fn verify(&self) -> Result<()> {
+        self.engine.verify()
+    }
+}

@@ -1,0 +1,124 @@
+//! When does the index lay itself out anew?
+//!
+//! A layout is chosen for the events that were known when it was built, and says how many candidates an
+//! event should have. Every few events the candidates they really had are compared with that. If there are
+//! many more, the events have drifted; if the layout was chosen knowing no event at all and some are known
+//! by now, it can only get better. Then the index is rewritten in the background, as by `optimize`.
+//!
+//! Rewriting takes at most a twentieth of the time, however often the events change. An index that was
+//! mapped from a file is left alone: rewriting it would give every process a copy of its own. Answers do
+//! not depend on the layout.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Inner;
+use super::merge::{merge_everything, spawn};
+use super::view::View;
+use crate::engine::contract::Work;
+use crate::fork::{Busy, Mutex};
+
+/// Events between two looks.
+const WINDOW: u64 = 1024;
+/// Smaller indexes are fast with any layout.
+const LEAST_SUBSCRIPTIONS: usize = 10_000;
+/// Samples that are worth learning from.
+const LEAST_SAMPLES: usize = 256;
+/// Events have drifted when they have so many times the expected candidates, and so many more. Choosing the
+/// least of many estimates makes what was chosen look better than it is, so a factor of two means nothing.
+const DRIFT: f64 = 4.0;
+const DRIFT_AT_LEAST: f64 = 100.0;
+/// Rewriting pauses for so many times as long as it took.
+const REST: u32 = 19;
+
+pub(super) struct AutoOptimizer {
+    enabled: AtomicBool,
+    /// Of the current window.
+    events: AtomicU64,
+    candidates: AtomicU64,
+    runs: AtomicU64,
+    rest_until: Mutex<Option<Instant>>,
+}
+
+impl Default for AutoOptimizer {
+    fn default() -> Self {
+        Self {
+            enabled: AtomicBool::new(true),
+            events: AtomicU64::new(0),
+            candidates: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            rest_until: Mutex::new(None),
+        }
+    }
+}
+
+impl AutoOptimizer {
+    pub fn enable(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// How often the index was laid out anew without being asked.
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// The candidates per event of a window that ends with these events.
+    fn note(&self, events: usize, work: &Work) -> Option<f64> {
+        self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
+        if self.events.fetch_add(events as u64, Ordering::Relaxed) + (events as u64) < WINDOW {
+            return None;
+        }
+        // Another thread may have ended the window just now.
+        let events = Some(self.events.swap(0, Ordering::Relaxed)).filter(|events| *events > 0)?;
+        Some(self.candidates.swap(0, Ordering::Relaxed) as f64 / events as f64)
+    }
+
+    /// Never waits: who matches is not held up.
+    fn is_resting(&self) -> bool {
+        self.rest_until.try_lock().is_none_or(|until| until.is_some_and(|until| Instant::now() < until))
+    }
+}
+
+/// Notes what some events cost together and starts rewriting the index if that has come to pay.
+pub(super) fn note(inner: &Arc<Inner>, events: usize, work: &Work) {
+    let auto = &inner.auto;
+    if !auto.is_enabled() {
+        return;
+    }
+    let Some(candidates) = auto.note(events, work) else { return };
+    if auto.is_resting() || !pays(&inner.current.load(), candidates, inner.samples.len()) {
+        return;
+    }
+    // No thread is started while the process forks: the next window will do.
+    let Some(_busy) = Busy::unless_forking() else { return };
+    spawn(inner, |inner| {
+        let started = Instant::now();
+        let outcome = merge_everything(inner, 1);
+        let took: Duration = started.elapsed();
+        *inner.auto.rest_until.lock() = Some(Instant::now() + took * REST);
+        inner.auto.runs.fetch_add(1, Ordering::Relaxed);
+        outcome.map(|()| false)
+    });
+}
+
+/// Whether a new layout promises to be better, given what events cost now.
+fn pays(view: &View, candidates: f64, samples: usize) -> bool {
+    let is_mapped = view.parts.iter().any(|part| part.segment.origin.is_some());
+    if view.len < LEAST_SUBSCRIPTIONS || is_mapped || samples < LEAST_SAMPLES {
+        return false;
+    }
+    let expected: f64 = view.parts.iter().map(|part| part.segment.layout_basis.candidates).sum();
+    let drifted = candidates > DRIFT * expected && candidates > expected + DRIFT_AT_LEAST;
+    let unlearnt: usize = view
+        .parts
+        .iter()
+        .filter(|part| part.segment.layout_basis.samples < LEAST_SAMPLES / 2)
+        .map(|part| part.living())
+        .sum();
+    drifted || 2 * unlearnt > view.len
+}

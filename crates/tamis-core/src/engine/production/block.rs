@@ -1,0 +1,390 @@
+//! A block of events against an index: placed attribute by attribute, matched one by one or bit-parallel.
+
+use std::ops::{ControlFlow, Range};
+use std::time::Instant;
+
+use super::version::sort_by_row;
+use super::view::{AllRows, Part, RowFilter, View};
+use crate::engine::contract::{Blocks, Location, Observation, Version, Work};
+use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask, WIDTH};
+use crate::engine::segment::counters::Counters;
+use crate::engine::segment::layout::Layout;
+use crate::engine::segment::matcher::Scratch;
+use crate::event::arrow::ArrowEvents;
+use crate::event::{Event, EventSource};
+use crate::predicate::catalog::Catalog;
+use crate::predicate::placed::PlacedBlock;
+use crate::query::Filter;
+use crate::query::collector::Count;
+
+/// Events that are tried one by one before the rest is matched bit-parallel.
+const PROBES: usize = 8;
+
+/// The blocks of some events, for one thread.
+pub struct BlocksOfView<'e> {
+    view: &'e View,
+    events: &'e dyn EventSource,
+    filter: &'e Filter<'e>,
+    space: BlockSpace<'e>,
+}
+
+impl<'e> BlocksOfView<'e> {
+    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
+        Self { view, events, filter, space: BlockSpace::default() }
+    }
+}
+
+impl Blocks for BlocksOfView<'_> {
+    fn matches(
+        &mut self,
+        range: Range<usize>,
+        most: usize,
+        add: &mut dyn FnMut(usize, &[Location]),
+    ) -> Option<(usize, Observation)> {
+        let block = Block::new(self.view, self.events, range)?;
+        Some(self.space.matches(&block, self.filter, most, add))
+    }
+
+    fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
+        let block = Block::new(self.view, self.events, range)?;
+        Some(self.space.counts(&block, self.filter, counts))
+    }
+}
+
+/// Events that are points, and the version of the index that they are matched with.
+struct Block<'e> {
+    view: &'e View,
+    events: Events<'e>,
+}
+
+enum Events<'e> {
+    Columns(&'e ArrowEvents<'e>, Range<usize>),
+    Loaded(Vec<Event<'e>>),
+}
+
+impl<'e> Block<'e> {
+    /// The events of a range, if all are points.
+    fn new(view: &'e View, events: &'e dyn EventSource, range: Range<usize>) -> Option<Self> {
+        if let Some(columns) = events.columns() {
+            let events = Events::Columns(columns, range);
+            return (!columns.has_intervals()).then_some(Self { view, events });
+        }
+        let load = |row| {
+            let mut event = Event::default();
+            events.fill(row, &mut event);
+            event
+        };
+        let loaded: Vec<_> = range.map(load).collect();
+        let are_points = !loaded.iter().any(|event| event.has_intervals);
+        are_points.then_some(Self { view, events: Events::Loaded(loaded) })
+    }
+
+    fn len(&self) -> usize {
+        match &self.events {
+            Events::Columns(_, range) => range.len(),
+            Events::Loaded(events) => events.len(),
+        }
+    }
+
+    /// Calls `see` with an event.
+    fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
+        match &self.events {
+            Events::Columns(columns, range) => see(&columns.event(range.start + at)),
+            Events::Loaded(events) => see(&events[at]),
+        }
+    }
+
+    fn place(&self, catalog: &Catalog, placed: &mut PlacedBlock<'e>) {
+        match &self.events {
+            Events::Loaded(events) => placed.place_events(catalog, events),
+            Events::Columns(columns, range) => {
+                placed.clear(range.len());
+                for (attribute, column) in columns.columns() {
+                    if let Some(entry) = catalog.entry(attribute) {
+                        placed.place_column(catalog, entry, column, range.clone());
+                    }
+                }
+                placed.arrange();
+            }
+        }
+    }
+
+    /// How many values of the first `events` are of a kind that no predicate expects.
+    fn mismatches(&self, events: usize) -> u64 {
+        let expected = self.view.expected();
+        match &self.events {
+            Events::Loaded(loaded) => loaded[..events].iter().map(|event| expected.mismatches(event)).sum(),
+            Events::Columns(columns, range) => {
+                expected.mismatches_in(columns, range.start..range.start + events)
+            }
+        }
+    }
+
+    /// What the filter keeps of each part, for points such as the one given.
+    fn filters<'f>(&'f self, filter: &'f Filter<'f>, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
+        self.view.parts.iter().map(|part| RowFilter::new(self.view, part, filter, point)).collect()
+    }
+
+    /// The matches in the buffer of the version.
+    fn buffered(&self, filter: &Filter<'_>, mut found: impl FnMut(usize, Location)) {
+        if self.view.buffer.is_empty() {
+            return;
+        }
+        for at in 0..self.len() {
+            self.with_event(at, |event| {
+                self.view.buffered_matches(event, filter).for_each(|location| found(at, location));
+            });
+        }
+    }
+}
+
+/// What one thread works with.
+#[derive(Default)]
+struct BlockSpace<'e> {
+    scratch: Scratch,
+    placed: PlacedBlock<'e>,
+    bit_parallel: BlockScratch,
+    /// Rows that match some events of the block, and which.
+    rows: Vec<(u32, Mask)>,
+    /// The matches of each event.
+    found: Vec<Vec<Location>>,
+    /// What each event cost that was matched by itself.
+    work: Vec<Work>,
+}
+
+impl<'e> BlockSpace<'e> {
+    /// Adds how many matches each event has.
+    fn counts(&mut self, block: &Block<'e>, filter: &Filter<'_>, all: &mut Vec<u32>) -> Observation {
+        let started = Instant::now();
+        let before = all.len();
+        all.resize(before + block.len(), 0);
+        let counts = &mut all[before..];
+        let point = Event::default();
+        let filters = block.filters(filter, &point);
+        let alone = self.each_part(block, |space, number, part, phase| {
+            let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
+            let plain = keeps.keeps_all();
+            let kept = |unit: u32| {
+                let rows = layout.rows_of(unit);
+                if plain { rows.len() } else { rows.iter().filter(|row| keeps.keeps(**row)).count() }
+            };
+            match phase {
+                Phase::One(at) => {
+                    let event = space.placed.event(at);
+                    let mut count = Count::default();
+                    let work = if plain {
+                        let mut rows = AllRows::new(layout, number, &mut count);
+                        layout.matching_units(&event, &mut space.scratch, &mut rows)
+                    } else {
+                        layout.matching_units(&event, &mut space.scratch, &mut |unit| {
+                            count.0 += kept(unit);
+                            ControlFlow::Continue(())
+                        })
+                    };
+                    counts[at] += count.0 as u32;
+                    work
+                }
+                Phase::Rest(from) => {
+                    let mut counters = Counters::default();
+                    let events = space.placed.events(from..block.len());
+                    bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
+                        counters.add(events, kept(unit));
+                    });
+                    for (count, more) in counts[from..].iter_mut().zip(counters.totals()) {
+                        *count += more;
+                    }
+                    Work::default()
+                }
+            }
+        });
+        block.buffered(filter, |at, _| counts[at] += 1);
+        let matches = counts[..alone].iter().map(|count| *count as usize).sum();
+        self.observed(block, block.len(), alone, matches, started)
+    }
+
+    /// Calls `add` with each event that matches something and all its matches, ordered by id, as far as there is
+    /// room for `most` matches. Says how many events are answered.
+    fn matches(
+        &mut self,
+        block: &Block<'e>,
+        filter: &Filter<'_>,
+        most: usize,
+        add: &mut dyn FnMut(usize, &[Location]),
+    ) -> (usize, Observation) {
+        let started = Instant::now();
+        let mut found = std::mem::take(&mut self.found);
+        found.resize_with(found.len().max(block.len()), Vec::new);
+        let mut room = Room { events: block.len(), held: 0, most };
+        let point = Event::default();
+        let filters = block.filters(filter, &point);
+        let alone = self.each_part(block, |space, number, part, phase| {
+            let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
+            match phase {
+                Phase::One(at) if at < room.events => {
+                    let event = space.placed.event(at);
+                    let own = &mut found[at];
+                    let before = own.len();
+                    let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
+                        let rows = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
+                        own.extend(rows.map(|row| Location::Row { part: number, row: *row }));
+                        ControlFlow::Continue(())
+                    });
+                    sort_by_row(&mut own[before..], part.segment.len());
+                    room.held += own.len() - before;
+                    if room.is_short() {
+                        room.fit(&mut found, |_| 0);
+                    }
+                    work
+                }
+                Phase::Rest(from) if from < room.events => {
+                    let rows = &mut space.rows;
+                    rows.clear();
+                    let events = space.placed.events(from..room.events);
+                    bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
+                        let kept = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
+                        rows.extend(kept.map(|row| (*row, *events)));
+                    });
+                    rows.sort_unstable_by_key(|(row, _)| *row);
+                    room.held += rows.iter().map(|(_, events)| events.count()).sum::<usize>();
+                    if room.is_short() {
+                        let mut more = [0; WIDTH];
+                        rows.iter().for_each(|(_, events)| events.for_each(|event| more[event] += 1));
+                        room.fit(&mut found, |at| if at < from { 0 } else { more[at - from] });
+                    }
+                    let kept = room.events.saturating_sub(from);
+                    for (row, events) in rows.iter() {
+                        let location = Location::Row { part: number, row: *row };
+                        events.for_each(|event| {
+                            if event < kept {
+                                found[from + event].push(location);
+                            }
+                        });
+                    }
+                    Work::default()
+                }
+                Phase::One(_) | Phase::Rest(_) => Work::default(), // there is no room for these events
+            }
+        });
+        block.buffered(filter, |at, location| {
+            if at < room.events {
+                found[at].push(location);
+                room.held += 1;
+            }
+        });
+        if room.is_short() {
+            room.fit(&mut found, |_| 0);
+        }
+        let (answered, alone) = (room.events, alone.min(room.events));
+        let is_sorted = block.view.parts.len() <= 1 && block.view.buffer.is_empty();
+        let mut matches = 0;
+        for (at, locations) in found[..answered].iter_mut().enumerate() {
+            if !is_sorted {
+                locations.sort_unstable_by(|a, b| block.view.id(*a).cmp(&block.view.id(*b)));
+            }
+            if !locations.is_empty() {
+                add(at, locations);
+            }
+            matches += if at < alone { locations.len() } else { 0 };
+            locations.clear();
+        }
+        self.found = found;
+        (answered, self.observed(block, answered, alone, matches, started))
+    }
+
+    /// Places the block in each part of the index and calls `run` with each of its events, and once with all
+    /// from some event on where that is cheaper. Returns how many were matched by themselves everywhere.
+    fn each_part(
+        &mut self,
+        block: &Block<'e>,
+        mut run: impl FnMut(&mut Self, u32, &Part, Phase) -> Work,
+    ) -> usize {
+        let events = block.len();
+        let mut alone = events;
+        self.work.clear();
+        self.work.resize(events, Work::default());
+        for (number, part) in block.view.parts.iter().enumerate() {
+            let layout = &part.segment.layout;
+            block.place(&layout.catalog, &mut self.placed);
+            let mut total = Work::default();
+            for at in 0..events {
+                if at == PROBES && together_is_cheaper(layout, &total, at, events - at) {
+                    run(self, number as u32, part, Phase::Rest(at));
+                    alone = alone.min(at);
+                    break;
+                }
+                let work = run(self, number as u32, part, Phase::One(at));
+                total += work;
+                self.work[at] += work;
+            }
+        }
+        alone
+    }
+
+    /// What those of the answered events cost that were matched by themselves.
+    fn observed(
+        &self,
+        block: &Block<'_>,
+        answered: usize,
+        alone: usize,
+        matches: usize,
+        started: Instant,
+    ) -> Observation {
+        let mut work = Work { mismatches: block.mismatches(answered), ..Work::default() };
+        self.work[..alone].iter().for_each(|each| work += *each);
+        work.candidates += (alone * block.view.buffer.len()) as u64;
+        let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / answered.max(1) as u64;
+        Observation { events: alone, matches, work, nanoseconds }
+    }
+}
+
+/// For how many events of a block there is room: as many as have no more than `most` matches together, and one
+/// at least. Parts of the index are asked one after the other, so an event may lose its place later.
+struct Room {
+    events: usize,
+    /// Matches of these events so far.
+    held: usize,
+    most: usize,
+}
+
+impl Room {
+    fn is_short(&self) -> bool {
+        self.held > self.most
+    }
+
+    /// Drops the events for which there is no room; `more` are matches that are known and not in `found` yet.
+    fn fit(&mut self, found: &mut [Vec<Location>], more: impl Fn(usize) -> usize) {
+        self.held = 0;
+        for at in 0..self.events {
+            let matches = found[at].len() + more(at);
+            if at > 0 && self.held + matches > self.most {
+                found[at..self.events].iter_mut().for_each(Vec::clear);
+                self.events = at;
+                return;
+            }
+            self.held += matches;
+        }
+    }
+}
+
+/// Which events of a block are to be matched.
+#[derive(Clone, Copy)]
+enum Phase {
+    One(usize),
+    /// All from this one on, bit-parallel.
+    Rest(usize),
+}
+
+/// Whether evaluating the rest together is cheaper than one by one, by what `done` events cost.
+///
+/// Together, an entry, a unit and a key cost the same for one event as for all, but each event needs others. The
+/// weights are nanoseconds, fitted to both ways on conjunctive, equality, arbitrary and dense expressions, 10,000 to
+/// a million of them, and to blocks of 64 to 512 events.
+fn together_is_cheaper(layout: &Layout, work: &Work, done: usize, rest: usize) -> bool {
+    let (done, rest) = (done as f64, rest as f64);
+    let (candidates, evaluations) = (work.candidates as f64 / done, work.evaluations as f64 / done);
+    let (entries, units, keys) = (layout.entries.len() as f64, layout.units() as f64, layout.keys() as f64);
+    let one_by_one = (candidates * 2.0 + evaluations * 90.0 + keys * 0.03) * rest;
+    let entries_read = entries.min(candidates * rest);
+    let units_run = units.min(evaluations * rest);
+    entries_read * 4.0 + units_run * 230.0 + keys * 30.0 < one_by_one
+}

@@ -1,0 +1,235 @@
+//! Few large segments instead of many small ones, made while everybody goes on.
+//!
+//! A merge reads segments of one view, builds the merged one without any lock, and takes the
+//! writer's lock only to put it in their place, carrying over the rows that died meanwhile.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::samples::OwnedEvent;
+use super::view::{Part, View};
+use super::{Inner, as_events};
+use crate::engine::contract::{Location, Version};
+use crate::engine::segment::forms::Import;
+use crate::engine::segment::scoring::has_weights;
+use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
+use crate::error::Result;
+use crate::event::Attributes;
+use crate::subscription::Id;
+
+/// Segments of one size class before they are merged.
+const FAN_IN: usize = 16;
+/// A segment with a larger share of dead rows is rewritten.
+const MOST_DEAD: f64 = 0.3;
+
+/// Merges what should be merged on a thread of its own, unless one is at work already.
+pub(super) fn merge_in_background(inner: &Arc<Inner>) {
+    if choose(&inner.current.load()).is_some() {
+        spawn(inner, merge_once);
+    }
+}
+
+/// Runs `step` on a background thread as long as it returns true.
+pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Inner) -> Result<bool>) {
+    let Some(turn) = Turn::take(inner) else { return };
+    // If no thread can be had, the turn ends here and now.
+    let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || work(turn, step));
+}
+
+/// Takes steps, and then merges what was sealed while nobody else could have the turn.
+fn work(turn: Turn, step: fn(&Inner) -> Result<bool>) {
+    let (mut turn, mut step) = (turn, step);
+    loop {
+        let outcome = loop {
+            match step(&turn.0) {
+                Ok(true) => continue,
+                outcome => break outcome,
+            }
+        };
+        let inner = turn.0.clone();
+        drop(turn);
+        // An error leaves the segments as they are: slower, never wrong.
+        if outcome.is_err() || choose(&inner.current.load()).is_none() {
+            return;
+        }
+        let Some(next) = Turn::take(&inner) else { return };
+        (turn, step) = (next, merge_once);
+    }
+}
+
+/// The right to merge. There is one at a time: two merges of the same segment would leave its rows twice.
+struct Turn(Arc<Inner>);
+
+impl Turn {
+    fn take(inner: &Arc<Inner>) -> Option<Self> {
+        let process = std::process::id();
+        let at_work = inner.merging_in.load(Ordering::Acquire);
+        let is_free = at_work != process
+            && inner
+                .merging_in
+                .compare_exchange(at_work, process, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok();
+        is_free.then(|| Turn(inner.clone()))
+    }
+
+    fn wait_for(inner: &Arc<Inner>) -> Self {
+        loop {
+            match Self::take(inner) {
+                Some(turn) => return turn,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.merging_in.store(0, Ordering::Release);
+    }
+}
+
+/// Merges one group of segments; false when nothing is left to do.
+fn merge_once(inner: &Inner) -> Result<bool> {
+    match choose(&inner.current.load()) {
+        None => Ok(false),
+        Some(chosen) => merge(inner, chosen, 1).map(|()| true),
+    }
+}
+
+/// Merges all segments, once whoever is merging now has finished.
+pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
+    let turn = Turn::wait_for(inner);
+    let outcome = merge_everything(&turn.0, all_cores());
+    drop(turn);
+    // What was sealed meanwhile found the turn taken.
+    merge_in_background(inner);
+    outcome
+}
+
+/// Makes one segment of all, by whoever has the turn.
+pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
+    merge(inner, inner.current.load_full().parts.to_vec(), threads)
+}
+
+/// The same on a background thread, unless one is at work.
+pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
+    spawn(inner, |inner| merge_everything(inner, 1).map(|()| false));
+}
+
+/// The segments to merge next: enough of one size class, or one with many dead rows.
+fn choose(view: &View) -> Option<Vec<Part>> {
+    let mut by_class: Vec<Vec<&Part>> = vec![vec![]; 16];
+    for part in view.parts.iter() {
+        if is_worn(part) {
+            return Some(vec![part.clone()]);
+        }
+        by_class[size_class(part.living())].push(part);
+    }
+    let class = by_class.iter().find(|class| class.len() >= FAN_IN)?;
+    Some(class.iter().copied().cloned().collect())
+}
+
+/// Whether so many rows died that the segment should be rewritten.
+pub(super) fn is_worn(part: &Part) -> bool {
+    let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
+    dead > MOST_DEAD && part.segment.len() > 64
+}
+
+fn size_class(rows: usize) -> usize {
+    (rows.max(1).ilog2() / FAN_IN.ilog2()) as usize
+}
+
+/// The whole view as one segment: the one it has, if that is all, or a new one.
+pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
+    if let [part] = view.parts.as_slice()
+        && view.buffer.is_empty()
+        && part.deaths.count() == 0
+    {
+        return Ok(part.segment.clone());
+    }
+    let mut places: Vec<(Id, Location)> =
+        view.unsorted_locations().map(|at| (view.id(at).to_owned(), at)).collect();
+    places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let scored = are_scored(&view.parts) || view.buffer.iter().any(|held| has_weights(&held.subscription));
+    let builder = build_on_threads(places.len(), view.attributes.clone(), all_cores(), |builder, range| {
+        places[range].iter().try_for_each(|(_, place)| match *place {
+            Location::Row { part, row } => {
+                builder.push_row(&view.parts[part as usize].segment, row, None, scored)
+            }
+            Location::Buffer(at) => builder.push(&view.buffer[at as usize].subscription),
+        })
+    })?;
+    let (segment, _) = builder.finish(&as_events(samples), all_cores())?;
+    Ok(Arc::new(segment))
+}
+
+/// Puts one segment in the place of some, by whoever has the turn.
+fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
+    let started = inner.current.load_full();
+    let mut rows: Vec<(u32, u32)> = vec![];
+    for (at, part) in parts.iter().enumerate() {
+        // A row that is dying in an unpublished change counts as living: that change may fail.
+        let living =
+            (0..part.segment.len() as u32).filter(|row| !part.deaths.is_dead(*row, started.generation));
+        rows.extend(living.map(|row| (at as u32, row)));
+    }
+    rows.sort_by(|(a, a_row), (b, b_row)| {
+        let (a, b) = (&parts[*a as usize].segment.ledger, &parts[*b as usize].segment.ledger);
+        a.compare_ids(*a_row, b, *b_row)
+    });
+    let builder = join(&parts, &rows, &started.attributes, threads)?;
+    // Nothing may be kept of a file that was overwritten while it was read.
+    parts.iter().try_for_each(|part| part.segment.prepare())?;
+    let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
+    let merged = Part::new(merged);
+
+    let _lock = inner.writer.lock();
+    for (new_row, (part, row)) in rows.iter().enumerate() {
+        let died = parts[*part as usize].deaths.generation_of(*row);
+        if died != 0 {
+            merged.deaths.end(new_row as u32, died);
+        }
+    }
+    let mut next = View::clone(&inner.current.load());
+    let held = Arc::make_mut(&mut next.parts);
+    held.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
+    if merged.living() > 0 {
+        held.push(merged);
+    }
+    next.expected = OnceLock::new();
+    next.owners = OnceLock::new();
+    inner.current.store(Arc::new(next));
+    Ok(())
+}
+
+/// The given rows (part, row) of several parts, in the order in which they are given.
+fn join(
+    parts: &[Part],
+    rows: &[(u32, u32)],
+    attributes: &Attributes,
+    threads: usize,
+) -> Result<SegmentBuilder> {
+    let scored = are_scored(parts);
+    let kept_forms = parts.iter().map(|part| part.segment.forms.as_ref());
+    if threads == 1 || kept_forms.clone().all(|forms| forms.is_some()) {
+        let mut imports: Vec<_> =
+            kept_forms.map(|forms| forms.map(|forms| Import::new(forms, &[]))).collect();
+        let mut builder = SegmentBuilder::new(attributes.clone());
+        for &(part, row) in rows {
+            let import = imports[part as usize].as_mut();
+            builder.push_row(&parts[part as usize].segment, row, import, scored)?;
+        }
+        return Ok(builder);
+    }
+    build_on_threads(rows.len(), attributes.clone(), threads, |builder, range| {
+        rows[range]
+            .iter()
+            .try_for_each(|&(part, row)| builder.push_row(&parts[part as usize].segment, row, None, scored))
+    })
+}
+
+/// Whether any row has, or may have, weights.
+fn are_scored(parts: &[Part]) -> bool {
+    parts.iter().any(|part| part.segment.scoring.has_weights())
+}

@@ -1,0 +1,311 @@
+//! The production index: arbitrary expressions, changed at any time, matched without waiting.
+//!
+//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar
+//! size are merged in the background into larger ones, so that an index holds few segments, the
+//! largest of which was laid out with all that is known of its subscriptions and of the events seen.
+//! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
+
+mod auto;
+pub mod block;
+pub mod buffer;
+pub mod deaths;
+pub mod merge;
+mod neighbours;
+mod owners;
+pub mod ranked;
+pub mod samples;
+mod statistics;
+mod stored;
+mod version;
+pub mod view;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use serde_json::{Value as Json, json};
+
+use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
+use crate::engine::segment::buffered::Buffered;
+use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
+use crate::error::{Error, Result};
+use crate::event::Schema;
+use crate::fork::Mutex;
+use crate::snapshot::SnapshotWriter;
+use crate::subscription::{Id, Subscription};
+use auto::AutoOptimizer;
+use buffer::Buffer;
+use samples::{OwnedEvent, Samples};
+use view::{Part, View};
+
+pub struct Production {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    current: ArcSwap<View>,
+    /// Held while the next view is made.
+    writer: Mutex<()>,
+    samples: Samples,
+    /// The process in which a thread is merging, or 0. A forked child has no such thread.
+    merging_in: AtomicU32,
+    auto: AutoOptimizer,
+}
+
+impl Default for Production {
+    fn default() -> Self {
+        Self::from_view(View::default())
+    }
+}
+
+impl Production {
+    pub fn from_view(view: View) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                current: ArcSwap::from_pointee(view),
+                writer: Mutex::new(()),
+                samples: Samples::default(),
+                merging_in: AtomicU32::new(0),
+                auto: AutoOptimizer::default(),
+            }),
+        }
+    }
+
+    /// The current version.
+    pub fn view(&self) -> Arc<View> {
+        self.inner.current.load_full()
+    }
+
+    pub fn samples(&self) -> &Samples {
+        &self.inner.samples
+    }
+}
+
+impl Engine for Production {
+    fn name(&self) -> &'static str {
+        AUTO
+    }
+
+    fn apply(&self, change: Change) -> Result<()> {
+        let lock = self.inner.writer.lock();
+        let mut draft = Draft::new(&self.inner);
+        draft.change(change)?;
+        draft.seal_if_full()?;
+        let concerns_merges = draft.sealed || draft.ended.iter().any(|(part, _)| merge::is_worn(part));
+        draft.publish();
+        drop(lock);
+        if concerns_merges {
+            merge::merge_in_background(&self.inner);
+        }
+        Ok(())
+    }
+
+    /// They become a segment of their own.
+    fn add_all(&self, subscriptions: &dyn NewSubscriptions) -> Result<usize> {
+        let lock = self.inner.writer.lock();
+        let mut draft = Draft::new(&self.inner);
+        let attributes = draft.next.attributes.clone();
+        let builder =
+            build_on_threads(subscriptions.len(), attributes, all_cores(), |builder, mut range| {
+                range.try_for_each(|at| match subscriptions.get(at)? {
+                    Some(subscription) => builder.push(&subscription),
+                    None => Ok(()),
+                })
+            })?;
+        let added = builder.ledger().len();
+        if added > 0 {
+            for id in builder.ledger().ids() {
+                draft.accept_id(&id)?;
+                if draft.next.locate(&id).is_some() {
+                    return Err(Error::duplicate(&id));
+                }
+            }
+            let (segment, attributes) =
+                builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
+            draft.next.attributes = attributes;
+            Arc::make_mut(&mut draft.next.parts).push(Part::new(segment));
+            draft.next.expected = OnceLock::new();
+            draft.next.len += added;
+            draft.publish();
+        }
+        drop(lock);
+        merge::merge_in_background(&self.inner);
+        Ok(added)
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::Kept(self.view())
+    }
+
+    /// Rewrites the whole index into one segment.
+    fn optimize(&self) -> Result<()> {
+        merge::merge_all(&self.inner)
+    }
+
+    /// Does nothing if a thread is at work.
+    fn optimize_in_background(&self) {
+        merge::merge_all_in_background(&self.inner);
+    }
+
+    fn optimize_automatically(&self, enabled: bool) {
+        self.inner.auto.enable(enabled);
+    }
+
+    /// Whether a thread of this process is merging.
+    fn is_optimizing(&self) -> bool {
+        self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
+    }
+
+    fn learn(&self, events: usize, work: &Work, see: See<'_>) {
+        self.inner.samples.offer_many(events, see);
+        auto::note(&self.inner, events, work);
+    }
+
+    fn save(&self, path: &Path, schema: Option<&Schema>) -> Result<()> {
+        self.write(SnapshotWriter::create(path)?, schema)
+    }
+
+    fn to_bytes(&self, schema: Option<&Schema>) -> Result<Vec<u8>> {
+        self.write(SnapshotWriter::in_memory(), schema)
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.verify_file()
+    }
+
+    fn statistics(&self) -> Json {
+        let mode = if self.inner.auto.is_enabled() { "auto" } else { "manual" };
+        json!({ "optimize": mode, "automatic_optimizations": self.inner.auto.runs() })
+    }
+}
+
+pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> {
+    samples.iter().map(OwnedEvent::as_event).collect()
+}
+
+/// The next view while it is made, under the writer's lock. Dropped without publishing, it leaves
+/// no trace.
+struct Draft<'a> {
+    inner: &'a Inner,
+    next: View,
+    ended: Vec<(Part, u32)>,
+    /// The buffer became a segment.
+    sealed: bool,
+    published: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn new(inner: &'a Inner) -> Self {
+        let mut next = View::clone(&inner.current.load());
+        next.generation += 1;
+        next.owners = OnceLock::new();
+        Self { inner, next, ended: vec![], sealed: false, published: false }
+    }
+
+    fn change(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Add(subscription) => {
+                self.accept_id(&subscription.id)?;
+                if self.next.locate(&subscription.id).is_some() {
+                    return Err(Error::duplicate(&subscription.id));
+                }
+                self.insert(subscription);
+            }
+            Change::Replace(subscription) => {
+                let place =
+                    self.next.locate(&subscription.id).ok_or_else(|| Error::missing(&subscription.id))?;
+                self.end(place);
+                self.insert(subscription);
+            }
+            Change::Upsert(subscription) => {
+                self.accept_id(&subscription.id)?;
+                if let Some(place) = self.next.locate(&subscription.id) {
+                    self.end(place);
+                }
+                self.insert(subscription);
+            }
+            Change::Remove(id) => {
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
+                self.end(place);
+            }
+            Change::Rescore(id, scores) => {
+                let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
+                let mut subscription = self.next.subscription(place)?;
+                scores.apply(&mut subscription);
+                subscription.check()?;
+                self.end(place);
+                self.insert(subscription);
+            }
+        }
+        Ok(())
+    }
+
+    fn accept_id(&mut self, id: &Id) -> Result<()> {
+        self.next.id_kind.get_or_insert(id.kind()).check(id)
+    }
+
+    fn insert(&mut self, subscription: Subscription) {
+        let buffered = Arc::new(Buffered::new(subscription, &mut self.next.attributes));
+        if let Some(expected) = self.next.expected.get_mut() {
+            expected.note(&buffered.atoms);
+        }
+        self.next.buffer.push(buffered);
+        self.next.len += 1;
+    }
+
+    fn end(&mut self, place: Location) {
+        match place {
+            Location::Row { part, row } => {
+                let part = &self.next.parts[part as usize];
+                part.deaths.end(row, self.next.generation);
+                self.ended.push((part.clone(), row));
+            }
+            Location::Buffer(gone) => {
+                self.next.buffer = self.next.buffer.without(gone as usize);
+            }
+        }
+        self.next.len -= 1;
+    }
+
+    fn seal_if_full(&mut self) -> Result<()> {
+        if self.next.buffer.is_full() {
+            let segment = self.seal()?;
+            Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
+            self.next.buffer = Buffer::default();
+            self.sealed = true;
+        }
+        if self.ended.iter().any(|(part, _)| part.living() == 0) {
+            Arc::make_mut(&mut self.next.parts).retain(|part| part.living() > 0);
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<Segment> {
+        let mut buffered: Vec<_> = self.next.buffer.iter().collect();
+        buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
+        let mut builder = SegmentBuilder::new(self.next.attributes.clone());
+        for held in buffered {
+            builder.push_buffered(held)?;
+        }
+        // Small segments are short-lived: guesses are good enough and cheaper than samples.
+        let (segment, _) = builder.finish(&[], 1)?;
+        Ok(segment)
+    }
+
+    fn publish(mut self) {
+        self.published = true;
+        let next = std::mem::take(&mut self.next);
+        self.inner.current.store(Arc::new(next));
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.published {
+            for (part, row) in &self.ended {
+                part.deaths.revive(*row);
+            }
+        }
+    }
+}

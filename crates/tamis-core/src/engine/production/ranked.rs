@@ -1,0 +1,357 @@
+//! The best matches of a view: which blocks are worth a look, and what a row scores.
+//!
+//! Rows are scored in one of three ways, which agree to the last bit: from the arrays of their segment, from
+//! their record by the definition (interval events, segments without weights), or, in the
+//! buffer, from the subscription itself.
+
+use std::ops::ControlFlow;
+
+use super::view::{Part, RowFilter, View};
+use crate::engine::contract::{Location, Version, Work};
+use crate::engine::segment::best::{Limits, RankingCollector, Wanted};
+use crate::engine::segment::layout::Layout;
+use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::relaxed::Relaxed;
+use crate::engine::segment::scoring::Scoring;
+use crate::engine::segment::scoring::leads::{Lead, rounded_up};
+use crate::engine::segment::scoring::outline::{Factors, FactorsApart, Outlines};
+use crate::engine::segment::walk::UnitCollector;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::predicate::catalog::Catalog;
+use crate::query::collector::All;
+use crate::query::function::Function;
+use crate::query::{Candidate, Filter, Measure, TopK};
+
+impl View {
+    /// Offers everything that may be among the best.
+    pub fn offer_ranked<'v>(
+        &'v self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        let is_relaxed = matches!(measure, Measure::Relaxed(_));
+        if event.has_intervals && !is_relaxed {
+            return self.offer_matches(event, measure, filter, scratch, best);
+        }
+        let candidates = self.buffer.len() as u64;
+        let mut work = Work { candidates, mismatches: self.mismatches(event), ..Work::default() };
+        for (at, buffered) in self.buffer.iter().enumerate() {
+            if filter.keeps(&buffered.subscription)
+                && let Some(score) = measure.of(&buffered.subscription, event, &self.attributes)
+            {
+                best.offer(buffered.subscription.id.as_ref(), score, Location::Buffer(at as u32));
+            }
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            let question = Question {
+                view: self,
+                part,
+                number: number as u32,
+                event,
+                measure,
+                keeps: RowFilter::new(self, part, filter, event),
+            };
+            work += if !is_relaxed {
+                question.ask_best(None, scratch, best)?
+            } else if event.has_intervals {
+                question.ask_all(best)?
+            } else {
+                question.ask_best(Some(part.segment.relaxed(&self.attributes)?), scratch, best)?
+            };
+        }
+        Ok(work)
+    }
+
+    /// Offers every match, scored by its definition: for intervals, of which the bits of an event do not
+    /// say which leaves can be true.
+    fn offer_matches<'v>(
+        &'v self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        let mut all = All::default();
+        let work = self.collect(event, filter, scratch, &mut all);
+        for location in all.0 {
+            let subscription = self.subscription(location)?;
+            if let Some(score) = measure.of(&subscription, event, &self.attributes) {
+                best.offer(self.id(location), score, location);
+            }
+        }
+        Ok(work)
+    }
+}
+
+/// One question to one part.
+struct Question<'a, 'v> {
+    view: &'v View,
+    part: &'v Part,
+    number: u32,
+    event: &'a Event<'a>,
+    measure: &'a Measure<'a>,
+    keeps: RowFilter<'a>,
+}
+
+impl<'v> Question<'_, 'v> {
+    /// Every row by its record: relaxed questions with intervals.
+    fn ask_all(&self, best: &mut TopK<'v, Location>) -> Result<Work> {
+        let rows = self.part.segment.len() as u32;
+        for row in 0..rows {
+            if self.keeps.keeps_row(row)
+                && let Some(score) = self.by_record(row)?
+            {
+                self.offer(row, score, best);
+            }
+        }
+        Ok(Work { candidates: rows as u64, evaluations: rows as u64, ..Work::default() })
+    }
+
+    fn by_record(&self, row: u32) -> Result<Option<f64>> {
+        let subscription = self.part.segment.subscription(row, &self.view.attributes)?;
+        Ok(self.measure.of(&subscription, self.event, &self.view.attributes))
+    }
+
+    fn offer(&self, row: u32, score: f64, best: &mut TopK<'v, Location>) {
+        let id = self.part.segment.ledger.id_ref(row);
+        best.offer(id, score, Location::Row { part: self.number, row });
+    }
+
+    /// Whether a row could enter with the least score that is wanted. In one part, ids rise with rows.
+    #[inline]
+    fn could_tie(&self, row: u32, best: &TopK<'v, Location>) -> bool {
+        match best.worst() {
+            None => true,
+            Some(Candidate { item: Location::Row { part, row: worst }, .. }) if *part == self.number => {
+                row < *worst
+            }
+            Some(worst) => self.part.segment.ledger.id_ref(row) < worst.id,
+        }
+    }
+
+    /// What may be among the best.
+    fn ask_best(
+        &self,
+        relaxed: Option<&Relaxed>,
+        scratch: &mut Scratch,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        let segment = &*self.part.segment;
+        let (layout, scoring) = match relaxed {
+            Some(relaxed) => (&relaxed.layout, &relaxed.scoring),
+            None => (&segment.layout, &segment.scoring),
+        };
+        // A bound of everything says next to nothing of what a function makes of a few attributes.
+        let is_function = matches!(self.measure, Measure::Function(..));
+        let score = |bound: f64| self.measure.bound(bound);
+        let limits = match self.measure {
+            Measure::Priority => Limits::new(&layout.block_bounds, 0.0, &score),
+            _ => {
+                let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, &score);
+                let limits = limits.loose(!scoring.outlines.words.is_empty() || is_function);
+                if is_function { limits } else { limits.with_leads(&scoring.leads.0) }
+            }
+        };
+        let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
+        let outline = Outline::new(self.measure, self.event, &layout.catalog);
+        let scorer = Scorer { question: self, layout, scoring, is_relaxed: relaxed.is_some(), outline };
+        let mut offering = Offering { scorer, best, rows: vec![], failed: None };
+        let work = layout.best_units(self.event, scratch, &wanted, &mut offering);
+        offering.failed.map_or(Ok(work), Err)
+    }
+}
+
+/// What the rows of one layout score.
+struct Scorer<'a, 'v> {
+    question: &'a Question<'a, 'v>,
+    layout: &'a Layout,
+    scoring: &'a Scoring,
+    is_relaxed: bool,
+    outline: Outline<'a>,
+}
+
+impl<'v> Scorer<'_, 'v> {
+    /// The score of a row that holds, or `None` if it cannot be among the best.
+    #[inline]
+    fn score(&self, row: u32, bits: &[u64], best: &TopK<'v, Location>) -> Result<Option<f64>> {
+        let Self { question, scoring, .. } = self;
+        let (part, measure, wanted) = (question.part, question.measure, best.least_wanted());
+        if let Measure::Priority = measure {
+            let priority = part.segment.ledger.priority(row);
+            return Ok((priority >= wanted).then_some(priority));
+        }
+        if wanted > f64::NEG_INFINITY {
+            let outline = self.outline.bound(row, &scoring.outlines, bits);
+            let bound = outline.unwrap_or_else(|| measure.bound(scoring.bound(row)));
+            if bound < wanted || bound == wanted && !question.could_tie(row, best) {
+                return Ok(None);
+            }
+        }
+        let score = match measure {
+            Measure::Relaxed(scale) if self.is_relaxed => return Ok(scoring.relaxed(row, bits, scale)),
+            Measure::Relevance(scale) => scoring.relevance(row, bits, scale),
+            Measure::Function(function, scales) => {
+                let contributions: Option<Vec<f64>> =
+                    scales.iter().map(|scale| scoring.relevance(row, bits, scale)).collect();
+                contributions.map(|contributions| function.evaluate(&contributions))
+            }
+            _ => None,
+        };
+        match score {
+            Some(score) => Ok(Some(score)),
+            None => question.by_record(row),
+        }
+    }
+}
+
+/// The outlines of rows, seen by the measure of an event.
+enum Outline<'a> {
+    None,
+    Sum(Factors),
+    Function(&'a Function, FactorsApart),
+}
+
+impl<'a> Outline<'a> {
+    fn new(measure: &'a Measure<'a>, event: &Event<'_>, catalog: &Catalog) -> Self {
+        match measure {
+            Measure::Priority => Outline::None,
+            Measure::Relevance(scale) | Measure::Relaxed(scale) => {
+                Outline::Sum(Factors::new(scale, event, catalog))
+            }
+            Measure::Function(function, scales) => {
+                Outline::Function(function, FactorsApart::new(scales, event, catalog))
+            }
+        }
+    }
+
+    /// What a row scores at most, if its outline says so.
+    #[inline]
+    fn bound(&self, row: u32, outlines: &Outlines, bits: &[u64]) -> Option<f64> {
+        outlines.place_of(row).map(|place| self.bound_at(place, outlines, bits))
+    }
+
+    /// What the row whose outline is at a place scores at most.
+    #[inline]
+    fn bound_at(&self, place: u32, outlines: &Outlines, bits: &[u64]) -> f64 {
+        match self {
+            Outline::None => f64::INFINITY,
+            Outline::Sum(factors) => outlines.bound_at(place, bits, factors),
+            Outline::Function(function, factors) => with_zeros(function.attributes().len(), |most| {
+                outlines.contributions_at(place, bits, factors, most);
+                function.most(most)
+            }),
+        }
+    }
+}
+
+/// Calls `use_them` with so many zeros.
+fn with_zeros<T>(count: usize, use_them: impl FnOnce(&mut [f64]) -> T) -> T {
+    let mut few = [0.0; 16];
+    match few.get_mut(..count) {
+        Some(zeros) => use_them(zeros),
+        None => use_them(&mut vec![0.0; count]),
+    }
+}
+
+/// How far ahead of scoring memory is fetched, in rows.
+const FETCH_AHEAD: usize = 8;
+
+/// Offers the rows of the units that hold.
+struct Offering<'a, 'b, 'v> {
+    scorer: Scorer<'a, 'v>,
+    best: &'b mut TopK<'v, Location>,
+    rows: Vec<u32>,
+    failed: Option<Error>,
+}
+
+impl Offering<'_, '_, '_> {
+    #[inline]
+    fn row(&mut self, row: u32, bits: &[u64]) {
+        let question = self.scorer.question;
+        match self.scorer.score(row, bits, self.best) {
+            Ok(Some(score)) if question.keeps.keeps(row) => question.offer(row, score, self.best),
+            Ok(_) => {}
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+impl UnitCollector for Offering<'_, '_, '_> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()> {
+        for &row in self.scorer.layout.rows_of(unit) {
+            self.row(row, bits);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn least_wanted(&self) -> f64 {
+        if self.failed.is_some() { f64::INFINITY } else { self.best.least_wanted() }
+    }
+}
+
+impl RankingCollector for Offering<'_, '_, '_> {
+    fn least_bound(&self, score: f64) -> f32 {
+        let Scorer { question, outline, .. } = &self.scorer;
+        if let Outline::Sum(Factors::One) = outline {
+            return rounded_up(score);
+        }
+        // Scores rise with bounds, and floats that are not negative with their bits.
+        let (mut allows, mut least) = (f32::INFINITY.to_bits(), 0);
+        while least < allows {
+            let middle = least.midpoint(allows);
+            if question.measure.bound(f32::from_bits(middle) as f64) >= score {
+                allows = middle;
+            } else {
+                least = middle + 1;
+            }
+        }
+        f32::from_bits(least)
+    }
+
+    #[inline]
+    fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
+        let Scorer { question, scoring, outline, .. } = &self.scorer;
+        match (lead.outline(), outline) {
+            (Some(place), _) => outline.bound_at(place, &scoring.outlines, bits),
+            (None, Outline::Sum(Factors::One)) => lead.bound as f64,
+            (None, _) => question.measure.bound(lead.bound as f64),
+        }
+    }
+
+    #[inline]
+    fn fetch_promised(&self, lead: Lead) {
+        if let Some(place) = lead.outline() {
+            self.scorer.scoring.outlines.fetch_at(place);
+        }
+    }
+
+    #[inline]
+    fn could_tie(&self, unit: u32) -> bool {
+        let Scorer { question, layout, .. } = &self.scorer;
+        layout.rows_of(unit).iter().any(|row| question.could_tie(*row, self.best))
+    }
+
+    fn units(&mut self, units: &[u32], bits: &[u64]) {
+        let Scorer { layout, scoring, .. } = self.scorer;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        for unit in units {
+            rows.extend_from_slice(layout.rows_of(*unit));
+        }
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(later) = rows.get(at + 2 * FETCH_AHEAD) {
+                scoring.fetch_places(*later);
+            }
+            if let Some(soon) = rows.get(at + FETCH_AHEAD) {
+                scoring.fetch(*soon, self.best.least_wanted() == f64::NEG_INFINITY);
+            }
+            self.row(*row, bits);
+        }
+        self.rows = rows;
+    }
+}

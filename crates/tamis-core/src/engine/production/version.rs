@@ -1,0 +1,241 @@
+//! A view as a version of the contract.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::block::BlocksOfView;
+use super::neighbours::neighbours;
+use super::statistics::statistics;
+use super::view::View;
+use crate::engine::contract::{Blocks, Location, Version, Work, Workspace};
+use crate::engine::segment::matcher::Scratch;
+use crate::error::Result;
+use crate::event::value::Kind;
+use crate::event::{Attributes, Event, EventSource};
+use crate::query::{Filter, Measure, TopK, collector};
+use crate::subscription::{Id, IdKind, IdRef, Subscription};
+
+impl Version for View {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn id_kind(&self) -> Option<IdKind> {
+        self.id_kind
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.parts.iter().all(|part| part.segment.is_prepared())
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.segment.prepare())
+    }
+
+    fn locate(&self, id: &Id) -> Option<Location> {
+        if let Some(at) = self.buffer.iter().position(|buffered| buffered.subscription.id == *id) {
+            return Some(Location::Buffer(at as u32));
+        }
+        self.parts.iter().enumerate().find_map(|(part, held)| {
+            let row = held.segment.ledger.find(id)?;
+            (!held.deaths.is_dead(row, self.generation)).then_some(Location::Row { part: part as u32, row })
+        })
+    }
+
+    fn subscription(&self, location: Location) -> Result<Subscription> {
+        match location {
+            Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
+            Location::Row { part, row } => {
+                self.parts[part as usize].segment.subscription(row, &self.attributes)
+            }
+        }
+    }
+
+    fn id(&self, location: Location) -> IdRef<'_> {
+        match location {
+            Location::Buffer(at) => self.buffer[at as usize].subscription.id.as_ref(),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id_ref(row),
+        }
+    }
+
+    fn priority(&self, location: Location) -> f64 {
+        match location {
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
+            Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
+        }
+    }
+
+    fn locations(&self) -> Vec<Location> {
+        let mut all: Vec<Location> = self.unsorted_locations().collect();
+        self.sort_by_id(&mut all);
+        all
+    }
+
+    fn part_sizes(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.segment.len()).chain([self.buffer.len()]).collect()
+    }
+
+    fn matches(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> (Vec<Location>, Work) {
+        let mut all = collector::All::default();
+        let work = self.collect(event, filter, space.of(), &mut all);
+        self.sort_by_id(&mut all.0);
+        (all.0, work)
+    }
+
+    fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
+        let mut count = collector::Count::default();
+        let work = self.collect(event, filter, space.of(), &mut count);
+        (count.0, work)
+    }
+
+    fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
+        let mut exists = collector::Exists::default();
+        let work = self.collect(event, filter, space.of(), &mut exists);
+        (exists.0, work)
+    }
+
+    /// Stops when every owner has a match.
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let owners = View::owners(self);
+        if owners.len() == 0 {
+            return Ok((vec![], Work { mismatches: self.mismatches(event), ..Work::default() }));
+        }
+        let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
+        let work = self.collect(event, filter, space.of(), &mut per_owner);
+        let mut found: Vec<Box<str>> = per_owner.found().map(|owner| owners.name(owner).into()).collect();
+        found.sort_unstable();
+        Ok((found, work))
+    }
+
+    fn offer_best<'v>(
+        &'v self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        self.offer_ranked(event, measure, filter, space.of::<Scratch>(), best)
+    }
+
+    fn blocks<'e>(
+        &'e self,
+        events: &'e dyn EventSource,
+        filter: &'e Filter<'e>,
+    ) -> Option<Box<dyn Blocks + 'e>> {
+        Some(Box::new(BlocksOfView::new(self, events, filter)))
+    }
+
+    fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {
+        let mut counts: BTreeMap<Box<str>, usize> = BTreeMap::new();
+        for part in self.parts.iter() {
+            let ledger = &part.segment.ledger;
+            for tag in (0..ledger.tag_count()).map(|tag| ledger.tag_name(tag)) {
+                let rows = ledger.rows_with_tag(tag);
+                let alive = rows.iter().filter(|row| !part.deaths.is_dead(**row, self.generation)).count();
+                if alive > 0 {
+                    *counts.entry(tag.into()).or_default() += alive;
+                }
+            }
+        }
+        for tag in self.buffer.iter().flat_map(|buffered| &buffered.subscription.tags) {
+            *counts.entry(tag.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    fn expected_kinds(&self) -> BTreeMap<String, Vec<Kind>> {
+        self.expected().by_name(&self.attributes)
+    }
+
+    fn neighbours(&self, location: Location) -> Vec<Location> {
+        match location {
+            Location::Row { part, row } => neighbours(self, part, row),
+            Location::Buffer(_) => vec![],
+        }
+    }
+
+    fn statistics(&self) -> Json {
+        statistics(self)
+    }
+}
+
+impl View {
+    fn sort_by_id(&self, found: &mut [Location]) {
+        // Rows of one segment are in the order of their ids.
+        if self.parts.len() == 1 && self.buffer.is_empty() {
+            return sort_by_row(found, self.parts[0].segment.len());
+        }
+        found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b)));
+    }
+}
+
+/// Sorts distinct rows of one segment. Where they are many, marking them in a set is faster than comparing.
+pub(super) fn sort_by_row(found: &mut [Location], rows: usize) {
+    let row_of = |location: &Location| match location {
+        Location::Row { row, .. } => *row,
+        Location::Buffer(_) => unreachable!("these are rows"),
+    };
+    let Some(&Location::Row { part, .. }) = found.first() else { return };
+    if found.len() * 64 < rows {
+        return found.sort_unstable_by_key(row_of);
+    }
+    let mut marked = vec![0u64; rows.div_ceil(64)];
+    for row in found.iter().map(row_of) {
+        marked[row as usize / 64] |= 1 << (row % 64);
+    }
+    let mut places = found.iter_mut();
+    for (at, mut bits) in marked.into_iter().enumerate() {
+        while bits != 0 {
+            let row = 64 * at as u32 + bits.trailing_zeros();
+            *places.next().expect("each row was found once") = Location::Row { part, row };
+            bits &= bits - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{Id, Index, Subscription};
+    use crate::expr::parser::parse;
+
+    #[test]
+    fn tags_are_counted_in_the_buffer_and_in_segments() {
+        for many in [6, 900] {
+            let index = Index::default();
+            for id in 0..many {
+                let mut subscription = Subscription::new(Id::Int(id), parse("x > 1").unwrap());
+                subscription.tags = match id % 3 {
+                    0 => vec!["a".into()],
+                    1 => vec!["a".into(), "b".into()],
+                    _ => vec![],
+                };
+                index.add(subscription).unwrap();
+            }
+            let counted = || index.reader().unwrap().tag_counts().into_iter().collect::<Vec<_>>();
+            let third = many as usize / 3;
+            assert_eq!(counted(), [("a".into(), 2 * third), ("b".into(), third)]);
+            (0..many).filter(|id| id % 3 == 1).for_each(|id| index.remove(Id::Int(id)).unwrap());
+            assert_eq!(counted(), [("a".into(), third)]);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! One consistent version of an index. Readers hold one; writers publish the next.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use super::buffer::Buffer;
+use super::deaths::Deaths;
+use super::owners::Owners;
+use crate::engine::contract::{Location, Work};
+use crate::engine::expected_kinds::ExpectedKinds;
+use crate::engine::segment::Segment;
+use crate::engine::segment::buffered::Presence;
+use crate::engine::segment::layout::Layout;
+use crate::engine::segment::ledger::Ledger;
+use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::walk::UnitCollector;
+use crate::event::{AttrId, Attributes, Event};
+use crate::expr::eval::evaluate;
+use crate::fork::get_or_init;
+use crate::query::{Collector, Filter, Tags};
+use crate::subscription::IdKind;
+
+/// A segment, and which of its rows have died.
+#[derive(Clone)]
+pub struct Part {
+    pub segment: Arc<Segment>,
+    pub deaths: Arc<Deaths>,
+}
+
+impl Part {
+    pub fn new(segment: Segment) -> Self {
+        let deaths = Arc::new(Deaths::new(segment.len()));
+        Self { segment: Arc::new(segment), deaths }
+    }
+
+    pub fn living(&self) -> usize {
+        self.segment.len() - self.deaths.count()
+    }
+}
+
+#[derive(Clone)]
+pub struct View {
+    pub generation: u64,
+    pub attributes: Attributes,
+    pub id_kind: Option<IdKind>,
+    pub len: usize,
+    /// Shared by all versions between two changes of a segment.
+    pub parts: Arc<Vec<Part>>,
+    pub buffer: Buffer,
+    /// Made when an event asks, and kept up to date by insertions from then on.
+    pub expected: OnceLock<ExpectedKinds>,
+    /// Made when somebody asks for owners; every change makes it new.
+    pub owners: OnceLock<Arc<Owners>>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            attributes: Attributes::default(),
+            id_kind: None,
+            len: 0,
+            parts: Arc::default(),
+            buffer: Buffer::default(),
+            expected: OnceLock::new(),
+            owners: OnceLock::new(),
+        }
+    }
+}
+
+impl View {
+    /// Every living subscription's place, in no particular order.
+    pub fn unsorted_locations(&self) -> impl Iterator<Item = Location> + '_ {
+        let rows = self.parts.iter().enumerate().flat_map(move |(part, held)| {
+            (0..held.segment.len() as u32)
+                .filter(move |row| !held.deaths.is_dead(*row, self.generation))
+                .map(move |row| Location::Row { part: part as u32, row })
+        });
+        rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
+    }
+
+    /// How many values of an event are of a kind that no predicate expects.
+    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
+        self.expected().mismatches(event)
+    }
+
+    /// The kinds of values that predicates expect.
+    pub fn expected(&self) -> &ExpectedKinds {
+        get_or_init(&self.expected, || {
+            let mut expected = ExpectedKinds::default();
+            for part in self.parts.iter() {
+                for entry in part.segment.layout.catalog.attributes.iter() {
+                    expected.add(AttrId(entry.attribute), entry.expected_kinds);
+                }
+            }
+            self.buffer.iter().for_each(|buffered| expected.note(&buffered.atoms));
+            expected
+        })
+    }
+
+    /// Hands every match to the collector, each once, in no particular order, until it wants no more.
+    pub fn collect(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+        collector: &mut impl Collector,
+    ) -> Work {
+        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
+        if collector.may_stop() && self.collect_buffered(event, filter, collector).is_break() {
+            return work;
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            let keeps = RowFilter::new(self, part, filter, event);
+            let layout = &part.segment.layout;
+            let (units, is_done) = if keeps.keeps_all() {
+                let mut rows = AllRows::new(layout, number as u32, collector);
+                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+            } else {
+                let mut rows =
+                    KeptRows { layout, part: number as u32, keeps: &keeps, collector, is_done: false };
+                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+            };
+            work += units;
+            if is_done {
+                return work;
+            }
+            if event.has_intervals {
+                for &row in part.segment.ledger.point_only.iter() {
+                    // The normal form may have found it too: it is reported here alone.
+                    let found = Location::Row { part: number as u32, row };
+                    if keeps.keeps_point_only(row) && collector.collect(found).is_break() {
+                        return work;
+                    }
+                }
+            }
+        }
+        work.candidates += self.buffer.len() as u64;
+        if !collector.may_stop() {
+            let _ = self.collect_buffered(event, filter, collector);
+        }
+        work
+    }
+
+    fn collect_buffered(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        collector: &mut impl Collector,
+    ) -> ControlFlow<()> {
+        self.buffered_matches(event, filter).try_for_each(|found| collector.collect(found))
+    }
+
+    /// The owners of subscriptions, numbered over all segments and the buffer.
+    pub fn owners(&self) -> &Owners {
+        let owners: &Arc<Owners> = get_or_init(&self.owners, || Arc::new(Owners::of(self)));
+        owners
+    }
+
+    /// The places of the matches in the buffer.
+    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter<'_>) -> impl Iterator<Item = Location> {
+        let present = Presence::of(event);
+        self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
+            let holds =
+                filter.keeps(&buffered.subscription) && buffered.holds(event, present, &self.attributes);
+            holds.then_some(Location::Buffer(at as u32))
+        })
+    }
+}
+
+/// Hands the rows of the units that hold to a collector.
+pub(super) struct AllRows<'a, C> {
+    layout: &'a Layout,
+    part: u32,
+    collector: &'a mut C,
+    /// The collector wants no more.
+    is_done: bool,
+}
+
+impl<'a, C> AllRows<'a, C> {
+    pub(super) fn new(layout: &'a Layout, part: u32, collector: &'a mut C) -> Self {
+        Self { layout, part, collector, is_done: false }
+    }
+}
+
+impl<C: Collector> UnitCollector for AllRows<'_, C> {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        let rows = self.layout.rows_of(unit);
+        if C::COUNTS {
+            self.collector.add(rows.len());
+            return ControlFlow::Continue(());
+        }
+        for &row in rows {
+            if self.collector.collect(Location::Row { part: self.part, row }).is_break() {
+                self.is_done = true;
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+        if C::COUNTS {
+            self.collector.add(units.count_ones() as usize);
+            return ControlFlow::Continue(());
+        }
+        while units != 0 {
+            self.unit(first + units.trailing_zeros(), bits)?;
+            units &= units - 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn may_stop(&self) -> bool {
+        self.collector.may_stop()
+    }
+}
+
+/// The same for those rows that a filter keeps.
+struct KeptRows<'a, C> {
+    layout: &'a Layout,
+    part: u32,
+    keeps: &'a RowFilter<'a>,
+    collector: &'a mut C,
+    is_done: bool,
+}
+
+impl<C: Collector> UnitCollector for KeptRows<'_, C> {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        for &row in self.layout.rows_of(unit) {
+            let found = Location::Row { part: self.part, row };
+            if self.keeps.keeps(row) && self.collector.collect(found).is_break() {
+                self.is_done = true;
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn may_stop(&self) -> bool {
+        self.collector.may_stop()
+    }
+}
+
+/// The filter of one part: the living, the unexpired, the tagged, and for interval events the
+/// verified.
+pub struct RowFilter<'a> {
+    view: &'a View,
+    part: &'a Part,
+    now: i64,
+    tags: Option<TaggedRows<'a>>,
+    event: &'a Event<'a>,
+    checks_deaths: bool,
+    checks_expiry: bool,
+}
+
+impl<'a> RowFilter<'a> {
+    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter<'a>, event: &'a Event<'a>) -> Self {
+        let ledger = &part.segment.ledger;
+        Self {
+            view,
+            part,
+            now: filter.now,
+            tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, ledger)),
+            event,
+            checks_deaths: part.deaths.any(),
+            checks_expiry: !ledger.expiries.is_empty(),
+        }
+    }
+
+    /// Whether there is nothing to filter.
+    pub fn keeps_all(&self) -> bool {
+        !self.checks_deaths && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
+    }
+
+    pub fn keeps(&self, row: u32) -> bool {
+        self.keeps_row(row)
+            && (!self.event.has_intervals
+                || self.part.segment.ledger.point_only.binary_search(&row).is_err() && self.verified(row))
+    }
+
+    fn keeps_point_only(&self, row: u32) -> bool {
+        self.keeps_row(row) && self.verified(row)
+    }
+
+    /// Whether the row is alive, unexpired and tagged.
+    pub fn keeps_row(&self, row: u32) -> bool {
+        !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
+            || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
+            && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
+    }
+
+    fn verified(&self, row: u32) -> bool {
+        let attributes = &self.view.attributes;
+        self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
+            evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
+        })
+    }
+}
+
+/// The rows of one segment that have the tags that a query names.
+struct TaggedRows<'a> {
+    any: Option<Vec<&'a [u32]>>,
+    all: Vec<&'a [u32]>,
+    none: Vec<&'a [u32]>,
+}
+
+impl<'a> TaggedRows<'a> {
+    fn new(tags: &Tags, ledger: &'a Ledger) -> Self {
+        let rows = |tags: &[Box<str>]| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect();
+        Self { any: tags.any.as_deref().map(rows), all: rows(&tags.all), none: rows(&tags.none) }
+    }
+
+    fn keep(&self, row: u32) -> bool {
+        let has = |rows: &&[u32]| rows.binary_search(&row).is_ok();
+        self.any.as_ref().is_none_or(|lists| lists.iter().any(has))
+            && self.all.iter().all(has)
+            && !self.none.iter().any(has)
+    }
+}

@@ -1,0 +1,88 @@
+//! The lone units that hold for one event, a bit each.
+//!
+//! A lone unit has one row and nobody waits for it, so its number says all there is to know once it holds: a set
+//! that fits the cache replaces a look at each of them, and gives them back in the order of their rows.
+
+use std::ops::ControlFlow;
+
+use super::layout::{ACCEPTS, Layout};
+use super::walk::UnitCollector;
+
+/// Open, it takes the lone units of one layout; closed, it takes none.
+#[derive(Default)]
+pub struct LoneSet {
+    first: u32,
+    units: u32,
+    words: Vec<u64>,
+}
+
+impl LoneSet {
+    pub fn close(&mut self) {
+        self.units = 0;
+        self.words.clear();
+    }
+
+    /// Empties the set and makes room for the lone units of a layout.
+    pub fn open(&mut self, layout: &Layout) {
+        self.first = layout.lone;
+        self.units = layout.remembered - layout.lone;
+        self.words.clear();
+        self.words.resize((self.units as usize).div_ceil(64), 0);
+    }
+
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.units == 0
+    }
+
+    /// Whether the unit belongs here.
+    #[inline]
+    pub fn takes(&self, unit: u32) -> bool {
+        unit.wrapping_sub(self.first) < self.units
+    }
+
+    #[inline]
+    pub fn has(&self, unit: u32) -> bool {
+        let place = unit - self.first;
+        self.words[place as usize / 64] >> (place % 64) & 1 == 1
+    }
+
+    #[inline]
+    pub fn insert(&mut self, unit: u32) {
+        let place = unit - self.first;
+        self.words[place as usize / 64] |= 1 << (place % 64);
+    }
+
+    /// Whether the unit of an access entry belongs here and needs no more than the entry's test; if the test
+    /// `holds` it is inserted. Without a branch, so the set must be open.
+    #[inline]
+    pub fn accept(&mut self, flagged_unit: u32, holds: bool) -> bool {
+        let place = flagged_unit.wrapping_sub(self.first | ACCEPTS);
+        let is_lone = place < self.units;
+        let place = if is_lone { place } else { 0 };
+        self.words[place as usize / 64] |= ((holds & is_lone) as u64) << (place % 64);
+        is_lone
+    }
+
+    /// Takes out units that `is_gone` says so of.
+    pub fn remove(&mut self, is_gone: impl Fn(u32) -> bool) {
+        for (at, word) in self.words.iter_mut().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                let place = rest.trailing_zeros();
+                *word &= !((is_gone(self.first + 64 * at as u32 + place) as u64) << place);
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    /// Hands the units over, in the order of their numbers.
+    pub fn deliver(&self, collector: &mut impl UnitCollector, bits: &[u64]) -> ControlFlow<()> {
+        for (at, word) in self.words.iter().enumerate() {
+            if *word != 0 {
+                collector.lone(self.first + 64 * at as u32, *word, bits)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,325 @@
+//! One event against one segment.
+//!
+//! 1. Set the bits of the satisfied predicates; note which access keys fired.
+//! 2. Walk the fired runs of entries. An entry whose test fails is dropped on that one bit, which
+//!    is in the cache; the units of the others are queued, without a branch. When there are many, lone
+//!    units for which key and test suffice are not queued: each sets its bit in a small set.
+//! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
+//!    queues the units that waited for it.
+//! 4. Deliver the lone units of the set in the order of their numbers, which is that of their rows.
+
+use std::ops::Range;
+
+use super::evaluation::{Evaluation, OnePath};
+use super::layout::{ACCEPTS, Layout};
+use super::lone_set::LoneSet;
+use super::program::Leaf;
+use super::walk::{FETCH_AHEAD, UnitCollector};
+use crate::engine::contract::Work;
+use crate::event::Event;
+use crate::predicate::bits::Bits;
+use crate::predicate::catalog::Fired;
+use crate::predicate::placed::Fires;
+use crate::prefetch::prefetch;
+
+/// Lone units that hold are collected in a set when there is a candidate for that many of them; otherwise
+/// clearing and reading the set would take longer than it saves.
+const LONE_PER_CANDIDATE: usize = 512;
+
+/// Working memory for matching, reused from event to event.
+#[derive(Default)]
+pub struct Scratch {
+    bits: Bits,
+    runs: Vec<(u32, u32)>,
+    queue: Vec<u32>,
+    memory: Memory,
+    lone: LoneSet,
+    /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
+    open: Vec<(u32, u32)>,
+}
+
+/// What is known of remembered units during one event: a byte each, so that one look tells all.
+///
+/// Five bits say for which event the rest was noted, so that an event need not clear what those before it
+/// left: that happens when the numbers have been used up.
+#[derive(Default)]
+struct Memory {
+    states: Vec<u8>,
+    event: u8,
+}
+
+/// The unit was decided because an access fired.
+const DONE: u8 = 1;
+const KNOWN: u8 = 2;
+const TRUE: u8 = 4;
+/// The number of the event, counted in steps of this.
+const EVENT_STEP: u8 = 8;
+
+impl Memory {
+    /// Forgets everything and makes room for that many units.
+    fn reset(&mut self, units: usize) {
+        self.event = self.event.wrapping_add(EVENT_STEP);
+        if self.event == 0 {
+            self.states.fill(0);
+            self.event = EVENT_STEP;
+        }
+        if self.states.len() < units {
+            self.states.resize(units, 0);
+        }
+    }
+
+    #[inline]
+    fn of(&self, unit: u32) -> u8 {
+        let flags = self.states[unit as usize] ^ self.event;
+        if flags < EVENT_STEP { flags } else { 0 }
+    }
+
+    #[inline]
+    fn note(&mut self, unit: u32, flags: u8) {
+        self.states[unit as usize] = self.event | self.of(unit) | flags;
+    }
+}
+
+impl Layout {
+    /// Hands every unit that is true for the event to the collector, once, until it says to stop.
+    ///
+    /// With interval values, units that only *might* be true are reported too, never one too few.
+    pub fn matching_units(
+        &self,
+        event: &impl Fires,
+        scratch: &mut Scratch,
+        collector: &mut impl UnitCollector,
+    ) -> Work {
+        let mut work = Work::default();
+        if self.units() == 0 {
+            return work;
+        }
+        let (mut event, runs, queue) = self.start(event, scratch);
+        let candidates = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        work.candidates = candidates as u64;
+        event.open_lone_set(candidates);
+        for &(from, to) in runs.iter() {
+            event.queue_entries(from as usize..to as usize, queue);
+        }
+        if collector.may_stop() && event.lone.deliver(collector, event.bits).is_break() {
+            return work;
+        }
+        if event.drain(queue, &mut work, collector).is_continue() {
+            let _ = event.lone.deliver(collector, event.bits);
+        }
+        work
+    }
+
+    /// Finds out which predicates an event satisfies, and the runs of entries whose keys fired.
+    pub(super) fn start<'a>(
+        &'a self,
+        event: &impl Fires,
+        scratch: &'a mut Scratch,
+    ) -> (OneEvent<'a>, &'a mut Vec<(u32, u32)>, &'a mut Vec<u32>) {
+        let Scratch { bits, runs, queue, memory, lone, open } = scratch;
+        bits.reset(self.catalog.bits as usize);
+        memory.reset(self.remembered as usize);
+        runs.clear();
+        queue.clear();
+        open.clear();
+        lone.close();
+        event.fire(&self.catalog, bits, &mut FiredKeys { runs });
+        self.entries_of_keys(runs);
+        if let Some(event) = event.with_intervals() {
+            self.note_open_bits(event, open);
+        }
+        let event = OneEvent { layout: self, bits: bits.words(), open, memory, lone, path: OnePath };
+        (event, runs, queue)
+    }
+
+    /// Makes runs of entries of runs of keys. Keys are scattered, so what belongs to them is fetched ahead.
+    fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
+        let mut kept = 0;
+        for at in 0..runs.len() {
+            if let Some((later, _)) = runs.get(at + 2 * FETCH_AHEAD) {
+                prefetch(&self.access_off[*later as usize]);
+            }
+            let (from, to) = runs[at];
+            let (from, to) = (self.access_off[from as usize], self.access_off[to as usize]);
+            if from == to {
+                continue;
+            }
+            prefetch(&self.entries[from as usize]);
+            if kept > 0 && runs[kept - 1].1 == from {
+                runs[kept - 1].1 = to;
+            } else {
+                runs[kept] = (from, to);
+                kept += 1;
+            }
+        }
+        runs.truncate(kept);
+    }
+
+    fn note_open_bits(&self, event: &Event<'_>, open: &mut Vec<(u32, u32)>) {
+        for (attribute, value) in &event.values {
+            if value.is_set()
+                && let Some(entry) = self.catalog.entry(*attribute)
+            {
+                open.push((entry.first_bit, entry.end_bit));
+            }
+        }
+    }
+}
+
+/// Notes runs of fired keys.
+struct FiredKeys<'a> {
+    runs: &'a mut Vec<(u32, u32)>,
+}
+
+impl Fired for FiredKeys<'_> {
+    #[inline]
+    fn key(&mut self, key: u32) {
+        self.runs.push((key, key + 1));
+    }
+
+    #[inline]
+    fn run(&mut self, from: u32, to: u32, _: u32) {
+        self.runs.push((from, to));
+    }
+}
+
+/// One event, after its bits are set.
+pub(super) struct OneEvent<'a> {
+    layout: &'a Layout,
+    pub(super) bits: &'a [u64],
+    open: &'a [(u32, u32)],
+    memory: &'a mut Memory,
+    /// Takes the lone units that hold, while it is open.
+    pub(super) lone: &'a mut LoneSet,
+    path: OnePath,
+}
+
+impl OneEvent<'_> {
+    /// Opens the set of lone units if there are enough candidates for clearing and reading it.
+    pub(super) fn open_lone_set(&mut self, candidates: usize) {
+        let lone = (self.layout.remembered - self.layout.lone) as usize;
+        if self.open.is_empty() && candidates * LONE_PER_CANDIDATE > lone {
+            self.lone.open(self.layout);
+        }
+    }
+
+    /// Takes the units out of the set of lone ones that were decided before it was opened.
+    pub(super) fn forget_decided_lone_units(&mut self) {
+        self.lone.remove(|unit| self.memory.of(unit) & DONE != 0);
+    }
+
+    /// A test that is not a unit, for point values.
+    #[inline]
+    pub(super) fn bit(&self, leaf: Leaf) -> bool {
+        let bit = leaf.bit();
+        (self.bits[(bit >> 6) as usize] >> (bit & 63) ^ leaf.0 as u64) & 1 == 1
+    }
+
+    fn evaluate(&mut self, unit: u32) -> bool {
+        self.run(unit, true)
+    }
+}
+
+impl<'a> Evaluation<'a> for OneEvent<'a> {
+    type Truth = bool;
+
+    #[inline]
+    fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// What can't be known to be true may also be false.
+    #[inline]
+    fn test_bit(&self, leaf: Leaf, _: &bool) -> bool {
+        self.bit(leaf)
+            || !self.open.is_empty()
+                && leaf.is_clear()
+                && self.open.iter().any(|(from, to)| (*from..*to).contains(&leaf.bit()))
+    }
+
+    fn pull(&mut self, unit: u32) -> bool {
+        let state = self.memory.of(unit);
+        if state & KNOWN != 0 {
+            return state & TRUE != 0;
+        }
+        let is_true = self.evaluate(unit);
+        self.memory.note(unit, if is_true { KNOWN | TRUE } else { KNOWN });
+        is_true
+    }
+
+    #[inline]
+    fn paths(&mut self) -> &mut OnePath {
+        &mut self.path
+    }
+}
+
+impl OneEvent<'_> {
+    /// Queues the units of the entries whose test holds, without a branch. Those that are lone and need no more than
+    /// the test go to the set of lone units, if it is open.
+    pub(super) fn queue_entries(&mut self, entries: Range<usize>, queue: &mut Vec<u32>) {
+        let entries = &self.layout.entries[entries];
+        let mut end = queue.len();
+        queue.resize(end + entries.len(), 0);
+        if !self.lone.is_closed() {
+            for [unit, test] in entries {
+                let holds = self.bit(Leaf(*test));
+                let is_settled = self.lone.accept(*unit, holds);
+                queue[end] = *unit;
+                end += (holds & !is_settled) as usize;
+            }
+        } else if self.open.is_empty() {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.bit(Leaf(*test)) as usize;
+            }
+        } else {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.test_bit(Leaf(*test), &true) as usize;
+            }
+        }
+        queue.truncate(end);
+    }
+
+    /// Whether a unit was decided before because an access fired.
+    #[inline]
+    pub(super) fn is_done(&self, unit: u32) -> bool {
+        unit < self.layout.remembered && self.memory.of(unit) & DONE != 0
+            || self.lone.takes(unit) && self.lone.has(unit)
+    }
+
+    /// Whether a queued unit holds.
+    #[inline]
+    pub(super) fn decide(&mut self, queued: u32) -> bool {
+        let unit = queued & !ACCEPTS;
+        let accepted = queued & ACCEPTS != 0;
+        if unit >= self.layout.remembered {
+            return accepted || self.evaluate(unit);
+        }
+        if accepted {
+            self.memory.note(unit, DONE | KNOWN | TRUE);
+            return true;
+        }
+        let is_true = self.pull(unit);
+        if !self.lone.takes(unit) {
+            self.memory.note(unit, DONE);
+        }
+        is_true
+    }
+
+    /// Whether a unit that holds goes to the set of lone units instead of to a collector.
+    #[inline]
+    pub(super) fn keeps(&mut self, unit: u32) -> bool {
+        let is_lone = self.lone.takes(unit);
+        if is_lone {
+            self.lone.insert(unit);
+        }
+        is_lone
+    }
+
+    #[inline]
+    pub(super) fn fetch_unit(&self, unit: u32) {
+        prefetch(&self.layout.heads[unit as usize]);
+        self.memory.states.get(unit as usize).inspect(|state| prefetch(*state));
+    }
+}

@@ -1,0 +1,110 @@
+//! A segment: an immutable set of subscriptions, laid out to be matched.
+//!
+//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?"; `scoring` answers
+//! "how relevant is it?".
+
+pub mod access;
+pub mod best;
+pub mod bit_parallel;
+pub mod buffered;
+pub mod build;
+pub mod builder;
+pub mod counters;
+pub mod dag;
+pub mod evaluation;
+pub mod forms;
+pub mod layout;
+pub mod ledger;
+pub mod lone_set;
+mod masks;
+pub mod matcher;
+pub mod plan;
+pub mod program;
+pub mod record;
+pub mod relaxed;
+pub mod scoring;
+pub mod selectivity;
+pub mod stored;
+#[cfg(test)]
+mod tests;
+pub mod units;
+pub mod validate;
+pub mod walk;
+
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::event::Attributes;
+use crate::fork::get_or_init;
+use crate::subscription::Subscription;
+pub use build::{SegmentBuilder, all_cores, build_on_threads};
+use builder::{LayoutBasis, Sharing};
+use forms::Forms;
+use layout::Layout;
+use ledger::Ledger;
+use relaxed::Relaxed;
+use scoring::Scoring;
+use stored::Origin;
+
+#[derive(Default)]
+pub struct Segment {
+    pub layout: Layout,
+    pub ledger: Ledger,
+    pub scoring: Scoring,
+    pub sharing: Sharing,
+    pub layout_basis: LayoutBasis,
+    /// Kept by small segments, which will soon be merged: it spares normalising their rows again.
+    pub forms: Option<Forms>,
+    /// The file it was mapped from, if it was.
+    pub origin: Option<Origin>,
+    /// Made when somebody asks.
+    relaxed: OnceLock<std::result::Result<Relaxed, String>>,
+}
+
+impl Segment {
+    /// Verifies what was mapped from a file, on first use.
+    pub fn prepare(&self) -> Result<()> {
+        match &self.origin {
+            None => Ok(()),
+            Some(origin) => origin.verify_once(&self.layout, &self.ledger, &self.scoring),
+        }
+    }
+
+    /// Whether everything was verified and found right.
+    pub fn is_prepared(&self) -> bool {
+        self.origin.as_ref().is_none_or(|origin| origin.is_verified())
+    }
+
+    /// All there is to know of a row.
+    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+        self.check_record(row)?;
+        self.ledger.subscription(row, attributes)
+    }
+
+    /// Verifies the record of a row, if it was mapped from a file.
+    fn check_record(&self, row: u32) -> Result<()> {
+        let [from, to] = [self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1]];
+        self.origin.as_ref().map_or(Ok(()), |origin| origin.check_records(from, to))
+    }
+
+    /// What relaxed questions need, built by the first of them.
+    pub fn relaxed(&self, attributes: &Attributes) -> Result<&Relaxed> {
+        let built = get_or_init(&self.relaxed, || {
+            Relaxed::build(self, attributes).map_err(|error| error.to_string())
+        });
+        built.as_ref().map_err(|message| Error::Snapshot(message.clone()))
+    }
+
+    /// The bytes of what relaxed questions need, if one was asked.
+    pub fn relaxed_bytes(&self) -> usize {
+        self.relaxed.get().and_then(|built| built.as_ref().ok()).map_or(0, Relaxed::bytes)
+    }
+
+    pub fn len(&self) -> usize {
+        self.ledger.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ledger.is_empty()
+    }
+}

@@ -1,0 +1,60 @@
+//! Relaxed matching: the rows with *some* true predicate, by the sum of the weights of the true ones.
+//!
+//! For this question the expression of a row is the OR of all its leaves. So a second layout is built of
+//! those, with the same machinery: every leaf is an access predicate, entries are ordered by what their row
+//! can score at most, and blocks of them are taken best first until none can win. It is made when the first
+//! relaxed question is asked of a segment, and kept in memory only: it is several times as large as what
+//! matching needs, and most indexes are never asked.
+
+use super::Segment;
+use super::builder::lay_out;
+use super::forms::Forms;
+use super::layout::Layout;
+use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
+use crate::error::{Error, Result};
+use crate::event::Attributes;
+use crate::expr::atoms::Literal;
+use crate::expr::normal_form::{Form, literal};
+use crate::query::score::{distinct_leaves, weight_of};
+
+#[derive(Default)]
+pub struct Relaxed {
+    pub layout: Layout,
+    pub scoring: Scoring,
+}
+
+impl Relaxed {
+    pub fn build(segment: &Segment, attributes: &Attributes) -> Result<Self> {
+        let mut attributes = attributes.clone();
+        let (mut forms, mut scoring) = (Forms::default(), ScoringBuilder::default());
+        for row in 0..segment.len() as u32 {
+            let subscription = segment.subscription(row, &attributes)?;
+            let leaves: Vec<(u32, f64, Option<Literal>)> = distinct_leaves(&subscription.expression)
+                .into_iter()
+                .map(|(predicate, positive)| {
+                    let attribute = attributes.intern(&predicate.attribute);
+                    let literal = literal(predicate, positive, &mut attributes, &mut forms.atoms);
+                    (attribute.0, weight_of(predicate, &subscription.weights), literal)
+                })
+                .collect();
+            let mut literals: Vec<Literal> = leaves.iter().filter_map(|(.., literal)| *literal).collect();
+            literals.sort_unstable();
+            literals.dedup();
+            forms.push_form(&match literals[..] {
+                [] => Form::False,
+                [one] => Form::Literal(one),
+                _ => Form::Or(literals.into_iter().map(Form::Literal).collect()),
+            });
+            scoring.push_leaves(&leaves);
+        }
+        if attributes.len() > MAX_ATTRIBUTE as usize {
+            return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
+        }
+        let (layout, scoring) = lay_out(&forms, &[], &[], scoring, 1)?;
+        Ok(Self { layout, scoring })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.layout.bytes().iter().map(|(_, bytes)| bytes).sum::<usize>() + self.scoring.bytes()
+    }
+}

@@ -1,0 +1,134 @@
+//! What relevance needs of the rows of a segment: weights and leaves as written, ready to be added up.
+//!
+//! The layout has forgotten what was written (repetition, order, weights), so a row that is to be scored has
+//! a small program of its own. It is there only in segments where some subscription has a weight; without
+//! any, and for XORs nested deeply in one another, the record is decoded and scored by the definition
+//! (`rank::score`).
+//!
+//! ```text
+//! bounds        row → the highest relevance it can have for an event without weights; no array at all
+//!               when no subscription has weights
+//! outlines      row → what it can have for the event at hand, in a cache line or two; see `outline`
+//! leads         access entry → the outline or the bound of what it leads to; see `leads`
+//! code_off      row → its words in `code`; none for a row that must be scored by its record
+//! code          the expression, NOT pushed down, in prefix order; see `node`
+//! block_bounds  block of access entries → the highest bound of a row that it leads to
+//! ```
+
+mod builder;
+pub mod leads;
+mod node;
+pub mod outline;
+mod program;
+
+pub use builder::{ScoringBuilder, has_weights};
+pub use node::MAX_ATTRIBUTE;
+
+use super::layout::BLOCK;
+use crate::expr::limits::MAX_DEPTH;
+use crate::prefetch::prefetch;
+use crate::query::Scale;
+use crate::snapshot::Buffer;
+use leads::Leads;
+use node::Node;
+use outline::Outlines;
+use program::{Program, length_if_sound};
+
+#[derive(Clone, Default)]
+pub struct Scoring {
+    pub bounds: Buffer<f64>,
+    pub outlines: Outlines,
+    pub leads: Leads,
+    pub code_off: Buffer<u32>,
+    pub code: Buffer<u32>,
+    pub block_bounds: Buffer<f64>,
+}
+
+impl Scoring {
+    /// Whether some subscription has weights.
+    pub fn has_weights(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+
+    /// The highest relevance of a row for an event whose weights are at most 1.
+    pub fn bound(&self, row: u32) -> f64 {
+        self.bounds.get(row as usize).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// The relevance of a row that holds, given the bits of the event; `None` if the row has no program.
+    #[inline]
+    pub fn relevance(&self, row: u32, bits: &[u64], scale: &Scale) -> Option<f64> {
+        let row = row as usize;
+        let (from, to) = (*self.code_off.get(row)? as usize, self.code_off[row + 1] as usize);
+        let first = *self.code[from..to].first()?;
+        if scale.is_plain() && matches!(Node::read(first), Some(Node::All(_))) {
+            // The bound of a conjunction is its sum, added up in the same order.
+            return Some(self.bounds[row]);
+        }
+        Some(Program::new(&self.code[from..to], bits, scale).relevance())
+    }
+
+    /// The sum of the true leaves of a row that was added as leaves; `None` if there is none that counts.
+    #[inline]
+    pub fn relaxed(&self, row: u32, bits: &[u64], scale: &Scale) -> Option<f64> {
+        let (from, to) = (self.code_off[row as usize] as usize, self.code_off[row as usize + 1] as usize);
+        Program::new(&self.code[from..to], bits, scale).relaxed()
+    }
+
+    /// Fetches where the parts of a row begin, to be followed by [`fetch`](Self::fetch).
+    #[inline]
+    pub fn fetch_places(&self, row: u32) {
+        self.outlines.fetch_place(row);
+        if let Some(place) = self.code_off.get(row as usize) {
+            prefetch(place);
+        }
+        if let Some(bound) = self.bounds.get(row as usize) {
+            prefetch(bound);
+        }
+    }
+
+    /// Fetches what a look at a row begins with: its outline, or its program if it will be scored anyhow.
+    #[inline]
+    pub fn fetch(&self, row: u32, is_scored: bool) {
+        if !is_scored {
+            self.outlines.fetch(row);
+        } else if let Some(place) = self.code_off.get(row as usize) {
+            for line in 0..4 {
+                self.code.get(*place as usize + 16 * line).inspect(|word| prefetch(*word));
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bounds.byte_len()
+            + self.outlines.bytes()
+            + self.leads.0.byte_len()
+            + self.code_off.byte_len()
+            + self.code.byte_len()
+            + self.block_bounds.byte_len()
+    }
+
+    /// Whether every program ends where it should and names bits that exist; else the name of a section.
+    pub fn validate(&self, rows: usize, entries: usize, bits: u32) -> Result<(), &'static str> {
+        let check = |holds: bool, section: &'static str| if holds { Ok(()) } else { Err(section) };
+        check(self.bounds.is_empty() || self.bounds.len() == rows, "score_bounds")?;
+        check(self.bounds.iter().all(|bound| *bound >= 0.0), "score_bounds")?;
+        let blocks = entries.div_ceil(BLOCK);
+        check(self.block_bounds.is_empty() || self.block_bounds.len() == blocks, "score_block_bounds")?;
+        check(self.bounds.is_empty() == self.code_off.is_empty(), "score_code_offsets")?;
+        self.leads.validate(entries, &self.outlines.validate(rows, bits)?)?;
+        if self.code_off.is_empty() {
+            return check(self.code.is_empty(), "score_code");
+        }
+        check(self.code_off.len() == rows + 1 && self.code_off[0] == 0, "score_code_offsets")?;
+        check(self.code_off[rows] as usize == self.code.len(), "score_code_offsets")?;
+        check(self.code_off.is_sorted(), "score_code_offsets")?;
+        for row in 0..rows {
+            let code = &self.code[self.code_off[row] as usize..self.code_off[row + 1] as usize];
+            let good =
+                code.is_empty() || length_if_sound(code, bits, true, MAX_DEPTH + 1) == Some(code.len());
+            check(good, "score_code")?;
+        }
+        Ok(())
+    }
+}

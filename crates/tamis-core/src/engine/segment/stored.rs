@@ -1,0 +1,210 @@
+//! A segment in a snapshot file: one section per array, used where it lies.
+//!
+//! Opening maps the arrays and reads nothing. The first use verifies the checksums of what matching
+//! reads and that every offset stays inside, so that no damaged file can crash or mismatch; the
+//! records, read one by one, are verified block by block as they are touched.
+
+use std::sync::{Arc, OnceLock};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Segment;
+use super::builder::{LayoutBasis, Sharing};
+use super::layout::Layout;
+use super::ledger::Ledger;
+use super::scoring::Scoring;
+use super::validate::validate;
+use crate::error::{Error, Result};
+use crate::fork::get_or_init;
+use crate::predicate::asked::AskedPredicates;
+use crate::predicate::catalog::Catalog;
+use crate::predicate::points::Points;
+use crate::predicate::stabbing::Stabbing;
+use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
+
+/// The numbers of a segment that are not arrays.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Numbers {
+    bits: u32,
+    remembered: u32,
+    lone: u32,
+    /// Keeps what follows at multiples of eight bytes.
+    unused: u32,
+    predicates: u64,
+    nodes: u64,
+    written_nodes: u64,
+}
+
+/// Sections that are verified when they are read, not before matching.
+const COLD: [&str; 1] = ["records"];
+
+/// Names every array of a segment once, for writing and for reading.
+macro_rules! sections {
+    ($visit:ident, $segment:expr) => {
+        $visit!("attributes", $segment.layout.catalog.attributes);
+        $visit!("attribute_entries", $segment.layout.catalog.entry_of);
+        $visit!("asks_absence", $segment.layout.catalog.asks_absence);
+        $visit!("point_tables", $segment.layout.catalog.points.tables);
+        $visit!("point_slots", $segment.layout.catalog.points.slots);
+        $visit!("point_keys", $segment.layout.catalog.points.keys);
+        $visit!("point_bit_offsets", $segment.layout.catalog.points.bit_off);
+        $visit!("point_bits", $segment.layout.catalog.points.bits);
+        $visit!("cut_tables", $segment.layout.catalog.cut_tables);
+        $visit!("cut_heads", $segment.layout.catalog.cuts.heads);
+        $visit!("cut_rests", $segment.layout.catalog.cuts.rests);
+        $visit!("listing_tables", $segment.layout.catalog.listing.tables);
+        $visit!("listing_starts", $segment.layout.catalog.listing.starts);
+        $visit!("listing_offsets", $segment.layout.catalog.listing.off);
+        $visit!("listing_keys", $segment.layout.catalog.listing.keys);
+        $visit!("stabbing_nodes", $segment.layout.catalog.stabbing.nodes);
+        $visit!("stabbing_by_low", $segment.layout.catalog.stabbing.by_low);
+        $visit!("stabbing_by_high", $segment.layout.catalog.stabbing.by_high);
+        $visit!("strings", $segment.layout.catalog.pool);
+        $visit!("access_offsets", $segment.layout.access_off);
+        $visit!("access_entries", $segment.layout.entries);
+        $visit!("block_bounds", $segment.layout.block_bounds);
+        $visit!("heads", $segment.layout.heads);
+        $visit!("code", $segment.layout.code);
+        $visit!("rows", $segment.layout.rows);
+        $visit!("int_ids", $segment.ledger.int_ids);
+        $visit!("text_id_offsets", $segment.ledger.text_id_off);
+        $visit!("text_ids", $segment.ledger.text_ids);
+        $visit!("priorities", $segment.ledger.priorities);
+        $visit!("expiries", $segment.ledger.expiries);
+        $visit!("record_offsets", $segment.ledger.record_off);
+        $visit!("records", $segment.ledger.records);
+        $visit!("tag_offsets", $segment.ledger.tag_off);
+        $visit!("tags", $segment.ledger.tags);
+        $visit!("tag_row_offsets", $segment.ledger.tag_rows_off);
+        $visit!("tag_rows", $segment.ledger.tag_rows);
+        $visit!("point_only", $segment.ledger.point_only);
+        $visit!("score_bounds", $segment.scoring.bounds);
+        $visit!("score_outline_places", $segment.scoring.outlines.place);
+        $visit!("score_outlines", $segment.scoring.outlines.words);
+        $visit!("score_leads", $segment.scoring.leads.0);
+        $visit!("score_code_offsets", $segment.scoring.code_off);
+        $visit!("score_code", $segment.scoring.code);
+        $visit!("score_block_bounds", $segment.scoring.block_bounds);
+    };
+}
+
+/// Those that are there if some subscription has an owner.
+macro_rules! owner_sections {
+    ($visit:ident, $segment:expr) => {
+        $visit!("owner_offsets", $segment.ledger.owner_off);
+        $visit!("owners", $segment.ledger.owners);
+        $visit!("owner_of_row", $segment.ledger.owner_of);
+    };
+}
+
+/// Writes all arrays of a segment.
+pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Result<()> {
+    macro_rules! put {
+        ($name:literal, $array:expr) => {
+            writer.section($name, &$array)?;
+        };
+    }
+    sections!(put, segment);
+    if segment.ledger.owner_count() > 0 {
+        owner_sections!(put, segment);
+    }
+    let mut asked = vec![];
+    segment.layout.catalog.asked.encode(&mut asked);
+    writer.section_bytes("asked", &asked)?;
+    let numbers = Numbers {
+        bits: segment.layout.catalog.bits,
+        remembered: segment.layout.remembered,
+        lone: segment.layout.lone,
+        unused: 0,
+        predicates: segment.sharing.predicates as u64,
+        nodes: segment.sharing.nodes as u64,
+        written_nodes: segment.sharing.written_nodes as u64,
+    };
+    writer.section("numbers", &[numbers])
+}
+
+/// Maps the arrays of a segment.
+pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
+    snapshot.check("numbers")?;
+    let numbers = snapshot.section::<Numbers>("numbers")?;
+    let numbers = numbers.first().ok_or_else(|| Error::Snapshot("the section `numbers` is empty".into()))?;
+    let asked = snapshot.section::<u8>("asked")?;
+    let mut segment = Segment {
+        layout: Layout {
+            catalog: Catalog {
+                points: Points::default(),
+                stabbing: Stabbing::default(),
+                asked: Arc::new(AskedPredicates::stored(asked)),
+                bits: numbers.bits,
+                ..Catalog::default()
+            },
+            remembered: numbers.remembered,
+            lone: numbers.lone,
+            ..Layout::default()
+        },
+        ledger: Ledger::default(),
+        scoring: Scoring::default(),
+        sharing: Sharing {
+            predicates: numbers.predicates as usize,
+            nodes: numbers.nodes as usize,
+            written_nodes: numbers.written_nodes as usize,
+        },
+        layout_basis: LayoutBasis::default(),
+        forms: None,
+        origin: Some(Origin { snapshot: snapshot.clone(), verified: OnceLock::new() }),
+        ..Segment::default()
+    };
+    macro_rules! take {
+        ($name:literal, $array:expr) => {
+            $array = snapshot.section($name)?;
+        };
+    }
+    sections!(take, segment);
+    if snapshot.section_names().any(|name| name == "owner_of_row") {
+        owner_sections!(take, segment);
+    }
+    Ok(segment)
+}
+
+/// The file behind a segment, and whether it has been verified.
+pub struct Origin {
+    snapshot: Arc<Snapshot>,
+    verified: OnceLock<std::result::Result<(), String>>,
+}
+
+impl Origin {
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// Verifies the arrays that matching reads, the first time; and that they were not overwritten, every time.
+    pub fn verify_once(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+        self.snapshot.check_unchanged()?;
+        let verified = get_or_init(&self.verified, || {
+            self.verify(layout, ledger, scoring).map_err(|error| error.to_string())
+        });
+        verified.clone().map_err(Error::Snapshot)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        matches!(self.verified.get(), Some(Ok(()))) && self.snapshot.is_unchanged()
+    }
+
+    fn verify(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+        let names: Vec<String> = self.snapshot.section_names().map(Into::into).collect();
+        for name in names.iter().filter(|name| !COLD.contains(&name.as_str())) {
+            self.snapshot.check(name)?;
+        }
+        validate(layout, ledger, scoring).map_err(|problem| {
+            let path = self.snapshot.path().map_or("snapshot".into(), |path| path.display().to_string());
+            Error::Snapshot(format!("{path}: {problem}"))
+        })
+    }
+
+    /// Verifies the part of a cold section that is about to be read.
+    pub fn check_records(&self, from: u64, to: u64) -> Result<()> {
+        self.snapshot.check_unchanged()?;
+        self.snapshot.check_range("records", from as usize..to as usize)
+    }
+}

@@ -1,0 +1,40 @@
+//! Weights for many events, given beside them: one for all events, or one per event.
+
+use super::{AttrId, Event, EventSource};
+
+/// The weights of one attribute.
+#[derive(Clone, Debug)]
+pub enum Weights {
+    Same(f64),
+    /// `None` where the event gives none.
+    PerEvent(Vec<Option<f64>>),
+}
+
+/// Events with weights beside them. An event's own weight for an attribute comes first.
+pub struct WeightedEvents<'e> {
+    pub events: &'e dyn EventSource,
+    /// Each attribute at most once.
+    pub weights: Vec<(AttrId, Weights)>,
+}
+
+impl EventSource for WeightedEvents<'_> {
+    fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
+        event.weights.clear();
+        self.events.fill(row, event);
+        for (attribute, weights) in &self.weights {
+            let weight = match weights {
+                Weights::Same(weight) => Some(*weight),
+                Weights::PerEvent(all) => all[row],
+            };
+            if let (Some(weight), Err(place)) =
+                (weight, event.weights.binary_search_by_key(attribute, |(known, _)| *known))
+            {
+                event.weights.insert(place, (*attribute, weight));
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The values that events carry and predicates compare with.
+
+pub mod decimal;
+pub mod number;
+pub mod set;
+pub mod timestamp;
+
+use std::cmp::Ordering;
+
+use decimal::Decimal;
+use number::Number;
+use set::Among;
+
+/// An owned value: an operand of a predicate, or a field of a record.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Only as an operand (`x IN (1, NULL)`) or as an element of an array.
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// A number that is neither a 64-bit integer nor a float.
+    Decimal(Box<Decimal>),
+    Str(Box<str>),
+    /// Microseconds since the epoch, UTC.
+    Timestamp(i64),
+    Array(Vec<Value>),
+    /// A nested record: present, but compares with nothing. Its fields are attributes of their own.
+    Record,
+    /// A closed interval of two scalars of one kind, `low <= high`. Only in events.
+    Interval(Box<(Value, Value)>),
+    /// Any other set of values, given by a predicate. Only in events.
+    Among(Box<Among>),
+}
+
+/// A borrowed value: what an index sees of an event.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Decimal(&'a Decimal),
+    Str(&'a str),
+    Timestamp(i64),
+    Array(&'a [Value]),
+    Record,
+    Interval(&'a (Value, Value)),
+    Among(&'a Among),
+}
+
+/// Which values can be compared with one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    Bool = 0,
+    /// Integers, floats and decimals, compared by the values they stand for (see [`super::number`]).
+    Number = 1,
+    Str = 2,
+    Timestamp = 3,
+    Array = 4,
+    Record = 5,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Bool => "boolean",
+            Kind::Number => "number",
+            Kind::Str => "string",
+            Kind::Timestamp => "timestamp",
+            Kind::Array => "array",
+            Kind::Record => "record",
+        }
+    }
+}
+
+impl Value {
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Bool(b) => ValueRef::Bool(*b),
+            Value::Int(i) => ValueRef::Int(*i),
+            Value::Float(x) => ValueRef::Float(*x),
+            Value::Decimal(decimal) => ValueRef::Decimal(decimal),
+            Value::Str(s) => ValueRef::Str(s),
+            Value::Timestamp(t) => ValueRef::Timestamp(*t),
+            Value::Array(items) => ValueRef::Array(items),
+            Value::Record => ValueRef::Record,
+            Value::Interval(ends) => ValueRef::Interval(ends),
+            Value::Among(set) => ValueRef::Among(set),
+        }
+    }
+
+    /// Whether it stands for several values: an interval, or another set.
+    pub fn is_set(&self) -> bool {
+        self.as_ref().is_set()
+    }
+
+    /// `None` for null.
+    pub fn kind(&self) -> Option<Kind> {
+        self.as_ref().kind()
+    }
+
+    /// A closed interval, or one sentence that says why these two ends make none.
+    pub fn interval(low: Value, high: Value) -> Result<Value, String> {
+        for (end, value) in [("low", &low), ("high", &high)] {
+            match value {
+                Value::Bool(_) | Value::Int(_) | Value::Decimal(_) | Value::Str(_) | Value::Timestamp(_) => {}
+                Value::Float(x) if !x.is_nan() => {}
+                Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
+                Value::Null => return Err(format!("the {end} end of an interval must not be null")),
+                Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_) => {
+                    return Err(format!("the {end} end of an interval must be a scalar"));
+                }
+            }
+        }
+        match low.as_ref().compare(high.as_ref()) {
+            Some(order) if order.is_le() => Ok(Value::Interval(Box::new((low, high)))),
+            Some(_) => Err("the low end of an interval must not be above its high end".into()),
+            None => {
+                let [low, high] = [&low, &high].map(|end| end.kind().map_or("null", Kind::name));
+                Err(format!("the ends of an interval must be of one kind, not a {low} and a {high}"))
+            }
+        }
+    }
+
+    /// An array of scalars of one kind and nulls, or one sentence that says why these are none.
+    ///
+    /// Arrays of records and arrays of arrays are data that no predicate can compare with: they become
+    /// [`Value::Record`], which is present and nothing else.
+    pub fn array(items: Vec<Value>) -> Result<Value, String> {
+        let mut kinds = items.iter().filter_map(Value::kind);
+        let Some(first) = kinds.next() else {
+            return Ok(Value::Array(items));
+        };
+        if let Some(other) = kinds.find(|kind| *kind != first) {
+            let (first, other) = (first.name(), other.name());
+            return Err(format!("an array must hold values of one kind, not a {first} and a {other}"));
+        }
+        if items.iter().any(Value::is_set) {
+            return Err("an array cannot hold an interval".into());
+        }
+        match first {
+            Kind::Array | Kind::Record => Ok(Value::Record),
+            _ => Ok(Value::Array(items)),
+        }
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    /// `None` for null; the kind of its ends for an interval.
+    #[inline]
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            ValueRef::Null => None,
+            ValueRef::Bool(_) => Some(Kind::Bool),
+            ValueRef::Int(_) | ValueRef::Float(_) | ValueRef::Decimal(_) => Some(Kind::Number),
+            ValueRef::Str(_) => Some(Kind::Str),
+            ValueRef::Timestamp(_) => Some(Kind::Timestamp),
+            ValueRef::Array(_) => Some(Kind::Array),
+            ValueRef::Record => Some(Kind::Record),
+            ValueRef::Interval(ends) => ends.0.kind(),
+            ValueRef::Among(set) => set.kind(),
+        }
+    }
+
+    /// Whether it stands for several values: an interval, or another set.
+    pub fn is_set(self) -> bool {
+        matches!(self, ValueRef::Interval(_) | ValueRef::Among(_))
+    }
+
+    pub fn number(self) -> Option<Number> {
+        match self {
+            ValueRef::Int(i) => Some(Number::from_i64(i)),
+            ValueRef::Float(x) => Some(Number::from_f64(x)),
+            ValueRef::Decimal(decimal) => Some(decimal.number()),
+            _ => None,
+        }
+    }
+
+    /// The float that is nearest to a number.
+    pub fn nearest_float(self) -> Option<f64> {
+        match self {
+            ValueRef::Float(x) => Some(x),
+            _ => self.number().map(Number::nearest),
+        }
+    }
+
+    /// The text of a string, or the empty text of anything else.
+    pub fn text(self) -> &'a str {
+        match self {
+            ValueRef::Str(text) => text,
+            _ => "",
+        }
+    }
+
+    /// The order of two scalars of the same kind; `None` when they cannot be compared.
+    pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
+        match (self, other) {
+            (ValueRef::Bool(a), ValueRef::Bool(b)) => Some(a.cmp(&b)),
+            (ValueRef::Str(a), ValueRef::Str(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+            (ValueRef::Timestamp(a), ValueRef::Timestamp(b)) => Some(a.cmp(&b)),
+            (ValueRef::Decimal(a), ValueRef::Decimal(b)) => Some(a.compare(b)),
+            _ => Some(self.number()?.cmp(&other.number()?)),
+        }
+    }
+
+    pub fn to_owned(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Bool(b) => Value::Bool(b),
+            ValueRef::Int(i) => Value::Int(i),
+            ValueRef::Float(x) => Value::Float(x),
+            ValueRef::Decimal(decimal) => Value::Decimal(Box::new(decimal.clone())),
+            ValueRef::Str(s) => Value::Str(s.into()),
+            ValueRef::Timestamp(t) => Value::Timestamp(t),
+            ValueRef::Array(items) => Value::Array(items.to_vec()),
+            ValueRef::Record => Value::Record,
+            ValueRef::Interval(ends) => Value::Interval(Box::new(ends.clone())),
+            ValueRef::Among(set) => Value::Among(Box::new(set.clone())),
+        }
+    }
+}
+
+/// Equality as written, not as compared: `1` and `1.0` differ, and NaN equals itself.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) | (Value::Record, Value::Record) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+            (Value::Decimal(a), Value::Decimal(b)) => a == b,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Interval(a), Value::Interval(b)) => a == b,
+            (Value::Among(a), Value::Among(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl std::hash::Hash for Value {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Value::Null | Value::Record => {}
+            Value::Bool(b) => b.hash(state),
+            Value::Int(i) | Value::Timestamp(i) => i.hash(state),
+            Value::Float(x) => if x.is_nan() { f64::NAN } else { *x }.to_bits().hash(state),
+            Value::Decimal(decimal) => decimal.hash(state),
+            Value::Str(s) => s.hash(state),
+            Value::Array(items) => items.hash(state),
+            Value::Interval(ends) => ends.hash(state),
+            Value::Among(set) => set.hash(state),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_two_comparable_ends_in_order() {
+        assert!(Value::interval(Value::Int(1), Value::Int(1)).is_ok());
+        assert!(Value::interval(Value::Int(1), Value::Float(f64::INFINITY)).is_ok());
+        assert!(Value::interval(Value::Str("a".into()), Value::Str("b".into())).is_ok());
+        for (low, high, wrong) in [
+            (Value::Int(2), Value::Int(1), "above its high end"),
+            (Value::Int(2), Value::Str("x".into()), "not a number and a string"),
+            (Value::Float(f64::NAN), Value::Int(1), "low end of an interval must not be NaN"),
+            (Value::Int(1), Value::Null, "high end of an interval must not be null"),
+            (Value::Int(1), Value::Record, "must be a scalar"),
+        ] {
+            let error = Value::interval(low, high).unwrap_err();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn arrays_hold_one_kind() {
+        let mixed = vec![Value::Null, Value::Int(1), Value::Float(2.5)];
+        assert_eq!(Value::array(mixed.clone()), Ok(Value::Array(mixed)));
+        assert_eq!(Value::array(vec![]), Ok(Value::Array(vec![])));
+        assert_eq!(Value::array(vec![Value::Record, Value::Null]), Ok(Value::Record));
+        assert_eq!(Value::array(vec![Value::Array(vec![])]), Ok(Value::Record));
+        let error = Value::array(vec![Value::Int(1), Value::Bool(true)]).unwrap_err();
+        assert_eq!(error, "an array must hold values of one kind, not a number and a boolean");
+        let interval = Value::interval(Value::Int(1), Value::Int(2)).unwrap();
+        assert!(Value::array(vec![interval]).unwrap_err().contains("interval"));
+    }
+}

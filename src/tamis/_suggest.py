@@ -1,0 +1,48 @@
+"""The known name that a mistyped one is closest to, and the one way of saying so.
+
+The kernel has its own for the words of the language (`event/suggest.rs`), which are few and short: it counts
+typing errors. Names of columns, files and formats are longer and are also confused as wholes (`parkett` for
+`parquet`), so here similarity is what `difflib` takes it for.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+SIMILAR = 0.6
+"""How similar a name must be to be offered beside an error: there is one anyway, so a guess does no harm."""
+
+MISSPELT = 0.8
+"""How similar it must be to be worth a warning by itself: names that differ may both be right."""
+
+
+def closest(word: str, known: Iterable[str], *, similarity: float = SIMILAR) -> str | None:
+    """The known name most similar to `word`, if one is similar enough to be meant.
+
+    >>> closest("contry", ["age", "country"])
+    'country'
+    >>> closest("zip", ["age", "country"]) is None
+    True
+    """
+    found = get_close_matches(word, list(known), n=1, cutoff=similarity)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str) -> str:
+    """The words around a name that was probably meant.
+
+    >>> did_you_mean("country")
+    'did you mean `country`?'
+    """
+    return f"did you mean `{name}`?"
+
+
+def suggestion(word: str, known: Iterable[str], *, similarity: float = SIMILAR) -> str | None:
+    """The sentence that offers the known name most similar to `word`, if one is similar.
+
+    >>> suggestion("expresion", ["id", "expression"])
+    'did you mean `expression`?'
+    >>> suggestion("zip", ["id", "expression"]) is None
+    True
+    """
+    meant = closest(word, known, similarity=similarity)
+    return None if meant is None else did_you_mean(meant)

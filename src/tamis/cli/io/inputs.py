@@ -1,0 +1,259 @@
+"""Open files and pipes, find out their format, and read them as records or as Arrow batches.
+
+The format comes from `--format`, else from the extension (`.csv`, `.jsonl.gz`, ...), else from the first
+bytes, so that a pipe needs no option.
+"""
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import csv
+
+STDIN = "-"
+_SNIFFED = 4_096
+_GZIP_MAGIC = b"\x1f\x8b"
+_HEADER_AND_ONE = 2
+
+
+class Format(StrEnum):
+    """The formats that are read and written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    TEXT = "text"
+    """One expression per line; for rules only."""
+
+
+EXTENSIONS = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".txt": Format.TEXT,
+}
+
+
+def format_of(path: str) -> Format | None:
+    """The format that a path's extension stands for, seen through `.gz`.
+
+    >>> format_of("rules.csv.gz"), format_of("rules")
+    (<Format.CSV: 'csv'>, None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return EXTENSIONS.get(suffixes[-1]) if suffixes else None
+
+
+@dataclass
+class Source:
+    """An open input: where its bytes come from, in which format, and what to call it in messages."""
+
+    name: str
+    format: Format
+    bytes: IO[bytes]
+    size: int | None
+    """Bytes in the file as stored, for progress; None for a pipe."""
+    skip_bad: bool = False
+    """Whether rows of a CSV file with too few or too many fields are left out instead of stopping."""
+    skipped: list[int] = field(default_factory=list)
+    """The rows that were left out, counted from 0 without the header."""
+
+    def fraction(self) -> float | None:
+        """Which fraction of a file has been read; None for a pipe."""
+        if not self.size:
+            return None
+        raw: Any = self.bytes
+        if isinstance(raw, gzip.GzipFile):
+            raw = raw.fileobj
+        return float(min(1.0, raw.tell() / self.size))
+
+
+def open_source(path: str, asked: Format | None = None, what: str = "input") -> Source:
+    """Open a file, or standard input for `-`.
+
+    >>> open_source("/no/such/file")
+    Traceback (most recent call last):
+    tamis.cli.failure.UserError: cannot read /no/such/file: No such file or directory
+    """
+    if path == STDIN:
+        stdin: Any = sys.stdin
+        try:
+            if stdin.isatty():
+                raise UserError(f"no {what} given", hint=f"name a file of {what}, or pipe them in")
+            raw: Any = stdin.detach()
+        except ValueError:  # it was detached before
+            raise UserError(
+                "rules and events cannot both come from standard input", hint=f"name a file of {what}"
+            ) from None
+        name, size = "<stdin>", None
+    else:
+        try:
+            raw = Path(path).open("rb")  # noqa: SIM115 -- the process or the caller's `with` closes it
+            size = Path(path).stat().st_size
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}", hint=similar_file(path)) from None
+        name = path
+    start = raw.peek(_SNIFFED)
+    if start.startswith(_GZIP_MAGIC):
+        raw = gzip.GzipFile(fileobj=raw)
+        start = _peek_gzip(raw, name)
+    return Source(name, asked or format_of(path) or _sniff(start), raw, size)
+
+
+def read_lines(source: Source) -> Iterator[list[bytes]]:
+    """Yield lists of complete lines, as many as are there: nothing waits for more than a line.
+
+    >>> source = Source("x", Format.JSONL, io.BytesIO(b"one\\ntwo"), 7)
+    >>> list(read_lines(source))
+    [[b'one'], [b'two']]
+    """
+    rest = b""
+    reader: Any = source.bytes
+    try:
+        while block := reader.read1(1 << 17):
+            *lines, rest = (rest + block).split(b"\n")
+            if lines:
+                yield lines
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise UserError(f"{source.name}: {error}") from None
+    if rest:
+        yield [rest]
+
+
+def read_batches(source: Source) -> Iterator["pa.RecordBatch"]:
+    """Yield the Arrow record batches of a CSV, Parquet or Arrow source."""
+    import pyarrow as pa
+
+    try:
+        if source.bytes.peek(1):  # type: ignore[attr-defined]  # an empty file or pipe holds nothing
+            yield from _batches(source)
+    except pa.ArrowInvalid as error:
+        message = str(error).splitlines()[0]
+        raise UserError(f"{source.name}: not readable as {source.format}: {message}") from None
+
+
+def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
+    import pyarrow as pa
+
+    if source.format in (Format.CSV, Format.TSV):
+        from pyarrow import csv
+
+        parse = csv.ParseOptions(
+            delimiter="\t" if source.format is Format.TSV else ",",
+            newlines_in_values=True,
+            invalid_row_handler=_handler_of_bad_rows(source),
+        )
+        convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+        # With threads, the reader would not know the numbers of bad rows.
+        read = csv.ReadOptions(use_threads=False)
+        yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
+    elif source.format is Format.PARQUET:
+        import pyarrow.parquet as pq
+
+        yield from pq.ParquetFile(_seekable(source)).iter_batches()
+    elif source.format is Format.ARROW:
+        seekable = _seekable(source)
+        try:
+            file = pa.ipc.open_file(seekable)
+        except pa.ArrowInvalid:
+            seekable.seek(0)
+            yield from pa.ipc.open_stream(seekable)
+        else:
+            yield from (file.get_batch(number) for number in range(file.num_record_batches))
+    else:
+        raise AssertionError(f"{source.format} has no batches")
+
+
+def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
+    def handle(row: "csv.InvalidRow") -> str:
+        if not source.skip_bad:
+            return "error"
+        source.skipped.append(row.number - _HEADER_AND_ONE)
+        return "skip"
+
+    return handle
+
+
+def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, record) of JSON lines, or of one JSON array of records.
+
+    >>> source = Source("x", Format.JSONL, io.BytesIO(b'{"id": 1}\\n\\n{"id": 2}\\n'), 1)
+    >>> list(read_json_records(source))
+    [(1, {'id': 1}), (3, {'id': 2})]
+    """
+    number = 0
+    for lines in read_lines(source):
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            if line.lstrip().startswith(b"["):
+                raise UserError(
+                    f"{source.name}:{number}: a JSON array, but one record per line is expected",
+                    hint="write it with `jq -c '.[]'`",
+                )
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                raise UserError(f"{source.name}:{number}: not valid JSON: {error}") from None
+            if not isinstance(record, dict):
+                raise UserError(f"{source.name}:{number}: expected a JSON object, such as {{...}}")
+            yield number, record
+
+
+def _seekable(source: Source) -> IO[bytes]:
+    if source.size is not None and not isinstance(source.bytes, gzip.GzipFile):
+        return source.bytes
+    return io.BytesIO(source.bytes.read())
+
+
+def _peek_gzip(reader: gzip.GzipFile, name: str) -> bytes:
+    try:
+        return reader.peek(_SNIFFED)
+    except (OSError, EOFError) as error:
+        raise UserError(f"cannot read {name}: {error}") from None
+
+
+def _sniff(start: bytes) -> Format:
+    if start.startswith(b"PAR1"):
+        return Format.PARQUET
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return Format.ARROW
+    if start.lstrip().startswith((b"{", b"[")):
+        return Format.JSONL
+    return Format.CSV
+
+
+def similar_file(path: str) -> str | None:
+    """A hint that names a file of the same folder, if there is one of almost that name.
+
+    >>> similar_file("/no/such/file")
+    """
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return None
+    names = [entry.name for entry in folder.iterdir() if entry.is_file()]
+    return suggestion(Path(path).name, names, similarity=0.75)  # the ending alone makes names similar

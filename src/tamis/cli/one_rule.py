@@ -1,0 +1,64 @@
+"""One rule and one event: find the rule, show the answer. What `explain` and `why-not` share."""
+
+import sys
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError
+from tamis.cli.io.rule_columns import expires
+
+if TYPE_CHECKING:
+    from tamis import Index
+    from tamis.explain import Explanation, WhyNot
+
+COMPARED = 10_000
+"""With how many ids one that is not there is compared, for a hint."""
+
+
+def find_id(index: "Index", text: str) -> Any:
+    """The id in the index that `text` stands for: as it is, or as an integer."""
+    for candidate in _readings(text):
+        try:
+            if candidate in index:
+                return candidate
+        except (TypeError, ValueError):
+            continue
+    hint = suggestion(text, [str(id_) for id_ in islice(index, COMPARED)])
+    raise UserError(
+        f"there is no rule with the id {text}", hint=hint or f"the index holds {len(index):,} rules"
+    )
+
+
+def moment(text: str | None) -> datetime | None:
+    """The time that `--now` gives; UTC unless it says otherwise.
+
+    >>> moment("2026-12-31 12:00").isoformat()
+    '2026-12-31T12:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        return expires(text)
+    except ValueError as error:
+        raise UserError(f"--now: {error}") from None
+
+
+def show(answer: "Explanation | WhyNot", as_json: bool) -> None:
+    """Print an answer: as JSON, in colour on a terminal, or as text."""
+    if as_json:
+        print(answer.to_json())
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(answer)
+    else:
+        print(answer)
+
+
+def _readings(text: str) -> list[Any]:
+    try:
+        return [int(text), text]
+    except ValueError:
+        return [text]

@@ -1,0 +1,36 @@
+"""The pipeline's benchmark runs, small, and its rivals find the same pairs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tamis.spark
+from tamis_lab.benchmark.pipeline import run
+from tamis_lab.benchmark.pipeline_rivals import RIVALS
+from tamis_lab.workloads import Equality
+from tamis_lab.workloads.spark import generate_events
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.slow
+def test_it_measures_and_writes(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(scale=0.005, only=("kernel", "shards"), out=tmp_path, session=spark)
+    tables = json.loads((tmp_path / "spark.json").read_text())["tables"]
+    assert [row["shards"] for row in tables["Sharded plan"]] == [1, 2, 4, 8, 16]
+    assert all(row["spark ev/s"] > 0 for row in tables["Against the kernel alone"])
+    assert "Against the kernel alone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith("zen")])
+def test_rivals_find_the_same(spark: Any, name: str) -> None:
+    workload = Equality(count=300, seed=3)
+    table = workload.subscriptions_table()
+    events = generate_events(spark, workload, 2000)
+    found = RIVALS[name](events, table)
+    theirs = {(row[0], row[1]) for row in found.collect()}
+    ours = tamis.spark.match(events, spark.createDataFrame(table)).collect()
+    assert theirs == {(row.event_id, row.subscription) for row in ours}
+    assert ours
