@@ -155,7 +155,7 @@ def test_what_cannot_be_exact_is_refused() -> None:
     assert index.match({"x": Decimal("1." + "3" * 99)}) == [1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_all_ways_to_match_agree_with_fractions(seed: int, tmp_path: Path) -> None:
     """Single events, batches of dicts and of columns, one by one and bit-parallel, and a snapshot."""
     rng = random.Random(seed)
@@ -166,8 +166,8 @@ def test_all_ways_to_match_agree_with_fractions(seed: int, tmp_path: Path) -> No
         exact = near(rng, bases, scales)
         return rng.choice((exact, exact, exact, float(exact), int(exact) if abs(exact) < 2**63 else exact))
 
-    subscriptions = nodes(rng, 160, operand)
-    events = [{"d": operand(), "e": operand()} for _ in range(600)]
+    subscriptions = nodes(rng, 120, operand)
+    events = [{"d": operand(), "e": operand()} for _ in range(300)]
     events += [{"d": None, "e": operand()} for _ in range(8)]
     expected = answers(subscriptions, events)
     built = Index()
@@ -191,8 +191,8 @@ def test_all_ways_to_match_agree_with_fractions(seed: int, tmp_path: Path) -> No
     for index in (built, Index.open(tmp_path / "index.tamis")):
         assert rows(index.match_batch(table), len(events)) == expected
         # Many events of which all match a lot: bit-parallel pays.
-        many = pa.concat_tables([table] * 10)
-        assert rows(index.match_batch(many), len(many)) == expected * 10
+        many = pa.concat_tables([table] * 3)
+        assert rows(index.match_batch(many), len(many)) == expected * 3
 
 
 @pytest.mark.parametrize("algorithm", tamis.ALGORITHMS)

@@ -12,6 +12,7 @@ use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, Syntax};
 use super::parser::lexer::is_plain_word;
 use crate::value::Value;
+use crate::value::decimal::float_text;
 use crate::value::timestamp::format_timestamp;
 
 /// How tightly the parts of an expression hold together.
@@ -202,8 +203,8 @@ impl Display for LiteralText<'_> {
             Value::Float(x) if x.is_nan() => f.write_str("double('NaN')"),
             Value::Float(f64::INFINITY) => f.write_str("double('Infinity')"),
             Value::Float(f64::NEG_INFINITY) => f.write_str("double('-Infinity')"),
-            // `{:?}` always writes a point or an exponent, and the fewest digits that read back.
-            Value::Float(x) => write!(f, "{x:?}"),
+            // Always with a point or an exponent.
+            Value::Float(x) => f.write_str(&float_text(*x)),
             Value::Decimal(decimal) => decimal.fmt(f),
             Value::Str(text) => write_string(f, text),
             Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
@@ -347,6 +348,8 @@ mod tests {
         prop_oneof![
             any::<i64>().prop_map(Value::Int),
             any::<f64>().prop_map(Value::Float),
+            (any::<u64>(), 1..11)
+                .prop_map(|(bits, digits)| Value::Float((bits >> 11) as f64 / (1 << digits) as f64)),
             "-?[1-9][0-9]{0,30}\\.[0-9]{1,40}(e-?[1-9][0-9])?"
                 .prop_map(|text| Value::decimal(&text).unwrap()),
             any::<String>().prop_map(|text| Value::Str(text.into())),

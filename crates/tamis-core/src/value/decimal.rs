@@ -83,6 +83,16 @@ impl Value {
     }
 }
 
+/// The text of a float that reads back as it, also as a literal: the number that it stands for, or the shortest.
+pub fn float_text(float: f64) -> String {
+    let usual = format!("{float:?}");
+    let shortest = Digits::shortest(float);
+    match float.is_finite() && Digits::parse(&usual).as_ref() != Some(&shortest) {
+        true => shortest.plain(),
+        false => usual,
+    }
+}
+
 impl Decimal {
     pub fn number(&self) -> Number {
         self.number
@@ -178,9 +188,16 @@ impl Digits {
         Self::shortest(float)
     }
 
-    /// The shortest that read back as a finite float; none for the others.
+    /// The shortest that read back as a finite float, and of those the nearest; if two are equally near, the one
+    /// whose last digit is even, as most languages write it. None for floats that are not finite.
     fn shortest(float: f64) -> Self {
-        Self::parse(&format!("{float:e}")).unwrap_or_else(|| Self::new(false, 0, ""))
+        let Some(shortest) = Self::parse(&format!("{float:e}")) else { return Self::new(false, 0, "") };
+        // Of two that are equally near, this has the upper one; rounding to so many digits takes the even one.
+        let rounded = format!("{float:.*e}", shortest.digits.len().saturating_sub(1));
+        match rounded.parse() == Ok(float) {
+            true => Self::parse(&rounded).expect("it was just read"),
+            false => shortest,
+        }
     }
 
     /// The simplest value that is this number.
@@ -401,8 +418,15 @@ mod tests {
         {
             assert_eq!(Value::number_literal(text).unwrap(), value(text));
         }
-        let two_60 = format!("{:?}", 2f64.powi(60));
-        assert_eq!(Value::number_literal(&two_60), Ok(Value::Float(2f64.powi(60))));
+        // The last ones lie in the middle between two shortest texts.
+        for float in
+            [2f64.powi(60), 1e23, -0.1, 900719925474099.25, 140737488355328.125, -1125899906842624.75]
+        {
+            assert_eq!(Value::number_literal(&float_text(float)), Ok(Value::Float(float)), "{float}");
+        }
+        assert_eq!(float_text(900719925474099.25), "900719925474099.2");
+        assert_eq!(float_text(900719925474099.75), "900719925474099.8");
+        assert_eq!((float_text(5.0), float_text(f64::NAN)), ("5.0".into(), "NaN".into()));
         assert_eq!(Value::number_literal("72057594037927940.0"), Ok(Value::Int(72057594037927940)));
     }
 
@@ -415,6 +439,8 @@ mod tests {
             Just(1e23),
             Just(5e-324),
             Just(123.456),
+            Just(900719925474099.25),
+            Just(140737488355328.125),
             Just(1e15),
             any::<i16>().prop_map(|i| i as f64 / 100.0),
             any::<f64>().prop_filter("not too large", |x| x.abs() < 1e300),
