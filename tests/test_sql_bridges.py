@@ -58,7 +58,7 @@ EXPRESSIONS = [
     *("i = NULL", "i != NULL", "i <=> NULL", "i BETWEEN NULL AND 2", "i NOT BETWEEN NULL AND 2"),
     *(f"i = {LEAST}", f"i > {GREATEST - 1}", "(i > 1)^0.4 AND (f > 0)^2"),
     *("f = 0.0", "f = -0.0", "f IN (0.0)", f"f IN (0.0, {TWELVE})", f"f IN (double('NaN'), {TWELVE})"),
-    *("f <=> double('NaN')", "f > double('Infinity')", "f = 0.12345678901234567", "f < 5e-324"),
+    *("f <=> double('NaN')", "f > double('Infinity')", "f = 0.12345678901234567D", "f < 5e-324"),
     *(r"s = 'a\0b'", r"s IN ('a\0b', NULL)", r"contains(s, '\0')", "contains(s, NULL)", "endswith(s, '')"),
     *(r"s LIKE '%\\\\%'", r"s LIKE '50\%'", "s LIKE 'a_b'", "s LIKE NULL", "s ILIKE 'é'"),
     *("s RLIKE 'a.b'", "s RLIKE NULL", "startswith(s, NULL)"),
