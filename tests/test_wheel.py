@@ -115,7 +115,8 @@ def test_the_tour_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> 
     assert run(python, tamis, "demo", "--library", "--subscriptions", "1000").returncode == 0
     on_spark = run(python, tamis, "demo")
     assert on_spark.returncode == 2
-    assert 'pip install "fsspec' in on_spark.stderr
+    assert 'pip install "altair' in on_spark.stderr
+    assert '"pyspark[connect]' in on_spark.stderr
     assert "Traceback" not in on_spark.stderr
 
 
