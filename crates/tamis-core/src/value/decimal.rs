@@ -334,6 +334,7 @@ fn exponent(text: &str) -> Option<i64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::excessive_precision)] // digits beyond the double are what these tests are about
 mod tests {
     use proptest::prelude::*;
 
