@@ -15,6 +15,8 @@ FUZZ_SECONDS ?= 300
 PYTEST_ARGS ?=
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
+# Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
+COMPARE_ARGS ?= main
 
 # Where `make wheel` leaves what it builds.
 DIST ?= dist
@@ -35,7 +37,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers docs wheel lint lint-workflows format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint lint-workflows format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +79,9 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
 
+bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
+	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)
+
 docs: .venv/.synced ## Build the documentation site into site/
 	@$(BIN)/zensical build --strict --clean
 
@@ -107,7 +112,7 @@ format: .venv/.synced ## Format Rust and Python
 	@$(BIN)/ruff format
 
 clean: ## Remove everything that the other targets made
-	@rm -rf target .venv .tools demo-output dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf target .venv .tools .compare demo-output dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f src/tamis/_kernel*.so
 

@@ -127,7 +127,7 @@ class Nats:
         self.url = url
 
     def _session(self) -> Any:
-        from tamis.spark.nats_session import NatsSession
+        from tamis.spark.connectors.nats_session import NatsSession
 
         return NatsSession({"servers": self.url})
 

@@ -47,15 +47,18 @@ COMMAND = "from tamis.cli import main; sys.argv = {!r}; main()"
 DEMO = COMMAND.format(["tamis", "demo"])
 JOB = COMMAND.format(["tamis", "spark", "run", "job.yaml"])
 PEER = "from tamis.pubsub.net.nats_peer import NatsPeer; NatsPeer('nats://here', 'me')"
-SESSION = "from tamis.spark.nats_session import NatsSession; NatsSession({}).__enter__()"
-URL = "from tamis.spark.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
+SESSION = "from tamis.spark.connectors.nats_session import NatsSession; NatsSession({}).__enter__()"
+URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
 
 
 @pytest.mark.parametrize(
-    ("hidden", "code", "what", "extra"),
+    ("hidden", "code", "what", "extras"),
     [
         ("pyspark", "import tamis.spark", "tamis.spark", "spark"),
-        ("pyspark", DEMO, "`tamis demo`", "spark"),
+        ("pyspark", DEMO, "`tamis demo`", "spark charts"),
+        ("altair", DEMO, "`tamis demo`", "spark charts"),
+        ("vl_convert", DEMO, "`tamis demo`", "spark charts"),
+        ("vl_convert", "import tamis.chart_page", "a page with charts", "charts"),
         ("pyspark", JOB, "`tamis spark`", "spark"),
         ("yaml", JOB, "`tamis spark`", "spark"),
         ("nats", PEER, "NATS", "nats"),
@@ -63,11 +66,11 @@ URL = "from tamis.spark.directory import RemoteDirectory; RemoteDirectory('s3://
         ("fsspec", URL, "s3://a/b", "spark"),
     ],
 )
-def test_what_lacks_its_packages_says_so(hidden: str, code: str, what: str, extra: str) -> None:
+def test_what_lacks_its_packages_says_so(hidden: str, code: str, what: str, extras: str) -> None:
     code = HIDE.format(packages=[hidden], code=code)
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode != 0
-    assert missing_extra(what, extra) in done.stderr
+    assert missing_extra(what, *extras.split()) in done.stderr
 
 
 def test_no_page_or_message_asks_an_index_for_tamis() -> None:

@@ -5,6 +5,7 @@ import doctest
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def tops(module: Path) -> set[str]:
     return {name.partition(".")[0] for name in imports(module.read_text(encoding="utf-8"))}
 
 
+@cache
 def declared(folder: Path) -> set[str]:
     """The packages that a distribution says it needs, extras included, as they are imported."""
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]

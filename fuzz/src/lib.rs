@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use tamis_core::event::{AttrId, Attributes, Scratch, json as event_json};
 use tamis_core::expr::{Expr, codec, json as expression_json, limits, parse};
 use tamis_core::engine::{Id, Index, Subscription};
-use tamis_core::query::Filter;
+use tamis_core::query::{Filter, Tags};
 use tamis_core::snapshot::{Snapshot, SnapshotWriter, fuzz_snapshot};
 
 /// A reader and a few inputs that it accepts.
@@ -172,7 +172,8 @@ pub fn open_damaged_index(data: &[u8]) {
     let Ok(index) = Index::from_bytes(snapshot_of(&sections)) else { return };
     let Ok(reader) = index.reader() else { return };
     let mut scratch = Default::default();
-    let tagged = Filter { tags: Some(vec!["q4".into()]), now: 0 };
+    let tags = Tags { any: Some(vec!["q4".into()]), ..Tags::default() };
+    let tagged = Filter { tags: &tags, now: 0 };
     for text in EVENTS {
         let record = event_json::read_record(text.as_bytes()).expect("a good sample");
         let event = record.resolve(reader.attributes());

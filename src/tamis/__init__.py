@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tamis import relate
-from tamis._kernel import Event, Expression, Interval, Where
+from tamis._kernel import Event, Expression, Interval, Query, Where
 from tamis.errors import (
     ArgumentError,
     DuplicateIdError,
@@ -50,6 +50,7 @@ __all__ = [
     "Index",
     "Interval",
     "Match",
+    "Query",
     "RefusedRow",
     "SnapshotError",
     "Subscription",

@@ -22,14 +22,16 @@ class Changing:
         priority: float = 0.0,
         weights: Mapping[str, float] | None = None,
         tags: Iterable[str] | None = None,
+        owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
     ) -> None:
         """Add a subscription under a new id.
 
         The expression is text, a `tamis.Expression`, a boolean column or the JSON form as a dict. `weights`
-        are per attribute, for predicates without a boost of their own. From `expires` on (a datetime, or UTC
-        microseconds) the subscription matches nothing.
+        are per attribute, for predicates without a boost of their own. `owner` says on whose behalf the
+        subscription is held; see `Index.owners`. From `expires` on (a datetime, or UTC microseconds) the
+        subscription matches nothing.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -39,7 +41,7 @@ class Changing:
         ...
         tamis.errors.DuplicateIdError: subscription 1 is already in the index; ...
         """
-        self._kernel.add(id, expression, (priority, weights, tags, payload, expires))
+        self._kernel.add(id, expression, (priority, weights, tags, owner, payload, expires))
 
     def replace(
         self,
@@ -49,6 +51,7 @@ class Changing:
         priority: float = 0.0,
         weights: Mapping[str, float] | None = None,
         tags: Iterable[str] | None = None,
+        owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
     ) -> None:
@@ -61,7 +64,7 @@ class Changing:
         >>> index["a"].priority
         0.0
         """
-        self._kernel.replace(id, expression, (priority, weights, tags, payload, expires))
+        self._kernel.replace(id, expression, (priority, weights, tags, owner, payload, expires))
 
     def upsert(
         self,
@@ -71,6 +74,7 @@ class Changing:
         priority: float = 0.0,
         weights: Mapping[str, float] | None = None,
         tags: Iterable[str] | None = None,
+        owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
     ) -> None:
@@ -83,7 +87,7 @@ class Changing:
         >>> len(index), index.count({"x": 2})
         (1, 0)
         """
-        self._kernel.upsert(id, expression, (priority, weights, tags, payload, expires))
+        self._kernel.upsert(id, expression, (priority, weights, tags, owner, payload, expires))
 
     def remove(self, id: Id) -> None:
         """Remove a subscription.
@@ -98,7 +102,7 @@ class Changing:
         self._kernel.remove(id)
 
     def set_priority(self, id: Id, priority: float) -> None:
-        """Change the priority of a subscription, at once; its expression is not touched.
+        """Change the priority of a subscription, at once; its expression stays as it is.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -110,7 +114,7 @@ class Changing:
         self._kernel.set_priority(id, priority)
 
     def set_weights(self, id: Id, weights: Mapping[str, float]) -> None:
-        """Change the weights per attribute of a subscription, at once; its expression is not touched.
+        """Change the weights per attribute of a subscription, at once; its expression stays as it is.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -129,6 +133,7 @@ class Changing:
         priorities: Iterable[float | None] | None = None,
         weights: Iterable[Mapping[str, float] | None] | None = None,
         tags: Iterable[Iterable[str] | None] | None = None,
+        owners: Iterable[str | None] | None = None,
         payloads: Iterable[bytes | None] | None = None,
         expires: Iterable[Moment | None] | None = None,
         on_error: Literal["raise", "collect"] = "raise",
@@ -151,6 +156,7 @@ class Changing:
             "priority": priorities,
             "weights": weights,
             "tags": tags,
+            "owner": owners,
             "payload": payloads,
             "expires": expires,
         }
@@ -161,8 +167,8 @@ class Changing:
     def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RefusedRow]:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.
 
-        The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `payload` and `expires`
-        may be there too. Others are ignored.
+        The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `owner`, `payload` and
+        `expires` may be there too. Others are ignored.
 
         >>> from tamis import Index
         >>> import pyarrow as pa

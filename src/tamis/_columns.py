@@ -17,6 +17,7 @@ DETAILS = {
     "priority": pa.float64(),
     "weights": pa.map_(pa.string(), pa.float64()),
     "tags": pa.list_(pa.string()),
+    "owner": pa.string(),
     "payload": pa.large_binary(),
     "expires": pa.timestamp("us", tz="UTC"),
 }
@@ -58,6 +59,7 @@ def columns_of(table: Any) -> dict[str, Any]:
         "priorities": "priority",
         "weights": "weights",
         "tags": "tags",
+        "owners": "owner",
         "payloads": "payload",
         "expires": "expires",
     }

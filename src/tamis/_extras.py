@@ -8,8 +8,8 @@ import re
 from importlib.metadata import PackageNotFoundError, requires
 
 
-def install_command(extra: str) -> str:
-    """The command that installs what an extra brings.
+def install_command(*extras: str) -> str:
+    """The command that installs what extras bring.
 
     >>> install_command("nats")
     'pip install "nats-py>=2.9"'
@@ -18,16 +18,17 @@ def install_command(extra: str) -> str:
         listed = [requirement.partition(";") for requirement in requires("tamis") or ()]
     except PackageNotFoundError:  # run from its sources, without being installed
         listed = []
-    packages = [
-        f'"{package.strip()}"' for package, _, marker in listed if re.search(rf"extra == .{extra}.", marker)
-    ]
-    return " ".join(["pip install", *packages]) if packages else f"pip install '.[{extra}]' in Tamis' folder"
+    wanted = re.compile(rf"extra == .({'|'.join(extras)}).")
+    packages = [f'"{package.strip()}"' for package, _, marker in listed if wanted.search(marker)]
+    if not packages:
+        return f"pip install '.[{','.join(extras)}]' in Tamis' folder"
+    return " ".join(["pip install", *packages])
 
 
-def missing_extra(what: str, extra: str) -> str:
-    """The sentence for `what`, which cannot be used without the packages of an extra.
+def missing_extra(what: str, *extras: str) -> str:
+    """The sentence for `what`, which cannot be used without the packages of these extras.
 
     >>> missing_extra("the format `nats`", "nats")
     'the format `nats` needs packages that are not installed: pip install "nats-py>=2.9"'
     """
-    return f"{what} needs packages that are not installed: {install_command(extra)}"
+    return f"{what} needs packages that are not installed: {install_command(*extras)}"

@@ -1,6 +1,5 @@
 """Which subscriptions an event satisfies, which of them matter most, and the same for many events at once."""
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tamis import _kernel
-from tamis._kernel import Event
+from tamis._kernel import Event, Query
 from tamis._kernel import Index as Kernel
 from tamis.errors import ArgumentError, UnknownAttributeWarning
 from tamis.rank import (
@@ -29,6 +28,9 @@ Score = str | ScoreFunction
 
 # Of more rankings it is asked each time whether their names are known.
 _MOST_SEEN_RANKINGS = 256
+
+_ALL, _COUNT, _EXISTS = Query("all"), Query("count"), Query("exists")
+_TIMED = {"count": _COUNT, "match": _ALL, "top_k": Query("best")}
 
 
 class Match(NamedTuple):
@@ -53,13 +55,19 @@ class Matching:
     # --- one event ---------------------------------------------------------------------------------
 
     def match(
-        self, event: EventLike, *, tags: Iterable[str] | None = None, now: Moment | None = None
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
     ) -> list[Any]:
         """The ids of all subscriptions that the event satisfies, sorted.
 
-        An event is a dict, a `tamis.Event`, or JSON text or bytes. With `tags`, only subscriptions that have
-        any of them; one that nobody has (`Index.tags` lists them) matches nothing. `now` decides what has
-        expired; it is the current time unless given.
+        An event is a dict, a `tamis.Event`, or JSON text or bytes. Subscriptions are selected by their tags:
+        at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that nobody has (`Index.tags`
+        lists them) selects nothing. `now` decides what has expired; it is the current time unless given.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -67,10 +75,24 @@ class Matching:
         >>> index.add(1, "age > 25")
         >>> index.match({"age": 27}), index.match({"age": 27}, tags=["q4"]), index.match({})
         ([1, 2], [2], [])
+        >>> index.match({"age": 27}, tags_none=["q4"])
+        [1]
         """
-        return self._kernel.match(event, tags, now)
+        query = _ALL
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        found: list[Any] = self._kernel.ask(event, query)
+        return found
 
-    def count(self, event: EventLike, *, tags: Iterable[str] | None = None, now: Moment | None = None) -> int:
+    def count(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> int:
         """How many subscriptions the event satisfies; faster than `match`.
 
         >>> from tamis import Index
@@ -79,10 +101,20 @@ class Matching:
         >>> index.count({"x": 2}), index.count({"x": 1})
         (1, 0)
         """
-        return self._kernel.count(event, tags, now)
+        query = _COUNT
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("count", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        answer: int = self._kernel.ask(event, query)
+        return answer
 
     def exists(
-        self, event: EventLike, *, tags: Iterable[str] | None = None, now: Moment | None = None
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
     ) -> bool:
         """Whether the event satisfies any subscription; stops at the first.
 
@@ -92,7 +124,36 @@ class Matching:
         >>> index.exists({"x": 2}), index.exists({"x": 1})
         (True, False)
         """
-        return self._kernel.exists(event, tags, now)
+        query = _EXISTS
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("exists", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        answer: bool = self._kernel.ask(event, query)
+        return answer
+
+    def owners(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> list[str]:
+        """The owners of which at least one subscription matches, sorted.
+
+        One match of each owner is enough: when all owners have one, the search stops. Subscriptions without
+        an owner do not count.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add_many([1, 2, 3], ["x > 1", "x > 2", "x > 9"], owners=["ann", "ann", "bob"])
+        []
+        >>> index.owners({"x": 5}), index.owners({"x": 10})
+        (['ann'], ['ann', 'bob'])
+        """
+        query = Query("owners", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        found: list[str] = self._kernel.ask(event, query)
+        return found
 
     def top_k(
         self,
@@ -103,6 +164,8 @@ class Matching:
         min_score: float | None = None,
         dimensions: Iterable[str] | None = None,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
     ) -> list[Match]:
         """The k matches with the highest score, best first; ties go to the smaller id.
@@ -129,30 +192,56 @@ class Matching:
         >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
         [Match(id='b', score=3.0, rank=1)]
         """
-        dimensions = self._known_dimensions(score, dimensions)
+        query = Query(
+            k=k,
+            score="relevance" if callable(score) else score,
+            min_score=min_score,
+            dimensions=dimensions,
+            tags=tags,
+            tags_all=tags_all,
+            tags_none=tags_none,
+            now=now,
+        )
+        self._warn_of_unknown_names(query)
         if callable(score):
-            _check_k(k)
-            table = _table(_kernel.contributions(self._kernel, event, dimensions, tags, now))
-            best = best_of(Candidates.of(table), k, score, min_score)
-            return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
-        ranking = _ranking(k, score, min_score, dimensions)
-        return [Match(*found) for found in self._kernel.top_k(event, ranking, tags, now)]
+            return self._best_by(score, query, event)
+        return [Match(*found) for found in self._kernel.ask(event, query)]
 
-    def _known_dimensions(self, score: Score, dimensions: Iterable[str] | None) -> list[str] | None:
-        """The dimensions as a list. Warns, the first time, of names that no subscription has."""
-        if isinstance(dimensions, str):
-            raise TypeError(f"dimensions is a list of attributes; write dimensions=[{dimensions!r}]")
-        listed = None if dimensions is None else list(dimensions)
-        if listed is None and (callable(score) or score in MODES):
-            return None
-        ranking = (score, *(listed or ()))
+    def ask(self, query: Query, event: EventLike) -> Any:
+        """The answer to a `tamis.Query`: ids, a number, a bool, owners, or a list of `tamis.Match`.
+
+        A query that is asked often is made once; `match`, `count`, `exists` and `top_k` make one each time.
+
+        >>> from tamis import Index, Query
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=1.0)
+        >>> [index.ask(Query(asked), {"x": 2}) for asked in ("all", "count", "exists", "best")]
+        [['a'], 1, True, [Match(id='a', score=1.0, rank=1)]]
+        """
+        answer = self._kernel.ask(event, query)
+        if query.ask != "best":
+            return answer
+        self._warn_of_unknown_names(query)
+        return [Match(*found) for found in answer]
+
+    def _best_by(self, score: ScoreFunction, query: Query, event: EventLike) -> list[Match]:
+        """The best matches by a Python function."""
+        table = _table(_kernel.contributions(self._kernel, event, query))
+        best = best_of(Candidates.of(table), query.k or 0, score, query.min_score)
+        return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
+
+    def _warn_of_unknown_names(self, query: Query) -> None:
+        """Warn, the first time, of names in a ranking that no subscription has."""
+        score, dimensions = query.score, query.dimensions
+        if score is None or (dimensions is None and score in MODES):
+            return
+        ranking = (score, dimensions)
         if ranking not in self._seen_rankings and len(self._kernel):
             known = [name for name, _ in self._kernel.attributes()]
-            for name in unknown_attributes(score, listed, known):
+            for name in unknown_attributes(score, dimensions, known):
                 warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel=3)
             if len(self._seen_rankings) < _MOST_SEEN_RANKINGS:
                 self._seen_rankings.add(ranking)
-        return listed
 
     # --- many events -------------------------------------------------------------------------------
 
@@ -161,6 +250,8 @@ class Matching:
         events: Any,
         *,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
@@ -181,15 +272,50 @@ class Matching:
         >>> index.match_batch(pa.table({"age": [25, 18, 40]})).to_pydict()
         {'event': [0, 2, 2], 'subscription': [1, 1, 2]}
         """
+        query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return self.ask_batch(query, events, intervals=intervals, threads=threads)
+
+    def ask_batch(
+        self,
+        query: Query,
+        events: Any,
+        *,
+        weights: Mapping[str, float] | str | None = None,
+        intervals: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> Any:
+        """The answers to a `tamis.Query` about many events.
+
+        They are what `match_batch`, `top_k_batch` or `count_batch` gives; for "exists" a `pyarrow.Array` of
+        booleans, and for "owners" a table of `event` and `owner`.
+
+        >>> from tamis import Index, Query
+        >>> index = Index()
+        >>> index.add("a", "age > 21", tags=["q4"])
+        >>> index.ask_batch(Query("exists", tags=["q4"]), [{"age": 25}, {"age": 18}]).to_pylist()
+        [True, False]
+        """
         _refuse_one_event(events)
-        options = _options(tags, now, intervals, threads)
+        options = _options(intervals, threads, weights)
+        self._warn_of_unknown_names(query)
+        if query.ask in ("count", "exists"):
+            parts = events if isinstance(events, pa.RecordBatchReader) else [events]
+            answers = [_answer(_kernel.ask_batch(self._kernel, part, query, 0, options)) for part in parts]
+            chunks = [chunk for answer in answers for chunk in answer.column(0).chunks]
+            kind = pa.int64() if query.ask == "count" else pa.bool_()
+            return pa.chunked_array(chunks, kind).combine_chunks()
         if not isinstance(events, pa.RecordBatchReader):
-            return _table(_kernel.match_batch(self._kernel, events, 0, options))
-        schema = _table(_kernel.match_batch(self._kernel, [], 0, options)).schema
+            return _answer(_kernel.ask_batch(self._kernel, events, query, 0, options))
+        schema = self._answer_schema(query)
         return pa.RecordBatchReader.from_batches(
             schema,
-            _numbered(events, lambda batch, first: _kernel.match_batch(self._kernel, batch, first, options)),
+            _numbered(
+                events, lambda batch, first: _kernel.ask_batch(self._kernel, batch, query, first, options)
+            ),
         )
+
+    def _answer_schema(self, query: Query) -> pa.Schema:
+        return _answer(_kernel.ask_batch(self._kernel, [], query, 0, _options((), None))).schema
 
     def top_k_batch(
         self,
@@ -201,6 +327,8 @@ class Matching:
         dimensions: Iterable[str] | None = None,
         weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
@@ -218,35 +346,33 @@ class Matching:
         >>> index.top_k_batch([{"age": 25}, {"age": 40}], k=1).select(["event", "score"]).to_pydict()
         {'event': [0, 1], 'score': [1.0, 2.0]}
         """
-        _refuse_one_event(events)
-        options = _options(tags, now, intervals, threads, weights)
-        dimensions = self._known_dimensions(score, dimensions)
-        if callable(score):
-            narrowed: dict[str, Any] = {"min_score": min_score, "dimensions": dimensions, "tags": tags}
-            found = (
-                self.top_k(event, k, score, now=now, **narrowed)
-                for event in one_by_one(events, has_columns=bool(intervals) or weights is not None)
-            )
-            no_ranking, nothing = _ranking(0, "priority"), options | {"weights": None}
-            empty = _table(_kernel.top_k_batch(self._kernel, [], no_ranking, 0, nothing))
-            return numbered(found, empty.schema)
-        ranking = _ranking(k, score, min_score, dimensions)
-        if not isinstance(events, pa.RecordBatchReader):
-            return _table(_kernel.top_k_batch(self._kernel, events, ranking, 0, options))
-        no_events = options | {"weights": None}
-        schema = _table(_kernel.top_k_batch(self._kernel, [], ranking, 0, no_events)).schema
-        return pa.RecordBatchReader.from_batches(
-            schema,
-            _numbered(
-                events, lambda batch, first: _kernel.top_k_batch(self._kernel, batch, ranking, first, options)
-            ),
+        query = Query(
+            k=k,
+            score="relevance" if callable(score) else score,
+            min_score=min_score,
+            dimensions=dimensions,
+            tags=tags,
+            tags_all=tags_all,
+            tags_none=tags_none,
+            now=now,
         )
+        if not callable(score):
+            return self.ask_batch(query, events, weights=weights, intervals=intervals, threads=threads)
+        _refuse_one_event(events)
+        self._warn_of_unknown_names(query)
+        found = (
+            self._best_by(score, query, event)
+            for event in one_by_one(events, has_columns=bool(intervals) or weights is not None)
+        )
+        return numbered(found, self._answer_schema(query))
 
     def count_batch(
         self,
         events: Any,
         *,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
@@ -259,13 +385,8 @@ class Matching:
         >>> index.count_batch(b'{"age": 25}\\n{"age": 18}\\n').to_pylist()
         [1, 0]
         """
-        _refuse_one_event(events)
-        options = _options(tags, now, intervals, threads)
-        parts = events if isinstance(events, pa.RecordBatchReader) else [events]
-        counted = (_table(_kernel.count_batch(self._kernel, part, options)).column(0) for part in parts)
-        return pa.chunked_array(
-            [chunk for counts in counted for chunk in counts.chunks], pa.int64()
-        ).combine_chunks()
+        query = Query("count", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return self.ask_batch(query, events, intervals=intervals, threads=threads)
 
     def time_events(
         self,
@@ -290,11 +411,39 @@ class Matching:
         >>> len(times), bool((times >= 0).all())
         (2, True)
         """
-        options = _options(None, None, intervals, 1)
-        ranking = _ranking(k, score)
-        timed = _table(_kernel.time_events(self._kernel, events, mode, ranking, repeats, options))
+        if mode not in _TIMED:
+            raise ArgumentError(f'the mode is "count", "match" or "top_k", not {mode!r}')
+        query = Query(k=k, score=score) if mode == "top_k" else _TIMED[mode]
+        timed = _table(_kernel.time_events(self._kernel, events, query, repeats, _options(intervals, 1)))
         times: np.ndarray[Any, np.dtype[np.int64]] = timed.column(0).to_numpy()
         return times
+
+
+def ask_up_to(
+    index: Matching,
+    query: Query,
+    events: pa.RecordBatch,
+    most: int,
+    *,
+    weights: Mapping[str, float] | str | None = None,
+    intervals: Sequence[str] = (),
+    threads: int | None = None,
+) -> tuple[pa.Table, int]:
+    """As `ask_batch`, for the first events: all that have no more than `most` matches, and one at least.
+
+    Also says how many events those are. The query asks for all matches, or for the best.
+
+    >>> from tamis import Index, Query
+    >>> index = Index()
+    >>> errors = index.add_many([1, 2], ["x > 1", "x > 2"])
+    >>> table, answered = ask_up_to(index, Query("all"), pa.record_batch({"x": [0, 3, 3]}), most=2)
+    >>> table.to_pydict(), answered
+    ({'event': [1, 1], 'subscription': [1, 2]}, 2)
+    """
+    index._warn_of_unknown_names(query)
+    options = _options(intervals, threads, weights) | {"most": most}
+    answer, answered = _kernel.ask_batch(index._kernel, events, query, 0, options)
+    return _table(answer), answered
 
 
 def _refuse_one_event(events: Any) -> None:
@@ -310,39 +459,23 @@ def _table(answer: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(answer).read_all()
 
 
+def _answer(answer: tuple[Any, int]) -> pa.Table:
+    """What the kernel answered for all events."""
+    return _table(answer[0])
+
+
 def _numbered(reader: Any, match: Any) -> Iterator[Any]:
     """The results for each batch, events numbered on from batch to batch."""
     first = 0
     for batch in reader:
-        yield from _table(match(batch, first)).to_batches()
+        yield from _answer(match(batch, first)).to_batches()
         first += batch.num_rows
 
 
 def _options(
-    tags: Iterable[str] | None,
-    now: Moment | None,
-    intervals: Sequence[str],
-    threads: int | None,
-    weights: Mapping[str, float] | str | None = None,
+    intervals: Sequence[str], threads: int | None, weights: Mapping[str, float] | str | None = None
 ) -> dict[str, Any]:
     if isinstance(intervals, str):
         raise TypeError(f"intervals is a list of columns; write intervals=[{intervals!r}]")
     given = dict(weights) if isinstance(weights, Mapping) else weights
-    return {"tags": tags, "now": now, "intervals": list(intervals), "threads": threads, "weights": given}
-
-
-def _ranking(
-    k: int, score: str, min_score: float | None = None, dimensions: Iterable[str] | None = None
-) -> tuple[Any, ...]:
-    """What the kernel needs to know of a ranking."""
-    _check_k(k)
-    if not isinstance(score, str):
-        raise TypeError(f"a score is a string or a function, not {type(score).__name__}")
-    if min_score is not None and math.isnan(min_score):
-        raise ArgumentError("min_score is a number, not NaN")
-    return k, score, min_score, None if dimensions is None else list(dimensions)
-
-
-def _check_k(k: int) -> None:
-    if k < 0:
-        raise ArgumentError(f"k must not be negative, not {k}")
+    return {"intervals": list(intervals), "threads": threads, "weights": given, "most": None}

@@ -185,16 +185,20 @@ class Index(Changing, Matching):
         """
         return dict(self._kernel.tags())
 
-    def payloads(self, ids: Iterable[Id]) -> list[bytes | None]:
+    def payloads(self, ids: Iterable[Id], *, most_bytes: int | None = None) -> list[bytes | None]:
         """The payloads of many subscriptions, in the order of the ids.
+
+        With `most_bytes`, only those of the first ids that together have no more bytes, and of one at least.
 
         >>> index = Index()
         >>> index.add("a", "x > 1", payload=b"campaign 1")
         >>> index.add("b", "x > 2")
         >>> index.payloads(["b", "a"])
         [None, b'campaign 1']
+        >>> index.payloads(["a", "b", "a"], most_bytes=15)
+        [b'campaign 1', None]
         """
-        return self._kernel.payloads(list(ids))
+        return self._kernel.payloads(list(ids), most_bytes)
 
     # --- reasons -----------------------------------------------------------------------------------
 
@@ -362,6 +366,7 @@ def _from_subscriptions(
             tags=held.tags,
             payload=held.payload,
             expires=held.expires,
+            owner=held.owner,
         )
     return index
 

@@ -30,6 +30,7 @@ class Subscription:
     tags: tuple[str, ...] = ()
     payload: bytes | None = None
     expires: datetime | None = None
+    owner: str | None = None
 
 
 class RefusedRow(NamedTuple):

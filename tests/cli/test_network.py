@@ -17,9 +17,9 @@ from cli.conftest import Command
 from pubsub.inside import Inside, on_nats, on_tcp
 from pubsub.processes import BrokerProcess
 from servers import free_ports
-from tamis.cli.broker import _pre_pruning, _routing
+from tamis.cli.commands.broker import _pre_pruning, _routing
 from tamis.cli.failure import UserError
-from tamis.pubsub.options import Options, PrePruning
+from tamis.pubsub.broker.options import Options, PrePruning
 from tamis.pubsub.routing import AdvertisementForwarding, Rendezvous
 
 

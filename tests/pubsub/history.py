@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracle import Node, evaluate
-from tamis.pubsub.options import Options
+from tamis.pubsub.broker.options import Options
 from tamis.pubsub.routing import Rendezvous
 from tamis_lab.simulation import Topology
 from tamis_lab.simulation.simulator import Faults, SimulatedClient, Simulator

@@ -3,7 +3,7 @@
 import pytest
 
 import tamis
-from tamis.pubsub.advertisement_pruning import Worth, overlapping_characteristic, prunings
+from tamis.pubsub.generalise.advertisement_pruning import Worth, overlapping_characteristic, prunings
 
 S1 = tamis.parse(
     "title LIKE '%Harry Potter%' AND ending < 24 AND (condition = 'new' AND price < 15 "

@@ -9,12 +9,12 @@ import pytest
 
 from pubsub.inside import on_tcp
 from tamis.pubsub import Limits, Options
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.effects import Deliver, DeliverGap
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Deliver, DeliverGap
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.pacing import MOST_BYTES
 from tamis.pubsub.net.server import MOST_UNSENT
 from tamis.pubsub.net.tcp import TcpDialer
-from tamis.pubsub.pacing import MOST_BYTES
 
 EVENT_BYTES = 250_000
 

@@ -7,11 +7,11 @@ import pytest
 
 from pubsub.history import rendezvous_at
 from tamis.pubsub import Limits, Options, PostPruning
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.cut_off import CutOff
-from tamis.pubsub.effects import Persist, Reply
-from tamis.pubsub.refusals import MOST
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Persist, Reply
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.refusals import MOST
+from tamis.pubsub.generalise.cut_off import CutOff
 from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
 from tamis_lab.simulation import Faults, Simulator, Topology
 

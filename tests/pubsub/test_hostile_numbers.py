@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from pubsub.inside import on_tcp
 from pubsub.processes import BrokerProcess, hear
 from servers import free_ports
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.effects import Reply
-from tamis.pubsub.messages import MOST_NUMBER, Frame, ProtocolError
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Reply
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.messages import MOST_NUMBER, Frame, ProtocolError
+from tamis.pubsub.broker.options import Limits
+from tamis.pubsub.broker.shedding import Shedding
 from tamis.pubsub.net import wire
 from tamis.pubsub.net.access import Access, AccessError, ClientLimits, digest
 from tamis.pubsub.net.requests import to_input
-from tamis.pubsub.options import Limits
-from tamis.pubsub.shedding import Shedding
 
 HUGE = "1" + "0" * 400
 

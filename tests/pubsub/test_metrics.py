@@ -1,6 +1,6 @@
 """What Prometheus reads of a broker."""
 
-from tamis.pubsub.broker import Broker
+from tamis.pubsub.broker.machine import Broker
 from tamis.pubsub.net.metrics import render
 
 

@@ -14,7 +14,7 @@ from nats.js.errors import ServerError, ServiceUnavailableError
 from pubsub.inside import on_nats
 from pubsub.processes import hear
 from servers import NatsServer
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 from tamis.pubsub.net import nats_store, replay
 from tamis.pubsub.net.access import Access, digest
 from tamis.pubsub.net.client import RefusedError

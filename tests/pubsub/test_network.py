@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from pubsub import strategies_pubsub as s
 from pubsub.history import History, make
-from tamis.pubsub import matcher
+from tamis.pubsub.broker import matcher
 from tamis_lab.simulation import Faults
 
 places = st.integers(0, 1_000)

@@ -11,11 +11,11 @@ from oracle import Node, evaluate
 from pubsub.strategies_pubsub import events, nodes
 from tamis import relate
 from tamis.pubsub import Options, PostPruning, Weights
-from tamis.pubsub.combined_pruning import CombinedQueue
-from tamis.pubsub.entry import Entry
+from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.generalise.combined_pruning import CombinedQueue
+from tamis.pubsub.generalise.pruning import PostPruner
+from tamis.pubsub.generalise.replacement import choose_replacements, replace_all
 from tamis.pubsub.outgoing import Covering, Outgoing, Summaries
-from tamis.pubsub.pruning import PostPruner
-from tamis.pubsub.replacement import choose_replacements, replace_all
 from tamis.pubsub.routing import AdvertisementForwarding
 from tamis_lab.simulation import Simulator, Topology
 from writer import to_text
@@ -110,7 +110,7 @@ def test_replaced_predicates_cover_the_original(known: list[Node], share: float,
 
 
 def _predicates(expression: tamis.Expression) -> list[tamis.Expression]:
-    from tamis.pubsub import trees
+    from tamis.pubsub.generalise import trees
 
     return [trees.expression_of(leaf) for leaf in trees.leaves(trees.tree_of(expression))]
 

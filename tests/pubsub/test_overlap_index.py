@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import tamis
 from oracle import Node
 from pubsub.strategies_pubsub import nodes
-from tamis.pubsub.overlap_index import OverlapIndex
-from tamis_lab.experiments.auction_network import advertisements_of, expressions_of
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
+from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, expressions_of
 from tamis_lab.workloads import BookAuction
 from writer import to_text
 

@@ -1,7 +1,7 @@
 """Who waits until something has spread, and what an answer of a neighbour sets free."""
 
-from tamis.pubsub.messages import Barrier, Message
-from tamis.pubsub.settling import Settling
+from tamis.pubsub.broker.messages import Barrier, Message
+from tamis.pubsub.broker.settling import Settling
 
 
 def settling_of(*neighbours: str) -> tuple[Settling, list[tuple[str, Message]]]:

@@ -8,8 +8,8 @@ import pytest
 
 from pubsub.inside import on_nats, on_tcp
 from pubsub.processes import hear
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.machine import Broker
 
 
 @pytest.mark.parametrize("transport", ["tcp", "nats"])

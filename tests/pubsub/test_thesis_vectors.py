@@ -9,10 +9,10 @@ import pytest
 
 import tamis
 from tamis import relate
-from tamis.pubsub import trees
-from tamis.pubsub.combined_pruning import CombinedQueue, Weights
-from tamis.pubsub.overlap_index import OverlapIndex
-from tamis_lab.experiments.auction_network import boolean_bytes, conjunctions, conjunctive_bytes
+from tamis.pubsub.generalise import trees
+from tamis.pubsub.generalise.combined_pruning import CombinedQueue, Weights
+from tamis.pubsub.generalise.overlap_index import OverlapIndex
+from tamis_lab.experiments.bittner2008.auction_network import boolean_bytes, conjunctions, conjunctive_bytes
 from tamis_lab.workloads.book_auction import ADVERTISEMENTS, SUBSCRIPTIONS
 
 S1 = tamis.parse(
@@ -98,7 +98,7 @@ def test_estimates_of_the_example() -> None:
     ],
 )
 def test_prunings_of_all_classes(classes: dict[int, object], first_steps: dict[int, int]) -> None:
-    from tamis_lab.experiments.auction_network import advertisements_of, expressions_of
+    from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, expressions_of
     from tamis_lab.workloads import BookAuction
 
     auction = BookAuction(count=3)

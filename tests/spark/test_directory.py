@@ -20,11 +20,13 @@ import s3fs
 
 import tamis
 import tamis.spark
-from tamis.spark import files, garbage, opened
-from tamis.spark.build import put_index
-from tamis.spark.directory import Directory, LocalDirectory, open_directory
-from tamis.spark.garbage import collect
-from tamis.spark.versions import IndexFile, Version, publish, read_version, version_numbers
+from tamis.spark.building.on_executors import put_index
+from tamis.spark.events import parquet_files as files
+from tamis.spark.store import garbage
+from tamis.spark.store import host_cache as opened
+from tamis.spark.store.directory import Directory, LocalDirectory, open_directory
+from tamis.spark.store.garbage import collect
+from tamis.spark.store.versions import IndexFile, Version, publish, read_version, version_numbers
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +312,7 @@ def test_what_killed_writers_left_is_collected(tmp_path: Path) -> None:
 def test_a_directory_that_takes_no_files_does_not_stop_readers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tamis.spark.task import lease
+    from tamis.spark.matching.task import lease
 
     directory = open_directory(tmp_path)
     [version] = [publish(directory, Version(number=1, plan="replicated", ids="int", shards=[[]]))]

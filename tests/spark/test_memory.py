@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.spark.memory import memory_limit
+from tamis.spark.plans.memory import memory_limit
 
 MIB = 1 << 20
 

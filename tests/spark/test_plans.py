@@ -8,7 +8,7 @@ import strategies
 import tamis
 import tamis.spark
 from events import to_table
-from tamis.spark.plan import Sizes, choose
+from tamis.spark.plans.choose import Sizes, choose
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.spark import generate_events, generate_subscriptions
 from writer import to_text
@@ -169,12 +169,12 @@ def test_changes_stay_reachable_when_they_are_folded(tmp_path: Any, monkeypatch:
     """The router knows nothing of what came as a change, also after snapshots were rewritten."""
     import pyarrow as pa
 
-    from tamis.spark import apply
-    from tamis.spark.build import put_index
-    from tamis.spark.changes import change_schema
-    from tamis.spark.directory import open_directory
-    from tamis.spark.routing import RouterIndexes
-    from tamis.spark.versions import Router, Version, publish, read_version
+    from tamis.spark.building.on_executors import put_index
+    from tamis.spark.plans.routing import RouterIndexes
+    from tamis.spark.store import apply_changes as apply
+    from tamis.spark.store.changes import change_schema
+    from tamis.spark.store.directory import open_directory
+    from tamis.spark.store.versions import Router, Version, publish, read_version
 
     directory = open_directory(tmp_path)
     shards = []

@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tamis.spark import routing
-from tamis.spark.question import Question
-from tamis.spark.routing import EVENT, merge_task
+from tamis import Query
+from tamis.spark.matching.answer import Question
+from tamis.spark.plans import routing
+from tamis.spark.plans.routing import EVENT, merge_task
 
 EVENTS = 1000
 SHARDS = 3
@@ -67,7 +68,7 @@ def test_ordered_answers_are_passed_on_at_once() -> None:
 
 
 def test_the_best_of_an_event_may_lie_in_two_batches() -> None:
-    scored = [(0, "b", 1.0), (0, "a", 1.0), (0, "c", 3.0), (1, "a", 1.0)]
+    scored = [(0, "c", 3.0), (0, "a", 1.0), (0, "b", 1.0), (1, "a", 1.0)]  # as `merge_order` says
     batches = [
         pa.record_batch(
             {EVENT: [event], "subscription": [id], "score": [score], "rank": pa.array([1], pa.int32())}
@@ -76,7 +77,7 @@ def test_the_best_of_an_event_may_lie_in_two_batches() -> None:
     ]
     found = [
         row
-        for batch in merge_task(Question("top_k", k=2), ordered=True)(iter(batches))
+        for batch in merge_task(Question("top_k", Query(k=2)), ordered=True)(iter(batches))
         for row in batch.to_pylist()
     ]
     assert [(row["subscription"], row["rank"]) for row in found] == [("c", 1), ("a", 2), ("a", 1)]

@@ -16,10 +16,10 @@ from pyspark.sql.types import (
 )
 
 import tamis
-from tamis.spark.build import put_index
-from tamis.spark.directory import open_directory
+from tamis.spark.building.on_executors import put_index
 from tamis.spark.sql import Asked, MatchTable, matches
-from tamis.spark.versions import Version, publish
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.versions import Version, publish
 
 NOON_UTC = "at = TIMESTAMP '2026-01-31 12:00:00'"
 

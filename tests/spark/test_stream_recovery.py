@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from spark.test_clusters import descendants, environment, kill
-from tamis.spark.directory import open_directory
-from tamis.spark.opened import open_shard
-from tamis.spark.versions import read_version
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.versions import read_version
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -2,7 +2,7 @@
 //!
 //! Those are mutable structures: readers share a lock that a writer takes alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -156,24 +156,37 @@ impl Version for LockedReader {
         vec![self.rows.len(), 0]
     }
 
-    fn matches(&self, event: &Event<'_>, filter: &Filter, _: &mut Workspace) -> (Vec<Location>, Work) {
+    fn matches(&self, event: &Event<'_>, filter: &Filter<'_>, _: &mut Workspace) -> (Vec<Location>, Work) {
         let mut found = vec![];
         let work = self.for_each_match(event, filter, |row| found.push(located(row)));
         found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b)));
         (found, work)
     }
 
-    fn count(&self, event: &Event<'_>, filter: &Filter, _: &mut Workspace) -> (usize, Work) {
+    fn count(&self, event: &Event<'_>, filter: &Filter<'_>, _: &mut Workspace) -> (usize, Work) {
         let mut count = 0;
         let work = self.for_each_match(event, filter, |_| count += 1);
         (count, work)
+    }
+
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        _: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let mut owners = BTreeSet::new();
+        let work = self.for_each_match(event, filter, |row| {
+            owners.extend(self.at(located(row)).owner.as_deref());
+        });
+        Ok((owners.into_iter().map(Into::into).collect(), work))
     }
 
     fn offer_best<'v>(
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         _: &mut Workspace,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -218,7 +231,7 @@ impl LockedState {
         self.rows[row_of(location) as usize].as_ref().expect("located rows are filled")
     }
 
-    fn for_each_match(&self, event: &Event<'_>, filter: &Filter, mut found: impl FnMut(u32)) -> Work {
+    fn for_each_match(&self, event: &Event<'_>, filter: &Filter<'_>, mut found: impl FnMut(u32)) -> Work {
         self.algorithm.matches(event, &self.attributes, &mut |row| {
             if filter.keeps(self.at(located(row))) {
                 found(row);
@@ -232,7 +245,7 @@ impl LockedState {
         &'a self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         best: &mut TopK<'a, Location>,
     ) -> Work {
         let least_wanted = best.least_wanted();
@@ -389,6 +402,12 @@ mod tests {
         let error = index.to_bytes().unwrap_err().to_string();
         assert!(error.contains("\"scan\" can't be saved"), "{error}");
         assert!(index.locks_readers() && !index.is_optimizing() && index.optimize().is_ok());
-        assert!(index.reader().unwrap().blocks(&Vec::new(), &Filter { tags: None, now: 0 }).is_none());
+        assert!(
+            index
+                .reader()
+                .unwrap()
+                .blocks(&Vec::new(), &Filter { tags: &Default::default(), now: 0 })
+                .is_none()
+        );
     }
 }

@@ -75,6 +75,13 @@ impl IdKind {
     }
 }
 
+/// Where a subscription is in a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    Row { part: u32, row: u32 },
+    Buffer(u32),
+}
+
 /// Errors about an id.
 impl Error {
     pub fn duplicate(id: &Id) -> Self {
@@ -88,7 +95,7 @@ impl Error {
     }
 }
 
-/// An expression with an id, and optionally a priority, weights, tags, a payload and an expiry.
+/// An expression with an id, and optionally a priority, weights, tags, an owner, a payload and an expiry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
     pub id: Id,
@@ -98,6 +105,8 @@ pub struct Subscription {
     /// Weight per attribute, for leaves without a boost of their own.
     pub weights: Vec<(Box<str>, f64)>,
     pub tags: Vec<Box<str>>,
+    /// On whose behalf it is held. Several subscriptions may have the same owner.
+    pub owner: Option<Box<str>>,
     pub payload: Option<Box<[u8]>>,
     /// UTC microseconds; from then on it matches nothing.
     pub expires: Option<i64>,
@@ -105,7 +114,16 @@ pub struct Subscription {
 
 impl Subscription {
     pub fn new(id: Id, expression: Expr) -> Self {
-        Self { id, expression, priority: 0.0, weights: vec![], tags: vec![], payload: None, expires: None }
+        Self {
+            id,
+            expression,
+            priority: 0.0,
+            weights: vec![],
+            tags: vec![],
+            owner: None,
+            payload: None,
+            expires: None,
+        }
     }
 
     /// Checks what the types do not: finite priority, finite and non-negative weights.

@@ -3,25 +3,26 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
-use tamis_core::engine::batch::{count_events, match_events, top_k_events};
-use tamis_core::engine::location::id_type;
-use tamis_core::engine::{Index, Version, Work, Workspace};
+use tamis_core::engine::batch::{BatchAnswer, ask_events};
+use tamis_core::engine::id_column::id_type;
+use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::weighted::WeightedEvents;
 use tamis_core::event::{Attributes, Event, EventError, EventSource, Record, json};
-use tamis_core::query::{Filter, Ranking};
+use tamis_core::query::{Ask, Query};
 
 use crate::arrow_ffi::{self, PyArrowStream};
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
-use crate::index::{PyIndex, filter};
-use crate::matching::{Answer, ask, coerced};
-use crate::ranking::{GivenRanking, GivenWeights};
+use crate::index::PyIndex;
+use crate::matching::{coerced, with_event};
+use crate::query::PyQuery;
+use crate::weights::GivenWeights;
 
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
@@ -110,25 +111,20 @@ impl Batch {
 
 /// How a batch is to be matched.
 #[derive(FromPyObject)]
-pub struct Options<'py> {
-    #[pyo3(item)]
-    tags: Option<Bound<'py, PyAny>>,
-    #[pyo3(item)]
-    now: Option<Bound<'py, PyAny>>,
+pub struct Options {
     /// Columns that are intervals.
     #[pyo3(item)]
     intervals: Vec<String>,
     #[pyo3(item)]
     threads: Option<usize>,
+    /// How many matches may be listed; `None`: all of them.
+    #[pyo3(item)]
+    most: Option<usize>,
     #[pyo3(item)]
     weights: Option<GivenWeights>,
 }
 
-impl Options<'_> {
-    fn filter(&self) -> PyResult<Filter> {
-        filter(self.tags.as_ref(), self.now.as_ref())
-    }
-
+impl Options {
     fn threads(&self, py: Python<'_>) -> PyResult<usize> {
         match self.threads {
             Some(0) => Err(argument_error(py, "threads must be 1 or more")),
@@ -138,96 +134,134 @@ impl Options<'_> {
     }
 }
 
-/// A table of (event, subscription), events numbered from `first`.
+/// The answers to one query about many events, as a table: `event`, numbered from `first`, and `subscription`, for the
+/// best also `score` and `rank`; for owners `event` and `owner`; or one column `count` or `exists`. Also how many of
+/// the events it answers.
 #[pyfunction]
-pub fn match_batch(
-    py: Python<'_>,
+pub fn ask_batch(
     index: &PyIndex,
     events: &Bound<'_, PyAny>,
+    query: &PyQuery,
     first: usize,
-    options: Options<'_>,
-) -> PyResult<PyArrowStream> {
-    let (filter, threads) = (options.filter()?, options.threads(py)?);
-    answer(index.index(), events, options, Scored::No, |index, reader, at, events| {
-        let found = match_events(index, reader, events, &filter, threads);
-        Ok(vec![numbers(first + at, &found.events), reader.id_column(&found.locations)?])
-    })
-}
-
-/// The same with the columns score and rank.
-#[pyfunction]
-pub fn top_k_batch(
-    py: Python<'_>,
-    index: &PyIndex,
-    events: &Bound<'_, PyAny>,
-    ranking: GivenRanking,
-    first: usize,
-    options: Options<'_>,
-) -> PyResult<PyArrowStream> {
-    let (filter, threads, ranking) = (options.filter()?, options.threads(py)?, ranking.resolve(py)?);
-    answer(index.index(), events, options, Scored::Yes, |index, reader, at, events| {
-        let best = top_k_events(index, reader, events, &ranking, &filter, threads)?;
-        Ok(vec![
-            numbers(first + at, &best.events),
-            reader.id_column(&best.locations)?,
-            Arc::new(Float64Array::from(best.scores)),
-            numbers(0, &best.ranks),
-        ])
-    })
-}
-
-/// A table of one column, the number of matches per event.
-#[pyfunction]
-pub fn count_batch(
-    py: Python<'_>,
-    index: &PyIndex,
-    events: &Bound<'_, PyAny>,
-    options: Options<'_>,
-) -> PyResult<PyArrowStream> {
-    let (filter, threads) = (options.filter()?, options.threads(py)?);
-    let given = Batch::from_python(events, options.intervals, None)?;
-    let counts = py.detach(|| {
-        let reader = index.index().reader()?;
-        let mut counts = vec![];
-        given.visit(index.index(), reader.attributes(), |_, events| {
-            counts.extend(count_events(index.index(), &*reader, events, &filter, threads));
+    options: Options,
+) -> PyResult<(PyArrowStream, usize)> {
+    let (py, index, query) = (events.py(), index.index(), query.query());
+    let threads = options.threads(py)?;
+    let mut left = options.most.unwrap_or(usize::MAX);
+    let given = Batch::from_python(events, options.intervals, options.weights)?;
+    let asked = py.detach(|| {
+        let reader = index.reader()?;
+        let mut tables = vec![];
+        let mut answered = 0;
+        given.visit(index, reader.attributes(), |at, events| {
+            // After an event that is not answered, or when nothing is left, no other has a turn.
+            if at == 0 || (at == answered && left > 0) {
+                let answer = ask_events(index, &*reader, query, events, threads, left)?;
+                left = left.saturating_sub(answer.matches());
+                answered += answer.answered(events.len());
+                tables.push(Columns::of(&*reader, first + at, answer)?);
+            }
             Ok(())
         })?;
-        Ok::<_, Error>(counts)
+        Ok::<_, Error>((schema_of(query, reader.id_kind()), tables, answered))
     });
-    one_column("count", numbers(0, &counts.or_raise(py)?))
+    let (schema, tables, answered) = asked.or_raise(py)?;
+    let batches = tables.into_iter().map(|columns| columns.batches(&schema));
+    let batches: Vec<_> = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
+    Ok((PyArrowStream { schema, batches: batches.concat() }, answered))
 }
 
-/// A table of one column: per event, the least time in nanoseconds of `repeats` questions.
+fn schema_of(query: &Query, ids: Option<IdKind>) -> Arc<Schema> {
+    let field = |name: &str, kind: DataType| Field::new(name, kind, false);
+    let mut fields = match query.ask {
+        Ask::Count => vec![field("count", DataType::Int64)],
+        Ask::Exists => vec![field("exists", DataType::Boolean)],
+        Ask::Owners => vec![field("event", DataType::Int64), field("owner", DataType::Utf8)],
+        Ask::All | Ask::Best(_) => {
+            vec![field("event", DataType::Int64), field("subscription", id_type(ids))]
+        }
+    };
+    if let Ask::Best(_) = query.ask {
+        fields.extend([field("score", DataType::Float64), field("rank", DataType::Int64)]);
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// The columns of an answer. Names may need more than one column: 32-bit offsets hold 2 GiB of text.
+struct Columns {
+    before: Vec<ArrayRef>,
+    names: Vec<ArrayRef>,
+    after: Vec<ArrayRef>,
+}
+
+impl Columns {
+    fn of(version: &dyn Version, first: usize, answer: BatchAnswer) -> Result<Self, Error> {
+        let (before, names, after) = match answer {
+            BatchAnswer::Count(counts) => (vec![], vec![numbers(0, &counts)], vec![]),
+            BatchAnswer::Exists(exists) => (vec![], vec![Arc::new(BooleanArray::from(exists)) as _], vec![]),
+            BatchAnswer::Owners(found) => {
+                (vec![numbers(first, &found.events)], text_columns(&found.owners), vec![])
+            }
+            BatchAnswer::All(found) => {
+                (vec![numbers(first, &found.events)], version.id_columns(&found.locations)?, vec![])
+            }
+            BatchAnswer::Best(best) => (
+                vec![numbers(first, &best.events)],
+                version.id_columns(&best.locations)?,
+                vec![Arc::new(Float64Array::from(best.scores)) as _, numbers(0, &best.ranks)],
+            ),
+        };
+        Ok(Self { before, names, after })
+    }
+
+    /// A batch for each column of names, with the others cut alike.
+    fn batches(self, schema: &Arc<Schema>) -> Result<Vec<RecordBatch>, ArrowError> {
+        let mut next = 0;
+        let cut = |names: ArrayRef| {
+            let (first, rows) = (next, names.len());
+            next += rows;
+            let part = |column: &ArrayRef| column.slice(first, rows);
+            let columns = self.before.iter().map(part).chain([names]).chain(self.after.iter().map(part));
+            RecordBatch::try_new(schema.clone(), columns.collect())
+        };
+        self.names.into_iter().map(cut).collect()
+    }
+}
+
+/// Texts in as many columns as they need.
+fn text_columns(texts: &[Box<str>]) -> Vec<ArrayRef> {
+    let (mut columns, mut rest) = (vec![], texts);
+    while !rest.is_empty() || columns.is_empty() {
+        let mut bytes = 0;
+        let fitting = rest.iter().take_while(|text| {
+            bytes += text.len();
+            bytes <= i32::MAX as usize
+        });
+        let (column, later) = rest.split_at(fitting.count().clamp(rest.len().min(1), rest.len()));
+        columns.push(Arc::new(StringArray::from_iter_values(column)) as ArrayRef);
+        rest = later;
+    }
+    columns
+}
+
+/// A table of one column: per event, the least time in nanoseconds of `repeats` queries.
 #[pyfunction]
 pub fn time_events(
     py: Python<'_>,
     index: &PyIndex,
     events: &Bound<'_, PyAny>,
-    mode: &str,
-    ranking: GivenRanking,
+    query: &PyQuery,
     repeats: usize,
-    options: Options<'_>,
+    options: Options,
 ) -> PyResult<PyArrowStream> {
-    let ask: fn(&dyn Version, &Event<'_>, &Ranking, &Filter, &mut Workspace) -> usize = match mode {
-        "count" => |reader, event, _, filter, scratch| reader.count(event, filter, scratch).0,
-        "match" => |reader, event, _, filter, scratch| reader.matches(event, filter, scratch).0.len(),
-        "top_k" => |reader, event, ranking, filter, scratch| {
-            reader.top_k(event, ranking, filter, scratch).map_or(0, |(best, _)| best.len())
-        },
-        other => {
-            let message = format!("the mode is \"count\", \"match\" or \"top_k\", not {other:?}");
-            return Err(argument_error(py, message));
-        }
-    };
-    let (filter, ranking) = (options.filter()?, ranking.resolve(py)?);
+    let query = query.query();
     let given = Batch::from_python(events, options.intervals, options.weights)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
         given.visit(index.index(), reader.attributes(), |_, events| {
-            times.extend(least_times(events, repeats, |event, scratch| {
-                ask(&*reader, event, &ranking, &filter, scratch)
+            times.extend(least_times(events, repeats, |event, space| {
+                reader.ask(query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));
             Ok(())
         })?;
@@ -239,44 +273,32 @@ pub fn time_events(
 /// The matches of one event, sorted by id: id, priority, relevance, and one column per attribute that
 /// contributes to any of them.
 #[pyfunction]
-pub fn contributions(
-    index: &PyIndex,
-    event: &Bound<'_, PyAny>,
-    dimensions: Option<Vec<String>>,
-    tags: Option<&Bound<'_, PyAny>>,
-    now: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyArrowStream> {
-    let filter = filter(tags, now)?;
-    let dimensions = dimensions.map(|names| names.into_iter().map(Into::into).collect());
-    let columns = ask(index.index(), event, |reader, event, scratch| {
-        let mut noted = (0, Work::default());
-        let columns = || -> Result<Vec<(String, ArrayRef)>, Error> {
-            let (found, work) = reader.contributions(event, dimensions, &filter, scratch)?;
-            noted = (found.locations.len(), work);
-            let mut columns = vec![
-                (String::from("id"), reader.id_column(&found.locations)?),
-                (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
-                (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
-            ];
-            for (attribute, column) in found.attributes {
-                let name = reader.attributes().name(attribute).to_string();
-                columns.push((name, Arc::new(Float64Array::from(column))));
-            }
-            Ok(columns)
-        };
-        let answer = columns();
-        Answer { answer, matches: noted.0, work: noted.1 }
+pub fn contributions(index: &PyIndex, event: &Bound<'_, PyAny>, query: &PyQuery) -> PyResult<PyArrowStream> {
+    let (index, query) = (index.index(), query.query());
+    let columns = with_event(index, event, |reader, event, space| {
+        let (found, slow) = index.contributions(&**reader, query, event, space)?;
+        let ids = reader.id_columns(&found.locations)?;
+        let mut columns = vec![
+            (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
+            (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
+        ];
+        for (attribute, column) in found.attributes {
+            let name = reader.attributes().name(attribute).to_string();
+            columns.push((name, Arc::new(Float64Array::from(column))));
+        }
+        Ok(((ids, columns), slow))
     })?;
-    let columns = columns.or_raise(event.py())?;
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false)).collect();
-    let schema = Arc::new(Schema::new(fields));
-    let columns = columns.into_iter().map(|(_, column)| column).collect();
-    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_ffi::unreadable)?;
-    Ok(PyArrowStream { schema, batches: vec![batch] })
+    let (ids, columns) = columns;
+    let id_field = Field::new("id", ids[0].data_type().clone(), false);
+    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false));
+    let schema = Arc::new(Schema::new(std::iter::once(id_field).chain(fields).collect::<Vec<_>>()));
+    let after = columns.into_iter().map(|(_, column)| column).collect();
+    let columns = Columns { before: vec![], names: ids, after };
+    let batches = columns.batches(&schema).map_err(arrow_ffi::unreadable)?;
+    Ok(PyArrowStream { schema, batches })
 }
 
-/// One question after the other, as a stream of events would ask them.
+/// One query after the other, as a stream of events would ask them.
 fn least_times(
     events: &dyn EventSource,
     repeats: usize,
@@ -299,45 +321,6 @@ fn least_times(
         }
     }
     times
-}
-
-/// Whether a result has the columns score and rank.
-#[derive(PartialEq)]
-enum Scored {
-    Yes,
-    No,
-}
-
-/// Matches batch by batch without the interpreter lock; `columns` gives the result for one.
-fn answer(
-    index: &Index,
-    events: &Bound<'_, PyAny>,
-    options: Options<'_>,
-    scored: Scored,
-    columns: impl Fn(&Index, &dyn Version, usize, &dyn EventSource) -> Result<Vec<ArrayRef>, Error> + Sync,
-) -> PyResult<PyArrowStream> {
-    let py = events.py();
-    let given = Batch::from_python(events, options.intervals, options.weights)?;
-    let matched = py.detach(|| {
-        let reader = index.reader()?;
-        let mut tables = vec![];
-        given.visit(index, reader.attributes(), |first, events| {
-            tables.push(columns(index, &*reader, first, events)?);
-            Ok(())
-        })?;
-        Ok::<_, Error>((id_type(reader.id_kind()), tables))
-    });
-    let (id_type, tables) = matched.or_raise(py)?;
-    let mut fields =
-        vec![Field::new("event", DataType::Int64, false), Field::new("subscription", id_type, false)];
-    if scored == Scored::Yes {
-        fields.push(Field::new("score", DataType::Float64, false));
-        fields.push(Field::new("rank", DataType::Int64, false));
-    }
-    let schema = Arc::new(Schema::new(fields));
-    let batches = tables.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns));
-    let batches = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
-    Ok(PyArrowStream { schema, batches })
 }
 
 fn numbers(first: usize, numbers: &[u32]) -> ArrayRef {

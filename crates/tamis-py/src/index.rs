@@ -1,27 +1,23 @@
 //! The index as a Python object. What users hold is `tamis.Index`, a documented class around this one.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 use tamis_core::Error;
 use tamis_core::engine::add_many::OnError;
-use tamis_core::engine::{Index, Subscription, Work};
+use tamis_core::engine::{Index, Subscription};
 use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
-use tamis_core::query::Filter;
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::ids::{id_from_python, id_to_python};
-use crate::matching::{Answer, ask};
-use crate::ranking::GivenRanking;
+use crate::matching::ask;
+use crate::query::PyQuery;
 use crate::results::Found;
 use crate::rows::Rows;
-use crate::subscription::{
-    Details, Draft, moment_from_python, number, subscription_to_python, tags_from_python, weights_from_python,
-};
+use crate::subscription::{Details, Draft, number, subscription_to_python, weights_from_python};
 
 /// The value of an option. A boolean is tried first: in Python it is an integer too.
 #[derive(FromPyObject, IntoPyObject)]
@@ -241,16 +237,28 @@ impl PyIndex {
         Ok(counts.into_iter().map(|(tag, count)| (tag.into(), count)).collect())
     }
 
-    /// The payloads of subscriptions, None for those that have none.
+    /// The payloads of subscriptions, None for those that have none: of all, or of the first that together
+    /// have no more than `most` bytes, and of one at least.
+    #[pyo3(signature = (ids, most = None))]
     fn payloads<'py>(
         &self,
         py: Python<'py>,
         ids: Vec<Bound<'py, PyAny>>,
+        most: Option<usize>,
     ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
         let ids = ids.iter().map(id_from_python).collect::<Result<Vec<_>, _>>().or_raise(py)?;
         let payloads = || {
             let reader = self.0.reader()?;
-            ids.iter().map(|id| Ok(reader.get(id)?.payload)).collect::<Result<Vec<_>, Error>>()
+            let (mut found, mut bytes) = (vec![], 0);
+            for id in &ids {
+                let payload = reader.get(id)?.payload;
+                bytes += payload.as_ref().map_or(0, |payload| payload.len());
+                if most.is_some_and(|most| bytes > most) && !found.is_empty() {
+                    break;
+                }
+                found.push(payload);
+            }
+            Ok::<_, Error>(found)
         };
         let found = py.detach(payloads).or_raise(py)?;
         Ok(found.into_iter().map(|payload| payload.map(|bytes| PyBytes::new(py, &bytes))).collect())
@@ -262,70 +270,11 @@ impl PyIndex {
         self.0.schema().map(Schema::to_json)
     }
 
-    // --- questions ---------------------------------------------------------------------------------
+    // --- queries -----------------------------------------------------------------------------------
 
-    /// The ids of the matches, sorted.
-    fn r#match<'py>(
-        &self,
-        event: &Bound<'py, PyAny>,
-        tags: Option<&Bound<'py, PyAny>>,
-        now: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let filter = filter(tags, now)?;
-        let found = ask(&self.0, event, |reader, event, scratch| {
-            let (places, work) = reader.matches(event, &filter, scratch);
-            Answer { matches: places.len(), answer: Found::new(reader, places), work }
-        })?;
-        found.to_list(event.py())
-    }
-
-    fn count(
-        &self,
-        event: &Bound<'_, PyAny>,
-        tags: Option<&Bound<'_, PyAny>>,
-        now: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<usize> {
-        let filter = filter(tags, now)?;
-        ask(&self.0, event, |reader, event, scratch| {
-            let (count, work) = reader.count(event, &filter, scratch);
-            Answer { answer: count, matches: count, work }
-        })
-    }
-
-    fn exists(
-        &self,
-        event: &Bound<'_, PyAny>,
-        tags: Option<&Bound<'_, PyAny>>,
-        now: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
-        let filter = filter(tags, now)?;
-        ask(&self.0, event, |reader, event, scratch| {
-            let (exists, work) = reader.exists(event, &filter, scratch);
-            Answer { answer: exists, matches: exists.into(), work }
-        })
-    }
-
-    /// (id, score, rank) of the best matches.
-    fn top_k<'py>(
-        &self,
-        event: &Bound<'py, PyAny>,
-        ranking: GivenRanking,
-        tags: Option<&Bound<'py, PyAny>>,
-        now: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vec<(Bound<'py, PyAny>, f64, usize)>> {
-        let (filter, ranking) = (filter(tags, now)?, ranking.resolve(event.py())?);
-        let answer = ask(&self.0, event, |reader, event, scratch| {
-            let (best, work) = match reader.top_k(event, &ranking, &filter, scratch) {
-                Ok(found) => found,
-                Err(error) => return Answer { matches: 0, answer: Err(error), work: Work::default() },
-            };
-            let places = best.iter().map(|scored| scored.location).collect();
-            let scores: Vec<f64> = best.iter().map(|scored| scored.score).collect();
-            Answer { matches: scores.len(), answer: Ok((Found::new(reader, places), scores)), work }
-        })?;
-        let (found, scores) = answer.or_raise(event.py())?;
-        let shown = scores.into_iter().enumerate();
-        shown.map(|(at, score)| Ok((found.id(event.py(), at)?, score, at + 1))).collect()
+    /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank.
+    fn ask<'py>(&self, event: &Bound<'py, PyAny>, query: &PyQuery) -> PyResult<Bound<'py, PyAny>> {
+        ask(&self.0, event, query.query())
     }
 
     // --- keeping -----------------------------------------------------------------------------------
@@ -360,7 +309,7 @@ impl PyIndex {
     }
 
     fn reset_stats(&self, py: Python<'_>) {
-        py.detach(|| self.0.observed().reset());
+        py.detach(|| self.0.reset_observed());
     }
 
     fn optimize(&self, py: Python<'_>, background: bool) -> PyResult<()> {
@@ -412,13 +361,4 @@ impl PyIds {
     fn __length_hint__(&self) -> usize {
         self.all.len().saturating_sub(*self.next.lock())
     }
-}
-
-/// Which matches are wanted. Without a moment, now.
-pub fn filter(tags: Option<&Bound<'_, PyAny>>, now: Option<&Bound<'_, PyAny>>) -> PyResult<Filter> {
-    let now = match now {
-        Some(moment) => moment_from_python("now", moment)?,
-        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as i64),
-    };
-    Ok(Filter { tags: tags.map(tags_from_python).transpose()?, now })
 }

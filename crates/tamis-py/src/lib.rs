@@ -11,13 +11,14 @@ mod fork;
 mod ids;
 mod index;
 mod matching;
+mod query;
 mod ranked;
-mod ranking;
 mod reasons;
 mod relate;
 mod results;
 mod rows;
 mod subscription;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -26,7 +27,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
-    use crate::batch::{contributions, count_batch, match_batch, time_events, top_k_batch};
+    use crate::batch::{ask_batch, contributions, time_events};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
@@ -35,6 +36,8 @@ mod _kernel {
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]
     use crate::index::{PyIds, PyIndex, algorithms};
+    #[pymodule_export]
+    use crate::query::PyQuery;
     #[pymodule_export]
     use crate::ranked::{PyBoxIndex, interval_structures};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! From a Python event to an answer: the path of `match`, `count`, `exists` and `top_k`.
+//! From a Python event to an answer.
 //!
 //! A dict is read under the interpreter lock, straight into what the index needs of it: attributes that no
 //! subscription uses are not looked at. JSON is read without the lock. Then the lock is released, unless the
@@ -6,28 +6,24 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::time::Instant;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tamis_core::Error;
+use tamis_core::engine::contract::Answer;
 use tamis_core::engine::observed::SlowEvent;
-use tamis_core::engine::{Index, Reader, Work, Workspace};
+use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
 use tamis_core::fork::Busy;
+use tamis_core::query::Query;
 
 use crate::convert::walk_mapping;
 use crate::errors::OrRaise;
 use crate::event::{Source, source, with_record};
+use crate::results::Found;
 
 /// From this many subscriptions on, matching takes longer than releasing the interpreter lock.
 const RELEASE_FROM: usize = 1000;
-
-/// What a question found out.
-pub struct Answer<T> {
-    pub answer: T,
-    pub matches: usize,
-    pub work: Work,
-}
 
 /// Memory that a thread uses from event to event.
 #[derive(Default)]
@@ -37,44 +33,91 @@ struct Memory {
 }
 
 thread_local! {
-    /// Taken while in use: reading an event may run Python code that asks another question.
+    /// Taken while in use: reading an event may run Python code that asks another query.
     static MEMORY: Cell<Option<Box<Memory>>> = const { Cell::new(None) };
 }
 
-/// Asks the current version of the index about one event. What it cost is noted in the statistics.
-pub fn ask<T: Send>(
+/// An answer on its way to Python: ids, a number, a bool, names of owners, or tuples of id, score and rank.
+enum Answered {
+    All(Found),
+    Count(usize),
+    Exists(bool),
+    Owners(Vec<Box<str>>),
+    Best(Found, Vec<f64>),
+}
+
+/// Asks the current version of the index about one event.
+pub fn ask<'py>(index: &Index, event: &Bound<'py, PyAny>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
+    let py = event.py();
+    let answered = with_event(index, event, |reader, event, space| {
+        let (answer, slow) = index.ask(&**reader, query, event, space)?;
+        let answered = match answer {
+            Answer::All(places) => Answered::All(Found::new(reader, places)),
+            Answer::Count(count) => Answered::Count(count),
+            Answer::Exists(exists) => Answered::Exists(exists),
+            Answer::Owners(owners) => Answered::Owners(owners),
+            Answer::Best(best) => {
+                let places = best.iter().map(|scored| scored.location).collect();
+                let scores = best.iter().map(|scored| scored.score).collect();
+                Answered::Best(Found::new(reader, places), scores)
+            }
+        };
+        Ok((answered, slow))
+    })?;
+    match answered {
+        Answered::All(found) => Ok(found.to_list(py)?.into_any()),
+        Answered::Count(count) => count.into_bound_py_any(py),
+        Answered::Exists(exists) => exists.into_bound_py_any(py),
+        Answered::Owners(owners) => {
+            let owners: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
+            owners.into_bound_py_any(py)
+        }
+        Answered::Best(found, scores) => {
+            let ranked = scores.into_iter().enumerate();
+            let shown: PyResult<Vec<_>> =
+                ranked.map(|(at, score)| Ok((found.id(py, at)?, score, at + 1))).collect();
+            shown?.into_bound_py_any(py)
+        }
+    }
+}
+
+/// Resolves an event for the current version and asks something about it. What was slow is noted.
+pub fn with_event<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
+    asked: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Measured<T> + Send,
 ) -> PyResult<T> {
     let mut memory = MEMORY.take().unwrap_or_default();
-    let asked = ask_with(index, event, &mut memory, question);
+    let outcome = ask_with(index, event, &mut memory, asked);
     MEMORY.set(Some(memory));
-    let (answer, slow) = asked?;
+    let (answer, slow) = outcome?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
         // The list of slow events has a lock; nobody waits for it with the interpreter in hand.
-        event.py().detach(|| index.observed().note_slow(SlowEvent { event: described, ..slow }));
+        event.py().detach(|| index.note_slow(SlowEvent { event: described, ..slow }));
     }
     Ok(answer)
 }
+
+/// An answer, and what to remember if it took long.
+type Measured<T> = Result<(T, Option<SlowEvent>), Error>;
 
 fn ask_with<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
     memory: &mut Memory,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T> + Send,
-) -> PyResult<Measured<T>> {
+    asked: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Measured<T> + Send,
+) -> PyResult<(T, Option<SlowEvent>)> {
     let py = event.py();
     let Memory { event: scratch, matching } = memory;
     let Some(reader) = lock_free_reader(py, index)? else {
         // Python code may run under the interpreter lock, so such a reader is never held there.
         let record = with_record(event, Record::clone)?;
-        let ask = || -> Result<_, Error> {
+        let ask = || -> Measured<T> {
             let reader = index.reader()?;
             let record = coerced(index, &record);
             let event = record.resolve(reader.attributes());
-            Ok(measured(index, &reader, &event, matching, question))
+            asked(&reader, &event, matching)
         };
         return py.detach(ask).or_raise(py);
     };
@@ -84,39 +127,21 @@ fn ask_with<T: Send>(
             let mut builder = EventBuilder::new(reader.attributes(), index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
             let event = builder.finish().or_raise(py)?;
-            Ok(detached(py, releases, || measured(index, &reader, &event, matching, question)))
+            detached(py, releases, || asked(&reader, &event, matching)).or_raise(py)
         }
         Source::Json(text) => {
-            let ask = || -> Result<_, Error> {
+            let ask = || -> Measured<T> {
                 let event = json::read(&text, reader.attributes(), index.schema(), scratch)?;
-                Ok(measured(index, &reader, &event, matching, question))
+                asked(&reader, &event, matching)
             };
             detached(py, releases, ask).or_raise(py)
         }
         Source::Event(event) => {
             let record = coerced(index, event.get().record());
             let event = record.resolve(reader.attributes());
-            Ok(detached(py, releases, || measured(index, &reader, &event, matching, question)))
+            detached(py, releases, || asked(&reader, &event, matching)).or_raise(py)
         }
     }
-}
-
-/// An answer, and what to remember if it took long.
-type Measured<T> = (T, Option<SlowEvent>);
-
-fn measured<T>(
-    index: &Index,
-    reader: &Reader,
-    event: &Event<'_>,
-    scratch: &mut Workspace,
-    question: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Answer<T>,
-) -> Measured<T> {
-    let start = Instant::now();
-    let Answer { answer, matches, work } = question(reader, event, scratch);
-    let nanoseconds = start.elapsed().as_nanos() as u64;
-    index.observe(event, matches, work, nanoseconds);
-    let is_slow = index.observed().is_slow(nanoseconds);
-    (answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None }))
 }
 
 /// The current version, verified, if holding it holds no lock.

@@ -26,7 +26,7 @@ use crate::ids::id_from_python;
 pub struct Rows {
     ids: Ids,
     expressions: Expressions,
-    /// `priority`, `weights`, `tags`, `payload` and `expires`, those that were given.
+    /// `priority`, `weights`, `tags`, `owner`, `payload` and `expires`, those that were given.
     details: Option<RecordBatch>,
 }
 
@@ -72,7 +72,7 @@ impl Rows {
             Some(batch) if batch.num_rows() != rows.len() => Err(argument_error(
                 py,
                 format!(
-                    "{} ids for {} priorities, weights, tags, payloads or expiries",
+                    "{} ids for {} priorities, weights, tags, owners, payloads or expiries",
                     rows.len(),
                     batch.num_rows()
                 ),
@@ -189,6 +189,9 @@ impl NewRows for Rows {
         if let Some(column) = self.detail("tags", row) {
             let tags = column.as_list::<i32>().value(row);
             subscription.tags = tags.as_string::<i32>().iter().flatten().map(Into::into).collect();
+        }
+        if let Some(column) = self.detail("owner", row) {
+            subscription.owner = Some(column.as_string::<i32>().value(row).into());
         }
         if let Some(column) = self.detail("payload", row) {
             subscription.payload = Some(column.as_binary::<i64>().value(row).into());

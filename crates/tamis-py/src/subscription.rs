@@ -17,10 +17,11 @@ use crate::ids::{id_from_python, id_to_python};
 /// The first and the last microsecond that Python's datetime can show.
 const MOMENTS: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// What a subscription may have beside its id and its expression: priority, weights, tags, payload, expires.
+/// What a subscription may have beside its id and its expression: priority, weights, tags, owner, payload, expires.
 #[derive(FromPyObject)]
 pub struct Details<'py>(
     Bound<'py, PyAny>,
+    Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
@@ -34,19 +35,21 @@ pub struct Draft {
     priority: f64,
     weights: Vec<(Box<str>, f64)>,
     tags: Vec<Box<str>>,
+    owner: Option<Box<str>>,
     payload: Option<Box<[u8]>>,
     expires: Option<i64>,
 }
 
 impl Draft {
     pub fn new(id: &Bound<'_, PyAny>, expression: &Bound<'_, PyAny>, details: Details<'_>) -> PyResult<Self> {
-        let Details(priority, weights, tags, payload, expires) = details;
+        let Details(priority, weights, tags, owner, payload, expires) = details;
         Ok(Self {
             id: id_from_python(id).or_raise(id.py())?,
             expression: expression_or_text(expression)?,
             priority: number("the priority", &priority)?,
             weights: weights.map_or(Ok(vec![]), |weights| weights_from_python(&weights))?,
             tags: tags.map_or(Ok(vec![]), |tags| tags_from_python(&tags))?,
+            owner: owner.map(|owner| text("the owner", &owner)).transpose()?.map(Into::into),
             payload: payload.map(|payload| payload_from_python(&payload)).transpose()?,
             expires: expires.map(|expires| moment_from_python("expires", &expires)).transpose()?,
         })
@@ -58,14 +61,14 @@ impl Draft {
             Given::Text(text) => parser::parse(&text)?,
             Given::Parsed(expr) => Arc::unwrap_or_clone(expr),
         };
-        let Self { id, priority, weights, tags, payload, expires, .. } = self;
-        Ok(Subscription { id, expression, priority, weights, tags, payload, expires })
+        let Self { id, priority, weights, tags, owner, payload, expires, .. } = self;
+        Ok(Subscription { id, expression, priority, weights, tags, owner, payload, expires })
     }
 }
 
 /// The fields of `tamis.Subscription`, in its order.
 pub fn subscription_to_python(py: Python<'_>, subscription: Subscription) -> PyResult<Bound<'_, PyTuple>> {
-    let Subscription { id, expression, priority, weights, tags, payload, expires } = subscription;
+    let Subscription { id, expression, priority, weights, tags, owner, payload, expires } = subscription;
     let shown_weights = PyDict::new(py);
     for (attribute, weight) in weights {
         shown_weights.set_item(&*attribute, weight)?;
@@ -81,6 +84,7 @@ pub fn subscription_to_python(py: Python<'_>, subscription: Subscription) -> PyR
         PyTuple::new(py, tags)?,
         payload,
         expires,
+        owner.as_deref(),
     )
         .into_pyobject(py)
 }

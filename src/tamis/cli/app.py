@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tamis._suggest import suggestion
-from tamis.cli import (
+from tamis.cli.commands import (
     advertise,
     broker,
     check,

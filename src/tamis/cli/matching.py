@@ -1,49 +1,36 @@
 """Ask an index about portions of events; what `tamis match` and `tamis topk` share."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
-from tamis.cli.events import Lines, Portion, at_place
 from tamis.cli.failure import UserError
+from tamis.cli.io.events import Lines, Portion, at_place
 from tamis.cli.wrong_types import WrongTypes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tamis import Index
-
-Answer = TypeVar("Answer")
+    from tamis import Index, Query
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """How many of the matches are wanted, and by which score."""
-
-    k: int
-    score: str = "priority"
-    min_score: float | None = None
-    dimensions: list[str] | None = None
-
-
-def _check_names(ranking: Ranking, known: list[str]) -> None:
+def _check_names(query: "Query", known: list[str]) -> None:
     """The rules are all there when the command starts, so a name that none of them has is a slip."""
     from tamis.rank import unknown_attributes
 
-    for name in unknown_attributes(ranking.score, ranking.dimensions, known):
-        option = "--dimension" if name in (ranking.dimensions or ()) else "--score"
+    for name in unknown_attributes(query.score or "", query.dimensions, known):
+        option = "--dimension" if name in (query.dimensions or ()) else "--score"
         raise UserError(f"{option}: no rule has the attribute `{name}`", hint=suggestion(name, known))
 
 
 @dataclass
-class Question:
-    """What is asked about each event, and how to treat events that cannot be read."""
+class Asked:
+    """An index, the query that is asked about each event, and how to treat events that cannot be read."""
 
     index: "Index"
-    ranking: Ranking | None = None
-    tags: list[str] | None = None
+    query: "Query"
     key: str | None = None
     threads: int | None = None
     skip_bad: bool = False
@@ -53,21 +40,13 @@ class Question:
         """Expect of values what the rules compare them with."""
         known = self.index.attributes
         self.wrong_types = WrongTypes(known)
-        if self.ranking and known:
-            _check_names(self.ranking, list(known))
+        if self.query.ask == "best" and known:
+            _check_names(self.query, list(known))
         self._key_was_there = False
 
     def matches(self, source: str, portion: Portion) -> "pa.Table":
         """The matches of a portion of events: `event`, `subscription` and, ranked, `score` and `rank`."""
-
-        def ask(events: Any) -> Any:
-            if self.ranking:
-                return self.index.top_k_batch(
-                    events, **vars(self.ranking), tags=self.tags, threads=self.threads
-                )
-            return self.index.match_batch(events, tags=self.tags, threads=self.threads)
-
-        readable, found = self._ask(source, portion, ask)
+        readable, found = self._ask(source, portion)
         position = found.column_names.index("event")
         return found.set_column(position, "event", self._names(readable, found["event"]))
 
@@ -77,31 +56,32 @@ class Question:
 
         from tamis._lists import array
 
-        readable, counts = self._ask(
-            source,
-            portion,
-            lambda events: self.index.count_batch(events, tags=self.tags, threads=self.threads),
-        )
+        readable, counts = self._ask(source, portion)
         rows = array(range(len(readable)), pa.int64())
         return pa.table({"event": self._names(readable, rows), "matches": counts})
 
     def any_match(self, source: str, portion: Portion) -> bool:
         """Does any event of a portion match?"""
-        return any(self.counts(source, portion)["matches"].to_pylist())
+        _, answers = self._ask(source, portion)
+        return any(answers.to_pylist())
 
     def unknown_tags(self) -> Iterator[str]:
         """What to say of each tag that was asked for and that no rule has."""
-        known = list(self.index.tags) if self.tags else []
-        for tag in self.tags or ():
+        asked = [*(self.query.tags or ()), *self.query.tags_all]
+        known = list(self.index.tags) if asked else []
+        for tag in asked:
             if tag not in known:
                 hint = suggestion(tag, known) or (
                     f"there are {', '.join(known[:10])}" if known else "there are none"
                 )
                 yield f"no rule has the tag `{tag}`, so nothing matches it ({hint})"
 
-    def _ask(self, source: str, portion: Portion, ask: Callable[[Any], Answer]) -> tuple[Portion, Answer]:
+    def _ask(self, source: str, portion: Portion) -> tuple[Portion, Any]:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
         import tamis
+
+        def ask(events: Any) -> Any:
+            return self.index.ask_batch(self.query, events, threads=self.threads)
 
         self.wrong_types.look(portion)
         try:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tamis.cli.inputs import Format
+from tamis.cli.io.inputs import Format
 
 RulesPath = Annotated[
     str,
@@ -41,6 +41,14 @@ Output = Annotated[
 Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", "-t", help="Only rules with this tag; may be given several times."),
+]
+TagsAll = Annotated[
+    list[str] | None,
+    typer.Option("--tag-all", help="Only rules that have this tag too; may be given several times."),
+]
+TagsNone = Annotated[
+    list[str] | None,
+    typer.Option("--tag-none", help="Only rules without this tag; may be given several times."),
 ]
 Key = Annotated[
     str | None, typer.Option("--key", help="Name events by this attribute of theirs, not by row number.")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tamis.cli.progress import Progress
-from tamis.cli.rules import CHUNK, Rules
+from tamis.cli.io.progress import Progress
+from tamis.cli.io.rules import CHUNK, Rules
 
 
 @dataclass(frozen=True)

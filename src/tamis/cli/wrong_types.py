@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tamis._suggest import MISSPELT, suggestion
-from tamis.cli.events import Lines, Portion
+from tamis.cli.io.events import Lines, Portion
 
 EVENTS_LOOKED_AT = 10_000
 """A mistake in a column shows in the first events; looking at all of them would cost more than matching."""

@@ -40,8 +40,12 @@ class Seen:
     match_seconds: float = 0.0
     matches: int = 0
     plan: str = ""
-    popular: list[tuple[str, int]] = field(default_factory=list)
-    histogram: list[tuple[str, int]] = field(default_factory=list)
+    popular: list[tuple[str, int, str]] = field(default_factory=list)
+    """Campaigns with the most matches, how many, and their expressions."""
+    per_rule: list[tuple[int, int]] = field(default_factory=list)
+    """How many campaigns have so many matches: at least a power of two, and fewer than the next."""
+    per_event: list[tuple[int, int]] = field(default_factory=list)
+    """The same of page views."""
     batches: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -135,19 +139,27 @@ def _match(
     seen.matches = written.count()
     seen.plan = str(tamis.spark.explain(matches))
     by_rule = written.groupBy("subscription").count()
-    best = by_rule.orderBy("count", "subscription", ascending=[False, True]).limit(10).collect()
-    seen.popular = [(row.subscription, row["count"]) for row in best]
-    buckets = by_rule.selectExpr("cast(floor(log2(count)) as int) AS size").groupBy("size").count().collect()
-    seen.histogram = [
-        (f"{2 ** row['size']:,} to {2 ** (row['size'] + 1) - 1:,} matches", row["count"])
-        for row in sorted(buckets, key=lambda row: row["size"])
-    ]
+    best = by_rule.orderBy("count", "subscription", ascending=[False, True]).limit(10)
+    rules = spark.read.parquet(str(folder / "rules"))
+    named = best.join(rules, best.subscription == rules.id).orderBy("count", "id", ascending=[False, True])
+    seen.popular = [(row.id, row["count"], row.expression) for row in named.collect()]
+    seen.per_rule = _sizes(by_rule, seen.subscriptions)
+    seen.per_event = _sizes(written.groupBy("event_id").count(), seen.events)
     console.print(
         f"    [bold]{seen.matches:,}[/] matches in {seen.match_seconds:.1f} s: "
         f"{seen.events / seen.match_seconds:,.0f} events/s, written as Parquet\n"
     )
     for line in seen.plan.splitlines():
         console.print(f"    [dim]{escape(line)}[/]")
+
+
+def _sizes(counted: Any, all_of_them: int) -> list[tuple[int, int]]:
+    """How many counts there are between one power of two and the next; those without a row count zero."""
+    rows = counted.selectExpr("int(floor(log2(count))) AS power").groupBy("power").count().collect()
+    by_power = {row.power: row["count"] for row in rows}
+    none = all_of_them - sum(by_power.values())
+    powers = range(max(by_power, default=-1) + 1)
+    return [(0, none), *((2**power, by_power.get(power, 0)) for power in powers)]
 
 
 def _stream(

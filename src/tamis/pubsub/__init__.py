@@ -4,10 +4,10 @@
 `tamis-lab` runs many of them in virtual time, with faults (`tamis_lab.simulation`). See `docs/pubsub.md`.
 """
 
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.combined_pruning import Weights
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.options import Limits, Options, PostPruning, PrePruning
+from tamis.pubsub.generalise.combined_pruning import Weights
 from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
-from tamis.pubsub.options import Limits, Options, PostPruning, PrePruning
 
 __all__ = [
     "Broker",

@@ -36,12 +36,12 @@ from tamis.spark.api import (
     open_index,
     unmatched,
 )
-from tamis.spark.building import build
+from tamis.spark.building.build_index import build
+from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
 from tamis.spark.built_index import BuiltIndex
-from tamis.spark.plan import PlanReport
+from tamis.spark.plans.choose import PlanReport
 from tamis.spark.sql import register
-from tamis.spark.store import SubscriptionStore
-from tamis.spark.subscriptions import InvalidSubscriptionsError, validate
+from tamis.spark.store.subscription_store import SubscriptionStore
 
 __all__ = [
     "BuiltIndex",

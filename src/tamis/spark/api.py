@@ -5,14 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tamis._kernel import Query
 from tamis.errors import ArgumentError
-from tamis.spark.building import OnError, build, read_on_executor
-from tamis.spark.built_index import BuiltIndex, Key, common_options, match_question, report_of
-from tamis.spark.files import match_parquet
-from tamis.spark.plan import PlanReport
-from tamis.spark.question import Question
-from tamis.spark.snapshot_file import published_snapshot
-from tamis.spark.store import SubscriptionStore
+from tamis.spark.building.build_index import OnError, build, read_on_executor
+from tamis.spark.built_index import BuiltIndex, Key, report_of
+from tamis.spark.events.parquet_files import match_parquet
+from tamis.spark.matching.answer import Question, match_question
+from tamis.spark.plans.choose import PlanReport
+from tamis.spark.store.snapshot_file import published_snapshot
+from tamis.spark.store.subscription_store import SubscriptionStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,8 @@ def match(
     dimensions: Iterable[str] | None = None,
     weights: Mapping[str, float] | str | None = None,
     tags: Iterable[str] | None = None,
+    tags_all: Iterable[str] | None = None,
+    tags_none: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
     spread: str | Iterable[str] = (),
@@ -77,6 +80,8 @@ def match(
         dimensions=dimensions,
         weights=weights,
         tags=tags,
+        tags_all=tags_all,
+        tags_none=tags_none,
         now=now,
         payload=payload,
         spread=spread,
@@ -156,6 +161,8 @@ def match_files(
     k: int | None = None,
     score: Any = None,
     tags: Iterable[str] | None = None,
+    tags_all: Iterable[str] | None = None,
+    tags_none: Iterable[str] | None = None,
     now: datetime | None = None,
     payload: bool | None = None,
     **building: Any,
@@ -177,7 +184,8 @@ def match_files(
     """
     index = index_of(spark, subscriptions, **building)
     payload = index.version.payloads if payload is None else payload
-    question = match_question(k, score, payload=payload, **common_options(tags, now))
+    selection = {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now}
+    question = match_question({"k": k, "score": score}, selection, payload=payload)
     return match_parquet(spark, os.fspath(path), index, question)
 
 
@@ -187,6 +195,8 @@ def count_files(
     subscriptions: "Subscriptions",
     *,
     tags: Iterable[str] | None = None,
+    tags_all: Iterable[str] | None = None,
+    tags_none: Iterable[str] | None = None,
     now: datetime | None = None,
     **building: Any,
 ) -> "DataFrame":
@@ -204,7 +214,8 @@ def count_files(
     [(0, 0), (1, 2)]
     """
     index = index_of(spark, subscriptions, **building)
-    return match_parquet(spark, os.fspath(path), index, Question("count", **common_options(tags, now)))
+    query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+    return match_parquet(spark, os.fspath(path), index, Question("count", query))
 
 
 def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltIndex:
@@ -239,7 +250,7 @@ def explain(matches: "DataFrame") -> PlanReport:
     return report_of(matches)
 
 
-_ASKING = ("tags", "now", "spread", "intervals", "source")
+_ASKING = ("tags", "tags_all", "tags_none", "now", "spread", "intervals", "source")
 
 
 def _split(

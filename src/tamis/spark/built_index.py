@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
+from tamis._kernel import Query
 from tamis.errors import ArgumentError
-from tamis.spark.absent import absent_attributes
-from tamis.spark.events import Projected, key_columns, orderable, project, quoted
-from tamis.spark.plan import PlanReport
-from tamis.spark.question import KEY_PREFIX, Question
-from tamis.spark.routing import EVENT, by_shard, merge_task, route_task, routed_schema, shard_task
-from tamis.spark.task import Source, match_task, refuse_relaxed_sources
-from tamis.spark.versions import Version
+from tamis.spark.events.absent_attributes import absent_attributes
+from tamis.spark.events.columns import Projected, key_columns, orderable, project, quoted
+from tamis.spark.matching.answer import KEY_PREFIX, Question, match_question
+from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
+from tamis.spark.plans.choose import PlanReport
+from tamis.spark.plans.routing import (
+    EVENT,
+    by_shard,
+    merge_order,
+    merge_task,
+    route_task,
+    routed_schema,
+    shard_task,
+)
+from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,6 +88,8 @@ class BuiltIndex:
         dimensions: Iterable[str] | None = None,
         weights: Mapping[str, float] | str | None = None,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: datetime | None = None,
         payload: bool | None = None,
         spread: str | Iterable[str] = (),
@@ -86,13 +97,12 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        scoring = {"min_score": min_score, "dimensions": dimensions, "weights": weights}
         question = match_question(
-            k,
-            score,
+            {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
+            {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
             payload=self.version.payloads if payload is None else payload,
-            scoring={name: given for name, given in scoring.items() if given is not None},
-            **common_options(tags, now, intervals),
+            intervals=tuple(intervals),
+            weights=weights,
         )
         return self._ask(events, question, key, spread, source)
 
@@ -126,12 +136,15 @@ class BuiltIndex:
         key: Key,
         *,
         tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
         now: datetime | None = None,
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
         source: str = "source",
     ) -> "DataFrame":
-        return self._ask(events, Question(mode, **common_options(tags, now, intervals)), key, spread, source)
+        query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return self._ask(events, Question(mode, query, intervals=tuple(intervals)), key, spread, source)
 
     def _ask(
         self,
@@ -150,15 +163,14 @@ class BuiltIndex:
             events = events.withColumn("source", sf.col(quoted(source_column)))
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
-        weights = question.scoring.get("weights")
-        prefix = weights if isinstance(weights, str) else None
+        prefix = question.weights if isinstance(question.weights, str) else None
         projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
         absent = absent_attributes(events.schema, self.version.attributes, spread)
         if absent.meant:
             warnings.warn(absent.warning() or "", stacklevel=4)
         noted = [*projected.warnings, *filter(None, [absent.warning()])]
-        if not streaming and question.now is None:
-            question = replace(question, now=datetime.now(UTC))
+        if not streaming:
+            question = question.at(datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
         refuse_relaxed_sources(self.version, question)
         planned = None if streaming and self.follows else self.version
@@ -192,7 +204,7 @@ class BuiltIndex:
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
         together = answered.repartition(EVENT)
         if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
-            together = together.sortWithinPartitions(EVENT)
+            together = together.sortWithinPartitions(*merge_order(question))
         return together.mapInArrow(merge_task(question, ordered=not events.isStreaming), final)
 
     def report(
@@ -200,35 +212,6 @@ class BuiltIndex:
     ) -> PlanReport:
         """The plan: what was chosen, sizes, and why; after a query ran, also what its tasks saw."""
         return PlanReport(spark, self.url, self.version, run, list(warnings))
-
-
-def match_question(k: int | None, score: Any, *, scoring: Mapping[str, Any] = {}, **options: Any) -> Question:
-    """Ask for all matches, or for the best k.
-
-    >>> match_question(None, "relevance")
-    Traceback (most recent call last):
-    tamis.errors.ArgumentError: score ranks the best k matches: pass k as well
-    """
-    ranking = [*(["score"] if score is not None else []), *scoring]
-    if k is None and ranking:
-        verb = "ranks" if len(ranking) == 1 else "rank"
-        raise ArgumentError(f"{', '.join(ranking)} {verb} the best k matches: pass k as well")
-    if k is not None and k < 0:
-        raise ArgumentError(f"k must not be negative, not {k}")
-    return Question("all" if k is None else "top_k", k=k, score=score, scoring=dict(scoring), **options)
-
-
-def common_options(
-    tags: Iterable[str] | None, now: datetime | None, intervals: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What every question may have, as a `Question` takes it.
-
-    >>> common_options(["q4"], None)
-    {'tags': ('q4',), 'now': None, 'intervals': ()}
-    """
-    if isinstance(tags, str):
-        raise TypeError(f"tags is a list of strings; write tags=[{tags!r}]")
-    return {"tags": None if tags is None else tuple(tags), "now": now, "intervals": tuple(intervals)}
 
 
 def result_columns(question: Question, key_types: str, ids: str) -> str:

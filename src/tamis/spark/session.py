@@ -17,8 +17,8 @@ from pyspark.errors import PythonException
 
 from tamis import errors
 from tamis.errors import ArgumentError, TamisError
-from tamis.spark.directory import open_directory
-from tamis.spark.memory import memory_limit
+from tamis.spark.plans.memory import memory_limit
+from tamis.spark.store.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

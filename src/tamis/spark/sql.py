@@ -35,11 +35,12 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from tamis.errors import ArgumentError
 from tamis.expr import parse
 from tamis.index import Index
-from tamis.spark.directory import open_directory
-from tamis.spark.opened import open_shard
-from tamis.spark.question import Question, merged
-from tamis.spark.task import lease, refuse_relaxed_sources
-from tamis.spark.versions import Version, read_version
+from tamis.spark.matching.answer import match_question
+from tamis.spark.matching.slices import MOST_ROWS
+from tamis.spark.matching.task import lease, refuse_relaxed_sources
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.versions import Version, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,22 +191,23 @@ class MatchTable:
 
     def _answers(self) -> Iterator[tuple[Any, ...]]:
         asked = self.asked
-        question = Question("all" if asked.k is None else "top_k", k=asked.k, score=asked.score)
+        question = match_question({"k": asked.k, "score": asked.score}, {})
         refuse_relaxed_sources(self.version, question)
         events, self.waiting = self.waiting, []
         if not events:
             return
-        table = _table([as_utc(event, self.columns) for event in events])
-        found = merged([question.pairs(index, table) for index in self.indexes], question)
         names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
-        for event, *rest in zip(*(found.column(name).to_pylist() for name in names), strict=True):
-            yield (events[event][asked.key], *rest, self.version.number)
+        batch = _batch([as_utc(event, self.columns) for event in events])
+        for found in question.pairs_in(self.indexes).of(batch):
+            for rows in found.to_batches(max_chunksize=MOST_ROWS):
+                for event, *rest in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
+                    yield (events[event][asked.key], *rest, self.version.number)
 
 
-def _table(events: list[dict[str, Any]]) -> pa.Table:
-    """Events as a table; columns of bytes, which no predicate can read, are left out."""
-    table = pa.Table.from_pylist(events)
-    return table.select([field.name for field in table.schema if not pa.types.is_binary(field.type)])
+def _batch(events: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Events as a batch; columns of bytes, which no predicate can read, are left out."""
+    batch = pa.RecordBatch.from_pylist(events)
+    return batch.select([field.name for field in batch.schema if not pa.types.is_binary(field.type)])
 
 
 def _id_type(version: Version) -> DataType:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tamis_lab.experiments import Result, discover, parse_scale
-from tamis_lab.experiments.ji_sweeps import ALGORITHMS, default
+from tamis_lab.experiments.ji2021.sweeps import ALGORITHMS, default
 from tamis_lab.experiments.measuring import measure
 
 

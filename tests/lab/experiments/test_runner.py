@@ -1,12 +1,12 @@
 """Experiments are found, run, printed and kept."""
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pages import Page
 from tamis_lab.experiments import Experiment, Result, Row, discover, parse_scale, run
 from tamis_lab.experiments.contract import Scale
 
@@ -54,29 +54,15 @@ def test_same_seed_same_result(tmp_path: Path) -> None:
     assert first == again != other
 
 
-class _Outside(HTMLParser):
-    """Collects what a page would load from elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.tags: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
-
-
 def test_one_report_of_all_without_anything_from_outside(tmp_path: Path) -> None:
     run(_experiment("one", 3.0), parse_scale("small"), 1, tmp_path)
     run(_experiment("two", 4.0), parse_scale("small"), 1, tmp_path)
     run(_experiment("one", 8.0), parse_scale("small"), 1, tmp_path)
     text = (tmp_path / "report.html").read_text()
-    page = _Outside()
-    page.feed(text)
+    page = Page(text)
     assert page.loads == []
     assert page.tags.count("h2") == 2
-    assert page.tags.count("polyline") == 2
+    assert len(page.charts) == 4, "lines, and ratios to the paper, of both"
     assert "speed &lt;b&gt;" in text
     assert "4.00" in text  # 8 over 2: the rerun replaced the first section
 

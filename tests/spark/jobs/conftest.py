@@ -72,11 +72,11 @@ def kafka_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def kafka_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Settings with which Spark has the connector for Kafka that `tamis.spark.connectors` pins.
+    """Settings with which Spark has the connector for Kafka that `tamis.spark.connectors.jars` pins.
 
     Its helper for authentication is fetched in a version that mirrors have; the broker here asks for none.
     """
-    from tamis.spark.connectors import connector
+    from tamis.spark.connectors.jars import connector
 
     [coordinates] = connector("kafka").packages
     helper = "spark-token-provider-kafka-0-10_2.13"
@@ -90,8 +90,8 @@ def kafka_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def delta_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Settings with which Spark has the connector for Delta Lake that `tamis.spark.connectors` pins."""
-    from tamis.spark.connectors import ConnectorError, connector
+    """Settings with which Spark has the connector for Delta Lake that `tamis.spark.connectors.jars` pins."""
+    from tamis.spark.connectors.jars import ConnectorError, connector
 
     try:
         [coordinates], settings = connector("delta")

@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_delta_names_the_spark_that_it_works_with() -> None:
-    from tamis.spark.connectors import ConnectorError, connector, settings_for
+    from tamis.spark.connectors.jars import ConnectorError, connector, settings_for
 
     with pytest.raises(ConnectorError, match=r"use pyspark 4\.2"):
         connector("delta", "4.3.0")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tamis.spark
-from tamis.spark.nats_source import NatsDataSource
+from tamis.spark.connectors.nats_source import NatsDataSource
 
 pytestmark = pytest.mark.spark
 
@@ -132,7 +132,7 @@ def test_a_task_that_fails_half_way_publishes_nothing_twice(nats: Any, stream: s
     """The same writer writes its rows again, as Spark lets a task do after a failure."""
     from pyspark.sql.types import Row, StringType, StructField, StructType
 
-    from tamis.spark.nats_writer import NatsWriter
+    from tamis.spark.connectors.nats_writer import NatsWriter
 
     schema = StructType([StructField("data", StringType())])
     writer = NatsWriter({"servers": nats.url, "subject": f"{stream}.a", "window": "3"}, schema)
@@ -231,8 +231,8 @@ def numbers(batches: Any) -> list[int]:
 
 
 def test_nothing_is_skipped_when_the_server_forgets_a_consumer(nats: Any, stream: str) -> None:
-    from tamis.spark.nats_session import NatsSession
-    from tamis.spark.nats_source import SequenceRange, _fetched
+    from tamis.spark.connectors.nats_session import NatsSession
+    from tamis.spark.connectors.nats_source import SequenceRange, _fetched
 
     nats.publish(f"{stream}.a", [str(number) for number in range(30)])
     with NatsSession({"servers": nats.url, "timeout": "1"}) as session:
@@ -245,8 +245,8 @@ def test_nothing_is_skipped_when_the_server_forgets_a_consumer(nats: Any, stream
 
 def test_nothing_is_skipped_when_messages_are_lost_on_the_way(nats: Any, stream: str) -> None:
     """The consumer has sent them, and they did not arrive: here, somebody else took them."""
-    from tamis.spark.nats_session import NatsSession
-    from tamis.spark.nats_source import SequenceRange, _fetched
+    from tamis.spark.connectors.nats_session import NatsSession
+    from tamis.spark.connectors.nats_source import SequenceRange, _fetched
 
     nats.publish(f"{stream}.a", [str(number) for number in range(30)])
     with NatsSession({"servers": nats.url, "timeout": "1"}) as session:
@@ -260,8 +260,8 @@ def test_messages_that_are_lost_again_and_again_are_an_error(
     nats: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asking for ever would look like a task that is busy."""
-    from tamis.spark import nats_source
-    from tamis.spark.nats_session import NatsError, NatsSession
+    from tamis.spark.connectors import nats_source
+    from tamis.spark.connectors.nats_session import NatsError, NatsSession
 
     nats.publish(f"{stream}.a", [str(number) for number in range(30)])
     started: list[int] = []

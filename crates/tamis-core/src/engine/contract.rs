@@ -17,7 +17,7 @@
 //! 6. *Determinism.* The same changes and events give the same answers on any machine.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use arrow_array::ArrayRef;
 use serde_json::Value as Json;
 
 use super::expected_kinds::ExpectedKinds;
-pub use super::location::Location;
-use super::location::id_column;
+use super::id_column::id_columns;
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
 use crate::event::{Attributes, Event, EventSource, Schema};
-use crate::query::{Filter, Measure, Ranking, TopK};
+use crate::query::{Ask, Filter, Measure, Query, Ranking, TopK};
+pub use crate::subscription::Location;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 /// Holds subscriptions and takes changes.
@@ -193,22 +193,38 @@ pub trait Version: Sync {
     fn part_sizes(&self) -> Vec<usize>;
 
     /// The ids of some subscriptions as a column: integers, or a dictionary of the strings that occur.
-    fn id_column(&self, locations: &[Location]) -> Result<ArrayRef> {
-        id_column(self.id_kind(), &self.part_sizes(), locations, |location| self.id(location))
+    fn id_columns(&self, locations: &[Location]) -> Result<Vec<ArrayRef>> {
+        id_columns(self.id_kind(), &self.part_sizes(), locations, |location| self.id(location))
     }
 
     /// The matches, sorted by id.
-    fn matches(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (Vec<Location>, Work);
+    fn matches(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace)
+    -> (Vec<Location>, Work);
 
-    fn count(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (usize, Work) {
+    fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
         let (found, work) = self.matches(event, filter, space);
         (found.len(), work)
     }
 
     /// Whether anything matches.
-    fn exists(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (bool, Work) {
+    fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
         let (count, work) = self.count(event, filter, space);
         (count > 0, work)
+    }
+
+    /// The owners of which at least one subscription matches, sorted.
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let (found, work) = self.matches(event, filter, space);
+        let mut owners = BTreeSet::new();
+        for location in found {
+            owners.extend(self.subscription(location)?.owner);
+        }
+        Ok((owners.into_iter().collect(), work))
     }
 
     /// Offers everything that may be among the best.
@@ -216,7 +232,7 @@ pub trait Version: Sync {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         space: &mut Workspace,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work>;
@@ -226,7 +242,7 @@ pub trait Version: Sync {
         &self,
         event: &Event<'_>,
         ranking: &Ranking,
-        filter: &Filter,
+        filter: &Filter<'_>,
         space: &mut Workspace,
     ) -> Result<(Vec<Scored>, Work)> {
         let measure = Measure::new(ranking, event, self.attributes());
@@ -236,11 +252,38 @@ pub trait Version: Sync {
         Ok((sorted.map(|found| Scored { location: found.item, score: found.score }).collect(), work))
     }
 
+    /// The answer to a query about one event.
+    fn ask(&self, query: &Query, event: &Event<'_>, space: &mut Workspace) -> Result<(Answer, Work)> {
+        let filter = query.filter();
+        Ok(match &query.ask {
+            Ask::All => {
+                let (found, work) = self.matches(event, &filter, space);
+                (Answer::All(found), work)
+            }
+            Ask::Count => {
+                let (count, work) = self.count(event, &filter, space);
+                (Answer::Count(count), work)
+            }
+            Ask::Exists => {
+                let (exists, work) = self.exists(event, &filter, space);
+                (Answer::Exists(exists), work)
+            }
+            Ask::Owners => {
+                let (owners, work) = self.owners(event, &filter, space)?;
+                (Answer::Owners(owners), work)
+            }
+            Ask::Best(ranking) => {
+                let (best, work) = self.top_k(event, ranking, &filter, space)?;
+                (Answer::Best(best), work)
+            }
+        })
+    }
+
     /// A matcher of many events in blocks, for one thread; `None` if events are matched one by one.
     fn blocks<'e>(
         &'e self,
         _events: &'e dyn EventSource,
-        _filter: &'e Filter,
+        _filter: &'e Filter<'e>,
     ) -> Option<Box<dyn Blocks + 'e>> {
         None
     }
@@ -274,12 +317,14 @@ pub trait Version: Sync {
 /// there are intervals in it, gives `None`.
 pub trait Blocks {
     /// Calls `add` with each event that matches something, counted from the first of the range, and with all
-    /// its matches, sorted by id.
+    /// its matches, sorted by id. Ends before the event with which there would be more than `most` matches, but
+    /// not before the first; says how many events are answered.
     fn matches(
         &mut self,
         range: Range<usize>,
+        most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
-    ) -> Option<Observation>;
+    ) -> Option<(usize, Observation)>;
 
     /// Adds the number of matches of each event to `counts`.
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation>;
@@ -313,6 +358,29 @@ impl Deref for Reader {
     }
 }
 
+/// The answer to a query, of the kind that was asked for.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    All(Vec<Location>),
+    Count(usize),
+    Exists(bool),
+    Owners(Vec<Box<str>>),
+    Best(Vec<Scored>),
+}
+
+impl Answer {
+    /// How many matches it tells of.
+    pub fn matches(&self) -> usize {
+        match self {
+            Answer::All(found) => found.len(),
+            Answer::Count(count) => *count,
+            Answer::Exists(exists) => usize::from(*exists),
+            Answer::Owners(owners) => owners.len(),
+            Answer::Best(best) => best.len(),
+        }
+    }
+}
+
 /// A match and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
@@ -329,8 +397,6 @@ pub struct Work {
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
-    /// Entries of fired access keys in a query for the best, whether or not they were looked at.
-    pub fired: u64,
 }
 
 impl std::ops::AddAssign for Work {
@@ -338,7 +404,6 @@ impl std::ops::AddAssign for Work {
         self.candidates += other.candidates;
         self.evaluations += other.evaluations;
         self.mismatches += other.mismatches;
-        self.fired += other.fired;
     }
 }
 

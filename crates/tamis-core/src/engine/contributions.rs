@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::event::{AttrId, Event};
 use crate::expr::Predicate;
 use crate::query::score::weight_of;
-use crate::query::{Filter, Measure, Ranking, Score, relevance};
+use crate::query::{Measure, Query, Ranking, Score, relevance};
 
 /// The matches of one event, sorted by id, with columns of numbers.
 #[derive(Debug, Default)]
@@ -18,19 +18,20 @@ pub struct Contributions {
 }
 
 impl dyn Version + '_ {
-    /// The contribution of an attribute is the relevance of the match with all other attributes left out.
+    /// The matches of a query, and what attributes contribute; those outside its dimensions count 0. The
+    /// contribution of an attribute is the relevance of the match with all other attributes left out.
     pub fn contributions(
         &self,
+        query: &Query,
         event: &Event<'_>,
-        dimensions: Option<Vec<Box<str>>>,
-        filter: &Filter,
         space: &mut Workspace,
     ) -> Result<(Contributions, Work)> {
         let attributes = self.attributes();
+        let dimensions = query.ranking().and_then(|ranking| ranking.dimensions.clone());
         let ranking = Ranking { dimensions, ..Ranking::new(0, Score::Relevance) };
         let measure = Measure::new(&ranking, event, attributes);
         let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
-        let (locations, work) = self.matches(event, filter, space);
+        let (locations, work) = self.matches(event, &query.filter(), space);
         let mut found = Contributions::default();
         let mut columns: Vec<Option<Vec<f64>>> = vec![None; attributes.len()];
         for (at, location) in locations.iter().enumerate() {

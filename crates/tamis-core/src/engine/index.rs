@@ -1,15 +1,18 @@
 //! The index that users hold: an engine, a schema if there is one, and what was observed.
 
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use super::contract::{Change, Engine, NewScores, Reader, See, Work};
-use super::observed::Observed;
+use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace};
+use super::contributions::Contributions;
+use super::observed::{Observed, SlowEvent};
 use super::production::Production;
 use crate::error::Result;
 use crate::event::{Event, Schema, Value};
 use crate::expr::limits::check_limits;
+use crate::query::Query;
 use crate::snapshot::Snapshot;
 use crate::subscription::{Id, Subscription};
 
@@ -134,6 +137,49 @@ impl Index {
         self.len() == 0
     }
 
+    /// The answer to a query about one event, which is resolved for `version`. What it cost is noted; if that was
+    /// much, the caller may describe the event and note it among the slowest.
+    pub fn ask(
+        &self,
+        version: &dyn Version,
+        query: &Query,
+        event: &Event<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Answer, Option<SlowEvent>)> {
+        self.observed(event, || {
+            let (answer, work) = version.ask(query, event, space)?;
+            Ok((answer.matches(), work, answer))
+        })
+    }
+
+    /// What each attribute contributes to every match of one event; noted as by [`ask`](Self::ask).
+    pub fn contributions(
+        &self,
+        version: &dyn Version,
+        query: &Query,
+        event: &Event<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Contributions, Option<SlowEvent>)> {
+        self.observed(event, || {
+            let (found, work) = version.contributions(query, event, space)?;
+            Ok((found.locations.len(), work, found))
+        })
+    }
+
+    /// Asks, and notes what it cost: matches and work come with the answer.
+    fn observed<T>(
+        &self,
+        event: &Event<'_>,
+        ask: impl FnOnce() -> Result<(usize, Work, T)>,
+    ) -> Result<(T, Option<SlowEvent>)> {
+        let start = Instant::now();
+        let (matches, work, answer) = ask()?;
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
+        let is_slow = self.observed.is_slow(nanoseconds);
+        Ok((answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None })))
+    }
+
     // --- upkeep ------------------------------------------------------------------------------------
 
     /// Rewrites the index for the events seen so far. Matching goes on meanwhile.
@@ -157,19 +203,28 @@ impl Index {
         self.engine.is_optimizing()
     }
 
-    /// Notes what an event cost, and keeps some events to learn from.
-    pub fn observe(&self, event: &Event<'_>, matches: usize, work: Work, nanoseconds: u64) {
-        self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
-    }
-
-    /// The same for many events together; `see` calls what it is given with the event of a number.
-    pub fn observe_many(&self, events: usize, matches: usize, work: Work, nanoseconds: u64, see: See<'_>) {
+    /// Notes what some events cost together, and keeps some of them to learn from; `see` calls what it is given
+    /// with the event of a number.
+    pub(super) fn observe_many(
+        &self,
+        events: usize,
+        matches: usize,
+        work: Work,
+        nanoseconds: u64,
+        see: See<'_>,
+    ) {
         self.engine.learn(events, &work, see);
         self.observed.note(events, matches, work, nanoseconds);
     }
 
-    pub fn observed(&self) -> &Observed {
-        &self.observed
+    /// Notes one of the slowest events; see [`ask`](Self::ask).
+    pub fn note_slow(&self, slow: SlowEvent) {
+        self.observed.note_slow(slow);
+    }
+
+    /// Forgets what was observed.
+    pub fn reset_observed(&self) {
+        self.observed.reset();
     }
 
     /// Everything known of the index, as JSON.

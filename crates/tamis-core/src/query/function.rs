@@ -23,6 +23,7 @@ const MAX_TEXT: usize = 64 << 10;
 /// A monotone function of the contributions of some attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
+    text: Box<str>,
     attributes: Vec<Box<str>>,
     root: Node,
 }
@@ -57,10 +58,15 @@ impl Function {
         }
         let root = parser.sum()?;
         match parser.peek() {
-            None => Ok(Self { attributes: parser.attributes, root }),
+            None => Ok(Self { text: text.into(), attributes: parser.attributes, root }),
             Some('-') => Err(parser.error("a score must be monotone, so nothing can be subtracted")),
             Some(other) => Err(parser.error(&format!("expected +, *, / or the end, found {other:?}"))),
         }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The attributes it asks for, in the order of first mention.

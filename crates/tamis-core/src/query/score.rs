@@ -16,6 +16,7 @@
 use rustc_hash::FxHashSet;
 
 use super::function::Function;
+use crate::error::{Error, Result};
 use crate::event::ValueRef;
 use crate::expr::{Expr, Outcome, Predicate};
 use std::sync::Arc;
@@ -33,8 +34,46 @@ pub enum Score {
     Function(Arc<Function>),
 }
 
-/// A question for the best matches.
-#[derive(Clone, Debug)]
+impl Score {
+    /// A score by its name, or else a function of contributions.
+    ///
+    /// ```
+    /// use tamis_core::query::Score;
+    /// assert_eq!(Score::named("relevance").unwrap(), Score::Relevance);
+    /// assert_eq!(Score::named("min(a, b)").unwrap().text(), "min(a, b)");
+    /// ```
+    pub fn named(text: &str) -> Result<Self> {
+        match text {
+            "priority" => Ok(Score::Priority),
+            "relevance" => Ok(Score::Relevance),
+            "relaxed" => Ok(Score::Relaxed),
+            // A lone name is more likely a slip than a function.
+            name if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => {
+                Err(Error::Argument(format!(
+                    "there is no score {name:?}: matches are scored by \"priority\", \"relevance\", \"relaxed\" or \
+                     a function of attributes such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
+                )))
+            }
+            function => Function::parse(function).map(|function| Score::Function(Arc::new(function))),
+        }
+    }
+
+    /// The text that [`named`](Self::named) reads.
+    pub fn text(&self) -> &str {
+        match self {
+            Score::Priority => "priority",
+            Score::Relevance => "relevance",
+            Score::Relaxed => "relaxed",
+            Score::Function(function) => function.text(),
+        }
+    }
+}
+
+/// How many of the best are wanted unless a query says so.
+pub const DEFAULT_K: usize = 10;
+
+/// How many of the best matches are wanted, and by which score.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     pub k: usize,
     pub score: Score,
@@ -42,6 +81,12 @@ pub struct Ranking {
     pub min_score: f64,
     /// The attributes that count, or all of them. The others count 0, and make no relaxed match.
     pub dimensions: Option<Vec<Box<str>>>,
+}
+
+impl Default for Ranking {
+    fn default() -> Self {
+        Self::new(DEFAULT_K, Score::Priority)
+    }
 }
 
 impl Ranking {

@@ -1,13 +1,15 @@
 """The benchmark's table on the terminal, and its page with charts."""
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from tamis.demo import charts
+from tamis.chart_page import Chart, page, table
+from tamis_lab import charts
 from tamis_lab.benchmark.environment import one_line
 from tamis_lab.benchmark.scale import format_size
 
@@ -78,19 +80,29 @@ def write_html(rows: Sequence["Row"], environment: dict[str, Any], path: Path) -
             for name in names
         }
 
-    sections = [
-        f'<p class="note">{one_line(environment)}</p>',
-        charts.table(COLUMNS, [cells(row) for row in rows]),
-        charts.lines("Time per event, counting, median", series("count_p50"), "subscriptions", "µs"),
+    sections: list[str | Chart] = [
+        f'<p class="note">{escape(one_line(environment))}</p>',
+        table(COLUMNS, [cells(row) for row in rows]),
         charts.lines(
-            "Events per second in batches, 2 threads",
-            series("batch_events_per_second_2"),
-            "subscriptions",
-            "events/s",
+            "How long does one event take?",
+            series("count_p50"),
+            ("subscriptions", "µs per event"),
+            subtitle="counting its matches, median; lower is better",
         ),
-        charts.lines("Times faster than a plain scan", series("scan_ratio"), "subscriptions", "ratio"),
+        charts.lines(
+            "How many events per second, in batches?",
+            series("batch_events_per_second_2"),
+            ("subscriptions", "events per second"),
+            subtitle="two threads; higher is better",
+        ),
+        charts.lines(
+            "How many times faster than a plain scan?",
+            series("scan_ratio"),
+            ("subscriptions", "time of a scan / time of the index"),
+            subtitle="one event at a time; higher is better",
+        ),
     ]
-    path.write_text(charts.page("Tamis kernel benchmark", sections), encoding="utf-8")
+    path.write_text(page("Tamis kernel benchmark", sections), encoding="utf-8")
 
 
 def _number(value: float) -> str:

@@ -6,7 +6,6 @@ Machanavajjhala et al. 2008, boxes of one, two and four wide intervals with a pr
 algorithm is faster than the production index, a line below the table says so.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from rich.table import Table
 import tamis
 from tamis_lab.benchmark.scale import format_size
 from tamis_lab.benchmark.turns import LEAST_SECONDS, least_in_turns
-from tamis_lab.experiments.sadoghi_workloads import data_sets, load
+from tamis_lab.experiments.sadoghi2012.workloads import data_sets, load
 from tamis_lab.workloads import ZipfRegions
 
 ALGORITHMS = ("auto", "be-star-tree", "be-tree", "k-index")
@@ -27,8 +26,6 @@ REGIONS = (1, 2, 4)
 """The numbers of intervals of a box."""
 MOST_BESIDE = 100_000
 """The most subscriptions that every algorithm takes in minutes; BE trees need far more for a million."""
-QUESTIONS = 64
-"""Before regions are timed: enough for the production index to learn what it is asked."""
 
 
 @dataclass(frozen=True)
@@ -113,20 +110,9 @@ def measure_regions(
             indexes[algorithm] = tamis.Index(algorithm=algorithm)
             indexes[algorithm].add_many(boxes["id"], boxes["expression"], priorities=boxes["priority"])
         indexes["auto"].optimize()
-        _ask_until_settled(indexes["auto"], asked)
         name = f"regions, {dimensions} attribute{'s' if dimensions > 1 else ''}"
         rows += _timed_in_turns(name, indexes, asked, "priority", repeats=repeats, seconds=seconds)
     return rows
-
-
-def _ask_until_settled(index: tamis.Index, events: Sequence[dict[str, Any]]) -> None:
-    """Ask for the best until what is made in the background for such questions no longer grows."""
-    for at in range(QUESTIONS):
-        index.top_k(events[at % len(events)], 1)
-    before = -1
-    while (held := index.stats()["bytes"]["order of priorities"]) != before:
-        before = held
-        time.sleep(len(index) / 50_000)
 
 
 def print_beside(rows: Sequence[Beside]) -> None:

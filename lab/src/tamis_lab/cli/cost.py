@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tamis.cli import options as o
-from tamis.cli.inputs import Format
+from tamis.cli.io.inputs import Format
 
 if TYPE_CHECKING:
     from tamis_lab.costs import Operations, Parameters
@@ -34,8 +34,8 @@ def cost(
     other rules, and the product is shown beside the time that is measured.
     """
     from tamis.cli.failure import FOUND, UserError
+    from tamis.cli.io.rules import read_rules
     from tamis.cli.problems import find_problems
-    from tamis.cli.rules import read_rules
     from tamis_lab.costs import MODELLED, measure, measured_bytes
 
     rules = read_rules(rules_file, rules_format)
@@ -102,8 +102,8 @@ def _first_events(path: str) -> list[dict[str, Any]]:
     """The first events of a source, as dicts without the attributes that are null."""
     import json
 
-    from tamis.cli.events import Lines, open_events, stream_events
     from tamis.cli.failure import UserError
+    from tamis.cli.io.events import Lines, open_events, stream_events
 
     found: list[dict[str, Any]] = []
     for portion in stream_events(open_events(path)):

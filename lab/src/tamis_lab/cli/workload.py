@@ -50,7 +50,7 @@ def write_workload(
     ] = None,
 ) -> None:
     """Write subscriptions.parquet and events.parquet, the same ones for the same seed."""
-    from tamis.cli.progress import Progress
+    from tamis.cli.io.progress import Progress
 
     workload = _make(name, subscriptions, seed, parameter or [])
     out.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def write_workload(
 
 def _write_advertisements(workload: "Workload", count: int, path: Path) -> None:
     from tamis.cli.failure import UserError
-    from tamis.cli.progress import Progress
+    from tamis.cli.io.progress import Progress
     from tamis_lab.workloads import BookAuction
 
     if not isinstance(workload, BookAuction):

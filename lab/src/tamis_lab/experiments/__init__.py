@@ -1,7 +1,8 @@
 """Tables and figures of the papers, run again: `tamis experiment list`, `tamis experiment run NAME`.
 
-One file per experiment. A file that defines `EXPERIMENT` (see `contract`) is found by its being here; there
-is no list to keep.
+A folder per paper, named by author and year, and in it a file per table, figure or section. A file that
+defines `EXPERIMENT` (see `contract`) is found by its being here; there is no list to keep. `measuring` has
+what several papers need, and `side_by_side` belongs to no paper.
 """
 
 from tamis_lab.experiments.contract import Experiment, Result, Row, Scale, parse_scale

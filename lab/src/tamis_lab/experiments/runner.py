@@ -12,22 +12,21 @@ from rich.console import Console
 from rich.table import Table
 
 import tamis_lab.experiments
-from tamis.demo.charts import figure
+from tamis.chart_page import number
 from tamis_lab.benchmark.environment import describe, one_line
 from tamis_lab.experiments.contract import Experiment, Result, Scale
 from tamis_lab.experiments.report import write_report
 
 
 def discover() -> dict[str, Experiment]:
-    """All experiments by name, found by looking into this package.
+    """All experiments by name, found by looking into this package and its folders.
 
     >>> discover()["abe-gen-sharing"].paper
     'Ji and Jacobsen 2021'
     """
     found: dict[str, Experiment] = {}
-    for module in pkgutil.iter_modules(tamis_lab.experiments.__path__):
-        candidate = importlib.import_module(f"tamis_lab.experiments.{module.name}")
-        experiment = getattr(candidate, "EXPERIMENT", None)
+    for module in pkgutil.walk_packages(tamis_lab.experiments.__path__, f"{tamis_lab.experiments.__name__}."):
+        experiment = getattr(importlib.import_module(module.name), "EXPERIMENT", None)
         if isinstance(experiment, Experiment):
             if experiment.name in found:
                 raise ValueError(f"two experiments are called {experiment.name}")
@@ -76,7 +75,7 @@ def print_result(experiment: Experiment, scale: Scale, result: Result, circumsta
     for row in result.rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         table.add_row(
-            row.what, "" if row.paper is None else figure(row.paper), figure(row.ours), ratio, row.note
+            row.what, "" if row.paper is None else number(row.paper), number(row.ours), ratio, row.note
         )
     console = Console()
     console.print(table)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.counters import Counters
-from tamis.pubsub.effects import Deliver, DeliverGap, Effect, Persist, Reply, Send, SetTimer
-from tamis.pubsub.messages import Frame
-from tamis.pubsub.options import Options
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.counters import Counters
+from tamis.pubsub.broker.effects import Deliver, DeliverGap, Effect, Persist, Reply, Send, SetTimer
+from tamis.pubsub.broker.machine import Broker
+from tamis.pubsub.broker.messages import Frame
+from tamis.pubsub.broker.options import Options
 from tamis_lab.simulation.invariants import check_broker, check_quiet
 from tamis_lab.simulation.topology import Topology
 

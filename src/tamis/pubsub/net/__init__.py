@@ -1,1 +1,1 @@
-"""Brokers on a real network: connections, stores and clocks around the machine of `tamis.pubsub.broker`."""
+"""Brokers on a real network: connections, stores and clocks around `tamis.pubsub.broker.machine`."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import tamis
 from tamis.errors import TamisError
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 
 
 class AccessError(TamisError):

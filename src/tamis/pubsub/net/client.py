@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 from tamis.pubsub.net.connection import Connection, Dialer, UnreachableError
 from tamis.pubsub.net.tcp import Address, TcpDialer
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from tamis.pubsub.broker import Broker
+from tamis.pubsub.broker.machine import Broker
 
 
 def render(broker: Broker) -> str:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 from tamis.pubsub.net import wire
 from tamis.pubsub.net.connection import MOST_BYTES
 

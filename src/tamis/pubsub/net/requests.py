@@ -17,9 +17,9 @@ import reprlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tamis.pubsub import inputs as i
-from tamis.pubsub.effects import Deliver, DeliverGap, Reply
-from tamis.pubsub.messages import MOST_NUMBER, ProtocolError, is_count
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Deliver, DeliverGap, Reply
+from tamis.pubsub.broker.messages import MOST_NUMBER, ProtocolError, is_count
 
 
 class _Field(NamedTuple):
@@ -89,12 +89,12 @@ def to_input(client: str, message: dict[str, Any]) -> Any:
     >>> to_input("ann", {"do": "unsubscribe", "request": 2})
     Traceback (most recent call last):
     ...
-    tamis.pubsub.messages.ProtocolError: unsubscribe needs 'id' (str): a text
+    tamis.pubsub.broker.messages.ProtocolError: unsubscribe needs 'id' (str): a text
     >>> subscription = {"id": "s1", "expression": "price < 15", "priority": float("nan")}
     >>> to_input("ann", {"do": "subscribe", "request": 3, **subscription})
     Traceback (most recent call last):
     ...
-    tamis.pubsub.messages.ProtocolError: subscribe needs 'priority' (float): a finite number, not nan
+    tamis.pubsub.broker.messages.ProtocolError: subscribe needs 'priority' (float): a finite number, not nan
     """
     do = message.get("do")
     if not isinstance(do, str) or do not in _KINDS:

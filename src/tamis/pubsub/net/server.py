@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import NAME, Broker
-from tamis.pubsub.effects import Deliver, DeliverGap, Effect, Reply, Send
-from tamis.pubsub.messages import Frame, ProtocolError
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Deliver, DeliverGap, Effect, Reply, Send
+from tamis.pubsub.broker.machine import NAME, Broker
+from tamis.pubsub.broker.messages import Frame, ProtocolError
+from tamis.pubsub.broker.options import Options
 from tamis.pubsub.net import metrics
 from tamis.pubsub.net.access import Access, AccessError, Permissions, RateLimit
 from tamis.pubsub.net.connection import MOST_BYTES, Connection, Dialer, Store, Transport
 from tamis.pubsub.net.requests import request_number, to_input, to_message
 from tamis.pubsub.net.tcp import Address
 from tamis.pubsub.net.worker import Worker
-from tamis.pubsub.options import Options
 
 logger = logging.getLogger("tamis.broker")
 

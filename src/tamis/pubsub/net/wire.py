@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from tamis.pubsub.messages import ProtocolError
+from tamis.pubsub.broker.messages import ProtocolError
 from tamis.pubsub.net.connection import MOST_BYTES
 
 _LENGTH = struct.Struct(">I")
@@ -29,7 +29,7 @@ def decode(body: bytes) -> dict[str, Any]:
     >>> decode(b'GET / HTTP/1.1')
     Traceback (most recent call last):
     ...
-    tamis.pubsub.messages.ProtocolError: a message is a JSON object: Expecting value: ...
+    tamis.pubsub.broker.messages.ProtocolError: a message is a JSON object: Expecting value: ...
     """
     try:
         message = json.loads(body)

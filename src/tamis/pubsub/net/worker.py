@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.pubsub import inputs as i
-from tamis.pubsub.broker import Broker
-from tamis.pubsub.effects import Effect, Persist, SetTimer
+from tamis.pubsub.broker import inputs as i
+from tamis.pubsub.broker.effects import Effect, Persist, SetTimer
+from tamis.pubsub.broker.machine import Broker
 from tamis.pubsub.net.connection import Store
 
 logger = logging.getLogger("tamis.broker")

@@ -1,13 +1,13 @@
 """Pre-pruning: entries are generalised before they are sent, so that the neighbour stores the small form.
 
 The decision rests on what this broker has seen, not the neighbour. Post-pruning, which generalises what a
-broker has received, is `tamis.pubsub.pruning`; both can be on.
+broker has received, is `tamis.pubsub.generalise.pruning`; both can be on.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from tamis.pubsub.entry import Entry
+from tamis.pubsub.broker.entry import Entry
 from tamis.pubsub.outgoing.contract import Change, Hide, Show
 from tamis.relate import Measure
 

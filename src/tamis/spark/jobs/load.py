@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from tamis._suggest import closest, did_you_mean, suggestion
 from tamis.errors import TamisError
-from tamis.spark.connectors import ConnectorError, settings_for
+from tamis.spark.connectors.jars import ConnectorError, settings_for
 from tamis.spark.jobs.model import FORMATS, Job
 
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^}]*)\})")

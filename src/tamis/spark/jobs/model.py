@@ -232,6 +232,8 @@ class Matching(Section):
     score: Literal["priority", "relevance", "relaxed"] | None = None
     min_score: float | None = None
     tags: list[str] | None = None
+    tags_all: list[str] | None = None
+    tags_none: list[str] | None = None
     payload: bool | None = None
     spread: Names = Field(default_factory=list)
     intervals: Names = Field(default_factory=list)

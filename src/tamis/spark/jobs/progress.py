@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
-from tamis.spark.directory import open_directory
-from tamis.spark.plan import PlanReport
+from tamis.spark.plans.choose import PlanReport
+from tamis.spark.store.directory import open_directory
 
 OBSERVED = "tamis_result"
 """The name under which a query counts its result."""

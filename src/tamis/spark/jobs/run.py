@@ -27,17 +27,17 @@ from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
 from tamis.spark import api
-from tamis.spark.building import build
+from tamis.spark.building.build_index import build
 from tamis.spark.built_index import BuiltIndex, report_of
-from tamis.spark.connectors import settings_for
-from tamis.spark.directory import open_directory
+from tamis.spark.connectors.jars import settings_for
 from tamis.spark.jobs import frames
 from tamis.spark.jobs.model import Job, Matching, SnapshotSubscriptions, StoredSubscriptions
 from tamis.spark.jobs.progress import OBSERVED, SECONDS_BETWEEN_LOOKS, Display, Figures, display, watched
 from tamis.spark.jobs.report import JobReport
 from tamis.spark.session import on_executor
-from tamis.spark.store import SubscriptionStore
-from tamis.spark.versions import latest_number
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.subscription_store import SubscriptionStore
+from tamis.spark.store.versions import latest_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ def run_job(job: Job, spark: "SparkSession | None" = None, shown: Display | None
     screen = display() if shown is None else shown
     try:
         if "nats" in job.formats:
-            from tamis.spark.nats_source import NatsDataSource  # noqa: PLC0415 - an extra
+            from tamis.spark.connectors.nats_source import NatsDataSource  # noqa: PLC0415 - an extra
 
             session.dataSource.register(NatsDataSource)
         return _run_stream(job, session, screen) if job.streaming else _run_batch(job, session, screen)
@@ -201,7 +201,13 @@ def _start_changes(job: Job, spark: "SparkSession") -> Any:
 
 
 def _ask(index: BuiltIndex, events: "DataFrame", asked: Matching) -> "DataFrame":
-    common: dict[str, Any] = {"tags": asked.tags, "spread": asked.spread, "intervals": asked.intervals}
+    common: dict[str, Any] = {
+        "tags": asked.tags,
+        "tags_all": asked.tags_all,
+        "tags_none": asked.tags_none,
+        "spread": asked.spread,
+        "intervals": asked.intervals,
+    }
     if asked.mode == "count_by_subscription":
         return index.count_by_subscription(events, **common)
     key: Any = "*" if asked.key == ["*"] else asked.key

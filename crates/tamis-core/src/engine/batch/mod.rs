@@ -5,6 +5,7 @@
 //! cost: one by one (few candidates survive, so little is shared between events) or bit-parallel (see
 //! `segment::bit_parallel`). Engines without blocks match every event by itself.
 
+mod budget;
 mod threads;
 use std::ops::Range;
 use std::time::Instant;
@@ -14,7 +15,8 @@ use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::Result;
 use crate::event::{Event, EventSource};
-use crate::query::{Filter, Ranking};
+use crate::query::{Ask, Filter, Query, Ranking};
+use budget::Budget;
 use threads::in_blocks;
 
 /// Matches of many events, sorted by event, then by id.
@@ -22,6 +24,8 @@ use threads::in_blocks;
 pub struct BatchMatches {
     pub events: Vec<u32>,
     pub locations: Vec<Location>,
+    /// How many events are answered, counted from the first: all, unless a bound on matches was reached.
+    pub answered: usize,
 }
 
 /// The best matches of many events, sorted by event, then by rank.
@@ -31,6 +35,73 @@ pub struct BatchTopK {
     pub locations: Vec<Location>,
     pub scores: Vec<f64>,
     pub ranks: Vec<u32>,
+    /// As in [`BatchMatches`].
+    pub answered: usize,
+}
+
+/// The owners that have a match, sorted by event, then by name.
+#[derive(Default, Debug)]
+pub struct BatchOwners {
+    pub events: Vec<u32>,
+    pub owners: Vec<Box<str>>,
+}
+
+/// The answers to one query about many events.
+#[derive(Debug)]
+pub enum BatchAnswer {
+    All(BatchMatches),
+    /// By event.
+    Count(Vec<u32>),
+    /// By event.
+    Exists(Vec<bool>),
+    Owners(BatchOwners),
+    Best(BatchTopK),
+}
+
+impl BatchAnswer {
+    /// How many matches are listed.
+    pub fn matches(&self) -> usize {
+        match self {
+            BatchAnswer::All(found) => found.locations.len(),
+            BatchAnswer::Best(best) => best.locations.len(),
+            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => 0,
+        }
+    }
+
+    /// How many of the events that were asked about are answered, counted from the first.
+    pub fn answered(&self, asked: usize) -> usize {
+        match self {
+            BatchAnswer::All(found) => found.answered,
+            BatchAnswer::Best(best) => best.answered,
+            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => asked,
+        }
+    }
+}
+
+/// Asks the same about every event, on several threads. Where matches are listed, it stops before the event with
+/// which there would be more than `most`, but not before the first: memory is bounded by `most`, and by the
+/// matches of one event on each thread.
+pub fn ask_events(
+    index: &Index,
+    version: &dyn Version,
+    query: &Query,
+    events: &dyn EventSource,
+    threads: usize,
+    most: usize,
+) -> Result<BatchAnswer> {
+    let filter = &query.filter();
+    Ok(match &query.ask {
+        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most)),
+        Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
+        Ask::Exists => {
+            let counts = count_events(index, version, events, filter, threads);
+            BatchAnswer::Exists(counts.into_iter().map(|count| count > 0).collect())
+        }
+        Ask::Owners => BatchAnswer::Owners(owners_of_events(index, version, events, filter, threads)?),
+        Ask::Best(ranking) => {
+            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads, most)?)
+        }
+    })
 }
 
 /// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
@@ -40,87 +111,158 @@ struct Thread<'e> {
 }
 
 impl<'e> Thread<'e> {
-    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { blocks: version.blocks(events, filter), alone: Workspace::default() }
     }
 }
 
-/// Every match of every event.
-pub fn match_events(
+/// Every match of the events for which there is room.
+fn match_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
+    most: usize,
 ) -> BatchMatches {
     let new_thread = || Thread::new(version, events, filter);
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
     let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
         let mut found = BatchMatches::default();
+        let Some(most) = budget.share(range.start == 0) else { return found };
         let first = range.start as u32;
         let mut add = |event: usize, locations: &[Location]| {
             found.events.extend(std::iter::repeat_n(first + event as u32, locations.len()));
             found.locations.extend_from_slice(locations);
         };
-        match thread.blocks.as_mut().and_then(|blocks| blocks.matches(range.clone(), &mut add)) {
-            Some(observed) => observe(index, events, range.start, observed),
-            None => one_by_one(index, events, range, |at, event| {
-                let (locations, work) = version.matches(event, filter, &mut thread.alone);
-                add(at, &locations);
-                (locations.len(), work)
-            }),
-        }
+        found.answered =
+            match thread.blocks.as_mut().and_then(|blocks| blocks.matches(range.clone(), most, &mut add)) {
+                Some((answered, observed)) => {
+                    observe(index, events, range.start, observed);
+                    answered
+                }
+                None => {
+                    let mut held = 0;
+                    one_by_one(index, events, range, |at, event| {
+                        let (locations, work) = version.matches(event, filter, &mut thread.alone);
+                        held += locations.len();
+                        let fits = held <= most || at == 0;
+                        if fits {
+                            add(at, &locations);
+                        }
+                        (fits, locations.len(), work)
+                    })
+                }
+            };
+        budget.spend(found.locations.len());
         found
     });
     let mut all = BatchMatches::default();
     for block in blocks {
-        all.events.extend(block.events);
-        all.locations.extend(block.locations);
+        let ends_here = block.answered < WIDTH;
+        all.answered += block.answered;
+        if all.events.is_empty() {
+            (all.events, all.locations) = (block.events, block.locations);
+        } else {
+            all.events.extend(block.events);
+            all.locations.extend(block.locations);
+        }
+        if ends_here {
+            break;
+        }
     }
     all
 }
 
 /// How many matches every event has.
-pub fn count_events(
+fn count_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
 ) -> Vec<u32> {
     let new_thread = || Thread::new(version, events, filter);
     let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
         let mut counts = Vec::with_capacity(range.len());
         match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
-            Some(observed) => observe(index, events, range.start, observed),
+            Some(observed) => {
+                observe(index, events, range.start, observed);
+                range.len()
+            }
             None => one_by_one(index, events, range, |_, event| {
                 let (count, work) = version.count(event, filter, &mut thread.alone);
                 counts.push(count as u32);
-                (count, work)
+                (true, count, work)
             }),
-        }
+        };
         counts
     });
     blocks.concat()
 }
 
-/// The best matches of every event by a score.
-pub fn top_k_events(
+/// The owners of the matches of every event. Events are asked one by one: each stops when all owners are found.
+fn owners_of_events(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    threads: usize,
+) -> Result<BatchOwners> {
+    let blocks = in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
+        let mut found = BatchOwners::default();
+        let mut outcome = Ok(());
+        let first = range.start as u32;
+        one_by_one(index, events, range, |at, event| match version.owners(event, filter, space) {
+            Ok((owners, work)) => {
+                let count = owners.len();
+                found.events.extend(std::iter::repeat_n(first + at as u32, count));
+                found.owners.extend(owners);
+                (true, count, work)
+            }
+            Err(error) => {
+                outcome = Err(error);
+                (false, 0, Work::default())
+            }
+        });
+        outcome.map(|()| found)
+    });
+    let mut all = BatchOwners::default();
+    for block in blocks {
+        let block = block?;
+        all.events.extend(block.events);
+        all.owners.extend(block.owners);
+    }
+    Ok(all)
+}
+
+/// The best matches by a score, of the events for which there is room.
+fn top_k_events(
     index: &Index,
     version: &dyn Version,
     events: &dyn EventSource,
     ranking: &Ranking,
-    filter: &Filter,
+    filter: &Filter<'_>,
     threads: usize,
+    most: usize,
 ) -> Result<BatchTopK> {
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
     let blocks: Vec<Result<BatchTopK>> =
         in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
             let mut found = BatchTopK::default();
+            let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
             let mut event = Event::default();
             for row in range {
                 events.fill(row, &mut event);
                 let start = Instant::now();
                 let (best, work) = version.top_k(&event, ranking, filter, space)?;
-                index.observe(&event, best.len(), work, start.elapsed().as_nanos() as u64);
+                let observed =
+                    Observation { events: 1, matches: best.len(), work, nanoseconds: nanoseconds(start) };
+                observe(index, events, row, observed);
+                if found.answered > 0 && found.events.len() + best.len() > most {
+                    break;
+                }
+                found.answered += 1;
                 for (at, scored) in best.iter().enumerate() {
                     found.events.push(row as u32);
                     found.locations.push(scored.location);
@@ -128,6 +270,7 @@ pub fn top_k_events(
                     found.ranks.push(at as u32 + 1);
                 }
             }
+            budget.spend(found.events.len());
             Ok(found)
         });
     let mut all = BatchTopK::default();
@@ -137,8 +280,16 @@ pub fn top_k_events(
         all.locations.extend(block.locations);
         all.scores.extend(block.scores);
         all.ranks.extend(block.ranks);
+        all.answered += block.answered;
+        if block.answered < WIDTH {
+            break;
+        }
     }
     Ok(all)
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
 }
 
 /// Learns from the events of a block that begins with event `first`.
@@ -151,20 +302,31 @@ fn observe(index: &Index, events: &dyn EventSource, first: usize, observed: Obse
     });
 }
 
-/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range.
+/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range, and says
+/// whether to go on. Returns how many events came before the one at which it ended.
 fn one_by_one(
     index: &Index,
     events: &dyn EventSource,
     range: Range<usize>,
-    mut one: impl FnMut(usize, &Event<'_>) -> (usize, Work),
-) {
+    mut one: impl FnMut(usize, &Event<'_>) -> (bool, usize, Work),
+) -> usize {
+    let len = range.len();
     let mut event = Event::default();
     for (at, row) in range.enumerate() {
         events.fill(row, &mut event);
         let start = Instant::now();
-        let (matches, work) = one(at, &event);
-        index.observe(&event, matches, work, start.elapsed().as_nanos() as u64);
+        let (goes_on, matches, work) = one(at, &event);
+        observe(
+            index,
+            events,
+            row,
+            Observation { events: 1, matches, work, nanoseconds: nanoseconds(start) },
+        );
+        if !goes_on {
+            return at;
+        }
     }
+    len
 }
 
 #[cfg(test)]
@@ -177,6 +339,7 @@ mod tests {
     use super::*;
     use crate::engine::{Id, Subscription};
     use crate::event::arrow::ArrowEvents;
+    use crate::query::Tags;
 
     const RULES: [&str; 14] = [
         "int = 7",
@@ -252,7 +415,9 @@ mod tests {
                 index.optimize().expect("nothing is in the way");
             }
             let reader = index.reader().expect("it can be read");
-            let (batch, filter) = (batch(1300), Filter { tags: None, now: 0 });
+            let batch = batch(1300);
+            let tags = Tags::default();
+            let filter = Filter { tags: &tags, now: 0 };
             let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
             let mut space = Workspace::default();
             let alone: Vec<_> = (0..events.len())
@@ -263,20 +428,36 @@ mod tests {
             for threads in [1, 2] {
                 assert_eq!(count_events(&index, &*reader, &events, &filter, threads), counts);
                 assert_eq!(
-                    match_events(&index, &*reader, &events, &filter, threads).locations,
+                    match_events(&index, &*reader, &events, &filter, threads, usize::MAX).locations,
                     alone.concat()
                 );
             }
+            let greatest = counts.iter().copied().max().unwrap_or(0) as usize;
+            for (most, threads) in [(0, 1), (1, 3), (50, 1), (50, 3), (3_000, 1), (3_000, 3)] {
+                let mut found = vec![];
+                let mut done = 0;
+                while done < events.len() {
+                    let rest = batch.slice(done, events.len() - done);
+                    let rest = ArrowEvents::new(&rest, reader.attributes(), None).expect("as before");
+                    let some = match_events(&index, &*reader, &rest, &filter, threads, most);
+                    assert!((1..=rest.len()).contains(&some.answered));
+                    assert!(some.locations.len() <= most + threads * greatest);
+                    assert!(some.events.iter().all(|event| (*event as usize) < some.answered));
+                    found.extend(some.locations);
+                    done += some.answered;
+                }
+                assert_eq!(found, alone.concat());
+            }
+            let counting = Query { ask: Ask::Count, ..Query::default() };
             let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();
-            index.observed().reset();
+            index.reset_observed();
             for row in 0..events.len() {
                 let event = events.event(row);
-                let (count, work) = reader.count(&event, &filter, &mut space);
-                index.observe(&event, count, work, 0);
+                index.ask(&*reader, &counting, &event, &mut space).expect("it can be asked");
             }
             let wrong = noted();
             assert!(wrong > Some(0));
-            index.observed().reset();
+            index.reset_observed();
             count_events(&index, &*reader, &events, &filter, 1);
             assert_eq!(noted(), wrong);
         }

@@ -4,9 +4,9 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::version::sort_by_row;
-use super::view::{Counting, Part, RowFilter, View};
+use super::view::{AllRows, Part, RowFilter, View};
 use crate::engine::contract::{Blocks, Location, Observation, Version, Work};
-use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask};
+use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask, WIDTH};
 use crate::engine::segment::counters::Counters;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::matcher::Scratch;
@@ -15,6 +15,7 @@ use crate::event::{Event, EventSource};
 use crate::predicate::catalog::Catalog;
 use crate::predicate::placed::PlacedBlock;
 use crate::query::Filter;
+use crate::query::collector::Count;
 
 /// Events that are tried one by one before the rest is matched bit-parallel.
 const PROBES: usize = 8;
@@ -23,12 +24,12 @@ const PROBES: usize = 8;
 pub struct BlocksOfView<'e> {
     view: &'e View,
     events: &'e dyn EventSource,
-    filter: &'e Filter,
+    filter: &'e Filter<'e>,
     space: BlockSpace<'e>,
 }
 
 impl<'e> BlocksOfView<'e> {
-    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter) -> Self {
+    pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { view, events, filter, space: BlockSpace::default() }
     }
 }
@@ -37,10 +38,11 @@ impl Blocks for BlocksOfView<'_> {
     fn matches(
         &mut self,
         range: Range<usize>,
+        most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
-    ) -> Option<Observation> {
+    ) -> Option<(usize, Observation)> {
         let block = Block::new(self.view, self.events, range)?;
-        Some(self.space.matches(&block, self.filter, add))
+        Some(self.space.matches(&block, self.filter, most, add))
     }
 
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
@@ -107,22 +109,24 @@ impl<'e> Block<'e> {
         }
     }
 
-    /// How many values are of a kind that no predicate expects.
-    fn mismatches(&self) -> u64 {
+    /// How many values of the first `events` are of a kind that no predicate expects.
+    fn mismatches(&self, events: usize) -> u64 {
         let expected = self.view.expected();
         match &self.events {
-            Events::Loaded(events) => events.iter().map(|event| expected.mismatches(event)).sum(),
-            Events::Columns(columns, range) => expected.mismatches_in(columns, range.clone()),
+            Events::Loaded(loaded) => loaded[..events].iter().map(|event| expected.mismatches(event)).sum(),
+            Events::Columns(columns, range) => {
+                expected.mismatches_in(columns, range.start..range.start + events)
+            }
         }
     }
 
     /// What the filter keeps of each part, for points such as the one given.
-    fn filters<'f>(&'f self, filter: &'f Filter, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
+    fn filters<'f>(&'f self, filter: &'f Filter<'f>, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
         self.view.parts.iter().map(|part| RowFilter::new(self.view, part, filter, point)).collect()
     }
 
     /// The matches in the buffer of the version.
-    fn buffered(&self, filter: &Filter, mut found: impl FnMut(usize, Location)) {
+    fn buffered(&self, filter: &Filter<'_>, mut found: impl FnMut(usize, Location)) {
         if self.view.buffer.is_empty() {
             return;
         }
@@ -150,7 +154,7 @@ struct BlockSpace<'e> {
 
 impl<'e> BlockSpace<'e> {
     /// Adds how many matches each event has.
-    fn counts(&mut self, block: &Block<'e>, filter: &Filter, all: &mut Vec<u32>) -> Observation {
+    fn counts(&mut self, block: &Block<'e>, filter: &Filter<'_>, all: &mut Vec<u32>) -> Observation {
         let started = Instant::now();
         let before = all.len();
         all.resize(before + block.len(), 0);
@@ -167,16 +171,17 @@ impl<'e> BlockSpace<'e> {
             match phase {
                 Phase::One(at) => {
                     let event = space.placed.event(at);
-                    let mut counting = Counting { layout, rows: 0 };
+                    let mut count = Count::default();
                     let work = if plain {
-                        layout.matching_units(&event, &mut space.scratch, &mut counting)
+                        let mut rows = AllRows::new(layout, number, &mut count);
+                        layout.matching_units(&event, &mut space.scratch, &mut rows)
                     } else {
                         layout.matching_units(&event, &mut space.scratch, &mut |unit| {
-                            counting.rows += kept(unit);
+                            count.0 += kept(unit);
                             ControlFlow::Continue(())
                         })
                     };
-                    counts[at] += counting.rows as u32;
+                    counts[at] += count.0 as u32;
                     work
                 }
                 Phase::Rest(from) => {
@@ -194,57 +199,85 @@ impl<'e> BlockSpace<'e> {
         });
         block.buffered(filter, |at, _| counts[at] += 1);
         let matches = counts[..alone].iter().map(|count| *count as usize).sum();
-        self.observed(block, alone, matches, started)
+        self.observed(block, block.len(), alone, matches, started)
     }
 
-    /// Calls `add` with each event that matches something and all its matches, ordered by id.
+    /// Calls `add` with each event that matches something and all its matches, ordered by id, as far as there is
+    /// room for `most` matches. Says how many events are answered.
     fn matches(
         &mut self,
         block: &Block<'e>,
-        filter: &Filter,
+        filter: &Filter<'_>,
+        most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
-    ) -> Observation {
+    ) -> (usize, Observation) {
         let started = Instant::now();
         let mut found = std::mem::take(&mut self.found);
         found.resize_with(found.len().max(block.len()), Vec::new);
+        let mut room = Room { events: block.len(), held: 0, most };
         let point = Event::default();
         let filters = block.filters(filter, &point);
         let alone = self.each_part(block, |space, number, part, phase| {
             let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             match phase {
-                Phase::One(at) => {
+                Phase::One(at) if at < room.events => {
                     let event = space.placed.event(at);
-                    let found = &mut found[at];
-                    let before = found.len();
+                    let own = &mut found[at];
+                    let before = own.len();
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
                         let rows = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
-                        found.extend(rows.map(|row| Location::Row { part: number, row: *row }));
+                        own.extend(rows.map(|row| Location::Row { part: number, row: *row }));
                         ControlFlow::Continue(())
                     });
-                    sort_by_row(&mut found[before..], part.segment.len());
+                    sort_by_row(&mut own[before..], part.segment.len());
+                    room.held += own.len() - before;
+                    if room.is_short() {
+                        room.fit(&mut found, |_| 0);
+                    }
                     work
                 }
-                Phase::Rest(from) => {
+                Phase::Rest(from) if from < room.events => {
                     let rows = &mut space.rows;
                     rows.clear();
-                    let events = space.placed.events(from..block.len());
+                    let events = space.placed.events(from..room.events);
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         let kept = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
                         rows.extend(kept.map(|row| (*row, *events)));
                     });
                     rows.sort_unstable_by_key(|(row, _)| *row);
+                    room.held += rows.iter().map(|(_, events)| events.count()).sum::<usize>();
+                    if room.is_short() {
+                        let mut more = [0; WIDTH];
+                        rows.iter().for_each(|(_, events)| events.for_each(|event| more[event] += 1));
+                        room.fit(&mut found, |at| if at < from { 0 } else { more[at - from] });
+                    }
+                    let kept = room.events.saturating_sub(from);
                     for (row, events) in rows.iter() {
                         let location = Location::Row { part: number, row: *row };
-                        events.for_each(|event| found[from + event].push(location));
+                        events.for_each(|event| {
+                            if event < kept {
+                                found[from + event].push(location);
+                            }
+                        });
                     }
                     Work::default()
                 }
+                Phase::One(_) | Phase::Rest(_) => Work::default(), // there is no room for these events
             }
         });
-        block.buffered(filter, |at, location| found[at].push(location));
+        block.buffered(filter, |at, location| {
+            if at < room.events {
+                found[at].push(location);
+                room.held += 1;
+            }
+        });
+        if room.is_short() {
+            room.fit(&mut found, |_| 0);
+        }
+        let (answered, alone) = (room.events, alone.min(room.events));
         let is_sorted = block.view.parts.len() <= 1 && block.view.buffer.is_empty();
         let mut matches = 0;
-        for (at, locations) in found[..block.len()].iter_mut().enumerate() {
+        for (at, locations) in found[..answered].iter_mut().enumerate() {
             if !is_sorted {
                 locations.sort_unstable_by(|a, b| block.view.id(*a).cmp(&block.view.id(*b)));
             }
@@ -255,7 +288,7 @@ impl<'e> BlockSpace<'e> {
             locations.clear();
         }
         self.found = found;
-        self.observed(block, alone, matches, started)
+        (answered, self.observed(block, answered, alone, matches, started))
     }
 
     /// Places the block in each part of the index and calls `run` with each of its events, and once with all
@@ -287,13 +320,49 @@ impl<'e> BlockSpace<'e> {
         alone
     }
 
-    /// What the events cost that were matched by themselves.
-    fn observed(&self, block: &Block<'_>, alone: usize, matches: usize, started: Instant) -> Observation {
-        let mut work = Work { mismatches: block.mismatches(), ..Work::default() };
+    /// What those of the answered events cost that were matched by themselves.
+    fn observed(
+        &self,
+        block: &Block<'_>,
+        answered: usize,
+        alone: usize,
+        matches: usize,
+        started: Instant,
+    ) -> Observation {
+        let mut work = Work { mismatches: block.mismatches(answered), ..Work::default() };
         self.work[..alone].iter().for_each(|each| work += *each);
         work.candidates += (alone * block.view.buffer.len()) as u64;
-        let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / block.len().max(1) as u64;
+        let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / answered.max(1) as u64;
         Observation { events: alone, matches, work, nanoseconds }
+    }
+}
+
+/// For how many events of a block there is room: as many as have no more than `most` matches together, and one
+/// at least. Parts of the index are asked one after the other, so an event may lose its place later.
+struct Room {
+    events: usize,
+    /// Matches of these events so far.
+    held: usize,
+    most: usize,
+}
+
+impl Room {
+    fn is_short(&self) -> bool {
+        self.held > self.most
+    }
+
+    /// Drops the events for which there is no room; `more` are matches that are known and not in `found` yet.
+    fn fit(&mut self, found: &mut [Vec<Location>], more: impl Fn(usize) -> usize) {
+        self.held = 0;
+        for at in 0..self.events {
+            let matches = found[at].len() + more(at);
+            if at > 0 && self.held + matches > self.most {
+                found[at..self.events].iter_mut().for_each(Vec::clear);
+                self.events = at;
+                return;
+            }
+            self.held += matches;
+        }
     }
 }
 
@@ -307,11 +376,15 @@ enum Phase {
 
 /// Whether evaluating the rest together is cheaper than one by one, by what `done` events cost.
 ///
-/// Together, every access entry is read and every unit that some event needs is run, whatever the number
-/// of events; one by one, entries cost little and evaluations much. The weights were measured.
+/// Together, an entry, a unit and a key cost the same for one event as for all, but each event needs others. The
+/// weights are nanoseconds, fitted to both ways on conjunctive, equality, arbitrary and dense expressions, 10,000 to
+/// a million of them, and to blocks of 64 to 512 events.
 fn together_is_cheaper(layout: &Layout, work: &Work, done: usize, rest: usize) -> bool {
-    let one_by_one =
-        (work.candidates as f64 * 3.0 + work.evaluations as f64 * 100.0) / done as f64 * rest as f64;
-    let together = layout.entries.len() as f64 * 110.0 + layout.keys() as f64 * 6.0;
-    together < one_by_one
+    let (done, rest) = (done as f64, rest as f64);
+    let (candidates, evaluations) = (work.candidates as f64 / done, work.evaluations as f64 / done);
+    let (entries, units, keys) = (layout.entries.len() as f64, layout.units() as f64, layout.keys() as f64);
+    let one_by_one = (candidates * 2.0 + evaluations * 90.0 + keys * 0.03) * rest;
+    let entries_read = entries.min(candidates * rest);
+    let units_run = units.min(evaluations * rest);
+    entries_read * 4.0 + units_run * 230.0 + keys * 30.0 < one_by_one
 }

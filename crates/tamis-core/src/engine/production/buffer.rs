@@ -49,11 +49,6 @@ impl Buffer {
     pub fn without(&self, gone: usize) -> Self {
         self.iter().enumerate().filter(|(at, _)| *at != gone).map(|(_, held)| held.clone()).collect()
     }
-
-    pub fn with(&self, changed: usize, buffered: Arc<Buffered>) -> Self {
-        let held = |(at, held): (usize, &Arc<Buffered>)| if at == changed { &buffered } else { held }.clone();
-        self.iter().enumerate().map(held).collect()
-    }
 }
 
 impl Index<usize> for Buffer {
@@ -99,7 +94,6 @@ mod tests {
         assert_eq!(ids(&first), [Id::Int(1)]);
         assert_eq!(ids(&second), [Id::Int(1), Id::Int(2)]);
         assert_eq!(ids(&third), [Id::Int(2)]);
-        assert_eq!(ids(&second.with(1, buffered(3))), [Id::Int(1), Id::Int(3)]);
     }
 
     #[test]

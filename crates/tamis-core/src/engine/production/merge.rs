@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::overlay::{Overlay, Rescored};
 use super::samples::OwnedEvent;
 use super::view::{Part, View};
 use super::{Inner, as_events};
@@ -23,8 +22,6 @@ use crate::subscription::Id;
 const FAN_IN: usize = 16;
 /// A segment with a larger share of dead rows is rewritten.
 const MOST_DEAD: f64 = 0.3;
-/// So is one with a larger share of rows whose scores were changed.
-const MOST_RESCORED: f64 = 0.1;
 
 /// Merges what should be merged on a thread of its own, unless one is at work already.
 pub(super) fn merge_in_background(inner: &Arc<Inner>) {
@@ -133,12 +130,10 @@ fn choose(view: &View) -> Option<Vec<Part>> {
     Some(class.iter().copied().cloned().collect())
 }
 
-/// Whether so many rows died or were given other scores that the segment should be rewritten.
+/// Whether so many rows died that the segment should be rewritten.
 pub(super) fn is_worn(part: &Part) -> bool {
-    let rows = part.segment.len().max(1) as f64;
-    let dead = part.deaths.count() as f64 / rows;
-    let rescored = part.overlay.len() as f64 / rows;
-    (dead > MOST_DEAD || rescored > MOST_RESCORED) && part.segment.len() > 64
+    let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
+    dead > MOST_DEAD && part.segment.len() > 64
 }
 
 fn size_class(rows: usize) -> usize {
@@ -150,7 +145,6 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     if let [part] = view.parts.as_slice()
         && view.buffer.is_empty()
         && part.deaths.count() == 0
-        && part.overlay.is_empty()
     {
         return Ok(part.segment.clone());
     }
@@ -161,7 +155,7 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     let builder = build_on_threads(places.len(), view.attributes.clone(), all_cores(), |builder, range| {
         places[range].iter().try_for_each(|(_, place)| match *place {
             Location::Row { part, row } => {
-                push_row(builder, &view.parts[part as usize], row, &view.attributes, None, scored)
+                builder.push_row(&view.parts[part as usize].segment, row, None, scored)
             }
             Location::Buffer(at) => builder.push(&view.buffer[at as usize].subscription),
         })
@@ -186,26 +180,10 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     });
     let builder = join(&parts, &rows, &started.attributes, threads)?;
     let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
-    let mut merged = Part::new(merged);
+    let merged = Part::new(merged);
 
     let _lock = inner.writer.lock();
-    let current = inner.current.load_full();
-    let overlays: Vec<Overlay> = parts
-        .iter()
-        .map(|old| current.parts.iter().find(|part| Arc::ptr_eq(&old.segment, &part.segment)))
-        .map(|part| part.map(|part| part.overlay.clone()).unwrap_or_default())
-        .collect();
     for (new_row, (part, row)) in rows.iter().enumerate() {
-        // Scores that were changed after they had been read.
-        let now = overlays[*part as usize].get(*row);
-        if let Some(now) = now
-            && !parts[*part as usize].overlay.get(*row).is_some_and(|read| Arc::ptr_eq(read, now))
-        {
-            let held = merged.segment.subscription(new_row as u32, &started.attributes)?;
-            let reweighted = now.weights != held.weights;
-            let rescored = Arc::new(Rescored { reweighted, ..Rescored::clone(now) });
-            merged.overlay = merged.overlay.with(new_row as u32, rescored, &held);
-        }
         let died = parts[*part as usize].deaths.generation_of(*row);
         if died != 0 {
             merged.deaths.end(new_row as u32, died);
@@ -218,6 +196,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         held.push(merged);
     }
     next.expected = OnceLock::new();
+    next.owners = OnceLock::new();
     inner.current.store(Arc::new(next));
     Ok(())
 }
@@ -237,33 +216,18 @@ fn join(
         let mut builder = SegmentBuilder::new(attributes.clone());
         for &(part, row) in rows {
             let import = imports[part as usize].as_mut();
-            push_row(&mut builder, &parts[part as usize], row, attributes, import, scored)?;
+            builder.push_row(&parts[part as usize].segment, row, import, scored)?;
         }
         return Ok(builder);
     }
     build_on_threads(rows.len(), attributes.clone(), threads, |builder, range| {
-        rows[range].iter().try_for_each(|&(part, row)| {
-            push_row(builder, &parts[part as usize], row, attributes, None, scored)
-        })
+        rows[range]
+            .iter()
+            .try_for_each(|&(part, row)| builder.push_row(&parts[part as usize].segment, row, None, scored))
     })
 }
 
 /// Whether any row has, or may have, weights.
 fn are_scored(parts: &[Part]) -> bool {
-    parts.iter().any(|part| part.segment.scoring.has_weights() || !part.overlay.is_empty())
-}
-
-/// Adds a row as it stands now; one whose scores were changed has another record.
-fn push_row(
-    builder: &mut SegmentBuilder,
-    part: &Part,
-    row: u32,
-    attributes: &Attributes,
-    import: Option<&mut Import<'_>>,
-    scored: bool,
-) -> Result<()> {
-    match part.overlay.get(row) {
-        Some(_) => builder.push(&part.subscription(row, attributes)?),
-        None => builder.push_row(&part.segment, row, import, scored),
-    }
+    parts.iter().any(|part| part.segment.scoring.has_weights())
 }

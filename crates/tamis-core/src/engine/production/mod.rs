@@ -11,7 +11,7 @@ pub mod buffer;
 pub mod deaths;
 pub mod merge;
 mod neighbours;
-pub mod overlay;
+mod owners;
 pub mod ranked;
 pub mod samples;
 mod statistics;
@@ -26,9 +26,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use serde_json::{Value as Json, json};
 
-use crate::engine::contract::{
-    AUTO, Change, Engine, Location, NewScores, NewSubscriptions, Reader, See, Version, Work,
-};
+use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
 use crate::engine::segment::buffered::Buffered;
 use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::error::{Error, Result};
@@ -38,7 +36,6 @@ use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
 use auto::AutoOptimizer;
 use buffer::Buffer;
-use overlay::Rescored;
 use samples::{OwnedEvent, Samples};
 use view::{Part, View};
 
@@ -95,7 +92,7 @@ impl Engine for Production {
         let mut draft = Draft::new(&self.inner);
         draft.change(change)?;
         draft.seal_if_full()?;
-        let concerns_merges = draft.sealed || draft.changed_parts().any(merge::is_worn);
+        let concerns_merges = draft.sealed || draft.ended.iter().any(|(part, _)| merge::is_worn(part));
         draft.publish();
         drop(lock);
         if concerns_merges {
@@ -193,7 +190,6 @@ struct Draft<'a> {
     inner: &'a Inner,
     next: View,
     ended: Vec<(Part, u32)>,
-    rescored: Option<Part>,
     /// The buffer became a segment.
     sealed: bool,
     published: bool,
@@ -203,7 +199,8 @@ impl<'a> Draft<'a> {
     fn new(inner: &'a Inner) -> Self {
         let mut next = View::clone(&inner.current.load());
         next.generation += 1;
-        Self { inner, next, ended: vec![], rescored: None, sealed: false, published: false }
+        next.owners = OnceLock::new();
+        Self { inner, next, ended: vec![], sealed: false, published: false }
     }
 
     fn change(&mut self, change: Change) -> Result<()> {
@@ -234,34 +231,11 @@ impl<'a> Draft<'a> {
             }
             Change::Rescore(id, scores) => {
                 let place = self.next.locate(&id).ok_or_else(|| Error::missing(&id))?;
-                self.rescore(place, scores)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes scores and nothing else: the expression stays where it is.
-    fn rescore(&mut self, place: Location, scores: NewScores) -> Result<()> {
-        match place {
-            Location::Row { part, row } => {
-                let part = &mut Arc::make_mut(&mut self.next.parts)[part as usize];
-                let held = part.segment.subscription(row, &self.next.attributes)?;
-                let mut changed = held.clone();
-                if let Some(rescored) = part.overlay.get(row) {
-                    rescored.apply(&mut changed);
-                }
-                scores.apply(&mut changed);
-                changed.check()?;
-                let reweighted = changed.weights != held.weights;
-                let rescored = Rescored { priority: changed.priority, weights: changed.weights, reweighted };
-                part.overlay = part.overlay.with(row, Arc::new(rescored), &held);
-                self.rescored = Some(part.clone());
-            }
-            Location::Buffer(at) => {
-                let mut buffered = Buffered::clone(&self.next.buffer[at as usize]);
-                scores.apply(&mut buffered.subscription);
-                buffered.subscription.check()?;
-                self.next.buffer = self.next.buffer.with(at as usize, Arc::new(buffered));
+                let mut subscription = self.next.subscription(place)?;
+                scores.apply(&mut subscription);
+                subscription.check()?;
+                self.end(place);
+                self.insert(subscription);
             }
         }
         Ok(())
@@ -305,11 +279,6 @@ impl<'a> Draft<'a> {
             Arc::make_mut(&mut self.next.parts).retain(|part| part.living() > 0);
         }
         Ok(())
-    }
-
-    /// The parts of which rows ended or have other scores now.
-    fn changed_parts(&self) -> impl Iterator<Item = &Part> {
-        self.ended.iter().map(|(part, _)| part).chain(&self.rescored)
     }
 
     fn seal(&mut self) -> Result<Segment> {

@@ -1,22 +1,25 @@
 //! The best matches of a view: which blocks are worth a look, and what a row scores.
 //!
 //! Rows are scored in one of three ways, which agree to the last bit: from the arrays of their segment, from
-//! their record by the definition (interval events, changed weights, segments without weights), or, in the
+//! their record by the definition (interval events, segments without weights), or, in the
 //! buffer, from the subscription itself.
 
-use super::overlay::Raised;
+use std::ops::ControlFlow;
+
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Location, Version, Work};
-use crate::engine::segment::best::{Judge, Limits, Wanted};
+use crate::engine::segment::best::{Limits, RankingCollector, Wanted};
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::matcher::Scratch;
 use crate::engine::segment::relaxed::Relaxed;
 use crate::engine::segment::scoring::Scoring;
 use crate::engine::segment::scoring::leads::{Lead, rounded_up};
 use crate::engine::segment::scoring::outline::{Factors, FactorsApart, Outlines};
+use crate::engine::segment::walk::UnitCollector;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::predicate::catalog::Catalog;
+use crate::query::collector::All;
 use crate::query::function::Function;
 use crate::query::{Candidate, Filter, Measure, TopK};
 
@@ -26,7 +29,7 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -52,9 +55,7 @@ impl View {
                 measure,
                 keeps: RowFilter::new(self, part, filter, event),
             };
-            work += if let Measure::Priority = measure {
-                question.ask_by_priority(scratch, best)?
-            } else if !is_relaxed {
+            work += if !is_relaxed {
                 question.ask_best(None, scratch, best)?
             } else if event.has_intervals {
                 question.ask_all(best)?
@@ -71,13 +72,13 @@ impl View {
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
-        let mut found = vec![];
-        let work = self.for_each_match(event, filter, scratch, |location| found.push(location));
-        for location in found {
+        let mut all = All::default();
+        let work = self.collect(event, filter, scratch, &mut all);
+        for location in all.0 {
             let subscription = self.subscription(location)?;
             if let Some(score) = measure.of(&subscription, event, &self.attributes) {
                 best.offer(self.id(location), score, location);
@@ -102,26 +103,17 @@ impl<'v> Question<'_, 'v> {
     fn ask_all(&self, best: &mut TopK<'v, Location>) -> Result<Work> {
         let rows = self.part.segment.len() as u32;
         for row in 0..rows {
-            self.ask(row, best)?;
+            if self.keeps.keeps_row(row)
+                && let Some(score) = self.by_record(row)?
+            {
+                self.offer(row, score, best);
+            }
         }
         Ok(Work { candidates: rows as u64, evaluations: rows as u64, ..Work::default() })
     }
 
-    /// Offers a row if it matches, by its record.
-    fn ask(&self, row: u32, best: &mut TopK<'v, Location>) -> Result<()> {
-        let outscored =
-            matches!(self.measure, Measure::Priority) && self.part.priority(row) < best.least_wanted();
-        if !outscored
-            && self.keeps.keeps_row(row)
-            && let Some(score) = self.by_record(row)?
-        {
-            self.offer(row, score, best);
-        }
-        Ok(())
-    }
-
     fn by_record(&self, row: u32) -> Result<Option<f64>> {
-        let subscription = self.part.subscription(row, &self.view.attributes)?;
+        let subscription = self.part.segment.subscription(row, &self.view.attributes)?;
         Ok(self.measure.of(&subscription, self.event, &self.view.attributes))
     }
 
@@ -142,34 +134,7 @@ impl<'v> Question<'_, 'v> {
         }
     }
 
-    /// The best by priority: in the order of priority if there is one, otherwise block by block.
-    fn ask_by_priority(&self, scratch: &mut Scratch, best: &mut TopK<'v, Location>) -> Result<Work> {
-        let segment = &self.part.segment;
-        let raised = self.raised();
-        if raised.floor().is_none() && segment.order.helps(best.k()) {
-            let before = best.clone();
-            let read = segment.order.best(self.event, best.least_wanted(), &mut |row| {
-                // Scores that fell are below their place in the order, those that rose are asked later.
-                if raised.rows().binary_search(&row).is_err() && self.keeps.keeps_row(row) {
-                    self.offer(row, self.part.priority(row), best);
-                }
-                best.least_wanted()
-            });
-            if let Some(candidates) = read {
-                raised.rows().iter().try_for_each(|row| self.ask(*row, best))?;
-                return Ok(Work { candidates, ..Work::default() });
-            }
-            *best = before;
-        }
-        let work = self.ask_best(None, scratch, best)?;
-        // With fewer answers than are wanted, an order would be read to its end.
-        if best.worst().is_some() {
-            segment.note_question_by_priority(best.k(), work.fired, &self.view.attributes);
-        }
-        Ok(work)
-    }
-
-    /// What may be among the best, and then the rows of which the segment believes too little.
+    /// What may be among the best.
     fn ask_best(
         &self,
         relaxed: Option<&Relaxed>,
@@ -181,49 +146,23 @@ impl<'v> Question<'_, 'v> {
             Some(relaxed) => (&relaxed.layout, &relaxed.scoring),
             None => (&segment.layout, &segment.scoring),
         };
-        let raised = self.raised();
-        let reweighted = &self.part.overlay.reweighted;
-        let has_outlines = !scoring.outlines.words.is_empty();
         // A bound of everything says next to nothing of what a function makes of a few attributes.
         let is_function = matches!(self.measure, Measure::Function(..));
-        let leads_are_believed = !(is_function || has_outlines && reweighted.are_too_many());
-        let asked_later = match has_outlines && leads_are_believed {
-            true => union(raised.rows(), reweighted.rows()),
-            false => raised.rows().to_vec(),
-        };
-        let floor = raised.floor().map_or(f64::NEG_INFINITY, |bound| self.measure.bound(bound));
-        let score = |bound: f64| self.measure.bound(bound).max(floor);
+        let score = |bound: f64| self.measure.bound(bound);
         let limits = match self.measure {
-            Measure::Priority => Limits::new(&layout.block_bounds, floor.max(0.0), &score),
+            Measure::Priority => Limits::new(&layout.block_bounds, 0.0, &score),
             _ => {
                 let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, &score);
-                let limits = limits.loose(has_outlines || is_function);
-                if leads_are_believed { limits.with_leads(&scoring.leads.0) } else { limits }
+                let limits = limits.loose(!scoring.outlines.words.is_empty() || is_function);
+                if is_function { limits } else { limits.with_leads(&scoring.leads.0) }
             }
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let outline = Outline::new(self.measure, self.event, &layout.catalog);
-        let is_relaxed = relaxed.is_some();
-        let scorer =
-            Scorer { question: self, layout, scoring, is_relaxed, outline, floor, asked_later: &asked_later };
-        let mut judge = Offering { scorer, best, rows: vec![], failed: None };
-        let work = layout.best_units(self.event, scratch, &wanted, &mut judge);
-        if let Some(error) = judge.failed {
-            return Err(error);
-        }
-        for row in asked_later {
-            self.ask(row, best)?;
-        }
-        Ok(work)
-    }
-
-    /// The rows whose scores rose above what the bounds of the segment say.
-    fn raised(&self) -> &Raised {
-        match self.measure {
-            Measure::Priority => &self.part.overlay.priority,
-            Measure::Relaxed(_) => &self.part.overlay.relaxed,
-            Measure::Relevance(_) | Measure::Function(..) => &self.part.overlay.relevance,
-        }
+        let scorer = Scorer { question: self, layout, scoring, is_relaxed: relaxed.is_some(), outline };
+        let mut offering = Offering { scorer, best, rows: vec![], failed: None };
+        let work = layout.best_units(self.event, scratch, &wanted, &mut offering);
+        offering.failed.map_or(Ok(work), Err)
     }
 }
 
@@ -234,10 +173,6 @@ struct Scorer<'a, 'v> {
     scoring: &'a Scoring,
     is_relaxed: bool,
     outline: Outline<'a>,
-    /// No lead is believed to be worse.
-    floor: f64,
-    /// Sorted rows.
-    asked_later: &'a [u32],
 }
 
 impl<'v> Scorer<'_, 'v> {
@@ -247,11 +182,8 @@ impl<'v> Scorer<'_, 'v> {
         let Self { question, scoring, .. } = self;
         let (part, measure, wanted) = (question.part, question.measure, best.least_wanted());
         if let Measure::Priority = measure {
-            let priority = part.priority(row);
+            let priority = part.segment.ledger.priority(row);
             return Ok((priority >= wanted).then_some(priority));
-        }
-        if !part.overlay.is_empty() && part.overlay.get(row).is_some_and(|scores| scores.reweighted) {
-            return question.by_record(row);
         }
         if wanted > f64::NEG_INFINITY {
             let outline = self.outline.bound(row, &scoring.outlines, bits);
@@ -317,14 +249,6 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// The rows of two sorted lists.
-fn union(one: &[u32], other: &[u32]) -> Vec<u32> {
-    let mut rows = [one, other].concat();
-    rows.sort_unstable();
-    rows.dedup();
-    rows
-}
-
 /// Calls `use_them` with so many zeros.
 fn with_zeros<T>(count: usize, use_them: impl FnOnce(&mut [f64]) -> T) -> T {
     let mut few = [0.0; 16];
@@ -348,15 +272,21 @@ struct Offering<'a, 'b, 'v> {
 impl Offering<'_, '_, '_> {
     #[inline]
     fn row(&mut self, row: u32, bits: &[u64]) {
-        let Scorer { question, asked_later, .. } = self.scorer;
-        if !asked_later.is_empty() && asked_later.binary_search(&row).is_ok() {
-            return;
-        }
+        let question = self.scorer.question;
         match self.scorer.score(row, bits, self.best) {
             Ok(Some(score)) if question.keeps.keeps(row) => question.offer(row, score, self.best),
             Ok(_) => {}
             Err(error) => self.failed = Some(error),
         }
+    }
+}
+
+impl UnitCollector for Offering<'_, '_, '_> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()> {
+        for &row in self.scorer.layout.rows_of(unit) {
+            self.row(row, bits);
+        }
+        ControlFlow::Continue(())
     }
 
     fn least_wanted(&self) -> f64 {
@@ -364,12 +294,9 @@ impl Offering<'_, '_, '_> {
     }
 }
 
-impl Judge for Offering<'_, '_, '_> {
+impl RankingCollector for Offering<'_, '_, '_> {
     fn least_bound(&self, score: f64) -> f32 {
-        let Scorer { question, outline, floor, .. } = &self.scorer;
-        if score <= *floor {
-            return 0.0;
-        }
+        let Scorer { question, outline, .. } = &self.scorer;
         if let Outline::Sum(Factors::One) = outline {
             return rounded_up(score);
         }
@@ -388,13 +315,12 @@ impl Judge for Offering<'_, '_, '_> {
 
     #[inline]
     fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
-        let Scorer { question, scoring, outline, floor, .. } = &self.scorer;
-        let score = match (lead.outline(), outline) {
+        let Scorer { question, scoring, outline, .. } = &self.scorer;
+        match (lead.outline(), outline) {
             (Some(place), _) => outline.bound_at(place, &scoring.outlines, bits),
             (None, Outline::Sum(Factors::One)) => lead.bound as f64,
             (None, _) => question.measure.bound(lead.bound as f64),
-        };
-        if score < *floor { *floor } else { score }
+        }
     }
 
     #[inline]
@@ -410,14 +336,7 @@ impl Judge for Offering<'_, '_, '_> {
         layout.rows_of(unit).iter().any(|row| question.could_tie(*row, self.best))
     }
 
-    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
-        for &row in self.scorer.layout.rows_of(unit) {
-            self.row(row, bits);
-        }
-        self.least_wanted()
-    }
-
-    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64 {
+    fn units(&mut self, units: &[u32], bits: &[u64]) {
         let Scorer { layout, scoring, .. } = self.scorer;
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
@@ -434,6 +353,5 @@ impl Judge for Offering<'_, '_, '_> {
             self.row(*row, bits);
         }
         self.rows = rows;
-        self.least_wanted()
     }
 }

@@ -18,9 +18,8 @@ pub fn statistics(view: &View) -> Json {
         segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
         add("removed rows", part.deaths.bytes());
         add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
-        add("scores", segment.scoring.bytes() + part.overlay.bytes());
+        add("scores", segment.scoring.bytes());
         add("relaxed matching", segment.relaxed_bytes());
-        add("order of priorities", segment.order.bytes());
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;

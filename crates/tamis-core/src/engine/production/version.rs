@@ -13,7 +13,7 @@ use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::value::Kind;
 use crate::event::{Attributes, Event, EventSource};
-use crate::query::{Filter, Measure, TopK};
+use crate::query::{Filter, Measure, TopK, collector};
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 impl Version for View {
@@ -54,7 +54,9 @@ impl Version for View {
     fn subscription(&self, location: Location) -> Result<Subscription> {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => self.parts[part as usize].subscription(row, &self.attributes),
+            Location::Row { part, row } => {
+                self.parts[part as usize].segment.subscription(row, &self.attributes)
+            }
         }
     }
 
@@ -67,7 +69,7 @@ impl Version for View {
 
     fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part as usize].priority(row),
+            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }
@@ -82,33 +84,64 @@ impl Version for View {
         self.parts.iter().map(|part| part.segment.len()).chain([self.buffer.len()]).collect()
     }
 
-    fn matches(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (Vec<Location>, Work) {
-        let mut found = vec![];
-        let work = self.for_each_match(event, filter, space.of(), |location| found.push(location));
-        self.sort_by_id(&mut found);
-        (found, work)
+    fn matches(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> (Vec<Location>, Work) {
+        let mut all = collector::All::default();
+        let work = self.collect(event, filter, space.of(), &mut all);
+        self.sort_by_id(&mut all.0);
+        (all.0, work)
     }
 
-    fn count(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (usize, Work) {
-        self.count_matches(event, filter, space.of())
+    fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
+        let mut count = collector::Count::default();
+        let work = self.collect(event, filter, space.of(), &mut count);
+        (count.0, work)
     }
 
-    fn exists(&self, event: &Event<'_>, filter: &Filter, space: &mut Workspace) -> (bool, Work) {
-        self.has_match(event, filter, space.of())
+    fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
+        let mut exists = collector::Exists::default();
+        let work = self.collect(event, filter, space.of(), &mut exists);
+        (exists.0, work)
+    }
+
+    /// Stops when every owner has a match.
+    fn owners(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        space: &mut Workspace,
+    ) -> Result<(Vec<Box<str>>, Work)> {
+        let owners = View::owners(self);
+        if owners.len() == 0 {
+            return Ok((vec![], Work { mismatches: self.mismatches(event), ..Work::default() }));
+        }
+        let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
+        let work = self.collect(event, filter, space.of(), &mut per_owner);
+        let mut found: Vec<Box<str>> = per_owner.found().map(|owner| owners.name(owner).into()).collect();
+        found.sort_unstable();
+        Ok((found, work))
     }
 
     fn offer_best<'v>(
         &'v self,
         event: &Event<'_>,
         measure: &Measure<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         space: &mut Workspace,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         self.offer_ranked(event, measure, filter, space.of::<Scratch>(), best)
     }
 
-    fn blocks<'e>(&'e self, events: &'e dyn EventSource, filter: &'e Filter) -> Option<Box<dyn Blocks + 'e>> {
+    fn blocks<'e>(
+        &'e self,
+        events: &'e dyn EventSource,
+        filter: &'e Filter<'e>,
+    ) -> Option<Box<dyn Blocks + 'e>> {
         Some(Box::new(BlocksOfView::new(self, events, filter)))
     }
 

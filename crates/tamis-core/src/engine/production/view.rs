@@ -5,48 +5,32 @@ use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
 use super::deaths::Deaths;
-use super::overlay::Overlay;
+use super::owners::Owners;
 use crate::engine::contract::{Location, Work};
 use crate::engine::expected_kinds::ExpectedKinds;
 use crate::engine::segment::Segment;
 use crate::engine::segment::buffered::Presence;
 use crate::engine::segment::layout::Layout;
-use crate::engine::segment::matcher::{Holding, Scratch};
-use crate::error::Result;
+use crate::engine::segment::ledger::Ledger;
+use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::walk::UnitCollector;
 use crate::event::{AttrId, Attributes, Event};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
-use crate::query::Filter;
-use crate::subscription::{IdKind, Subscription};
+use crate::query::{Collector, Filter, Tags};
+use crate::subscription::IdKind;
 
-/// A segment, which of its rows have died, and which have other scores by now.
+/// A segment, and which of its rows have died.
 #[derive(Clone)]
 pub struct Part {
     pub segment: Arc<Segment>,
     pub deaths: Arc<Deaths>,
-    pub overlay: Overlay,
 }
 
 impl Part {
     pub fn new(segment: Segment) -> Self {
         let deaths = Arc::new(Deaths::new(segment.len()));
-        Self { segment: Arc::new(segment), deaths, overlay: Overlay::default() }
-    }
-
-    /// All there is to know of a row, with the scores it has now.
-    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
-        let mut subscription = self.segment.subscription(row, attributes)?;
-        if let Some(rescored) = self.overlay.get(row) {
-            rescored.apply(&mut subscription);
-        }
-        Ok(subscription)
-    }
-
-    pub fn priority(&self, row: u32) -> f64 {
-        match self.overlay.get(row) {
-            Some(rescored) => rescored.priority,
-            None => self.segment.ledger.priority(row),
-        }
+        Self { segment: Arc::new(segment), deaths }
     }
 
     pub fn living(&self) -> usize {
@@ -65,6 +49,8 @@ pub struct View {
     pub buffer: Buffer,
     /// Made when an event asks, and kept up to date by insertions from then on.
     pub expected: OnceLock<ExpectedKinds>,
+    /// Made when somebody asks for owners; every change makes it new.
+    pub owners: OnceLock<Arc<Owners>>,
 }
 
 impl Default for View {
@@ -77,6 +63,7 @@ impl Default for View {
             parts: Arc::default(),
             buffer: Buffer::default(),
             expected: OnceLock::new(),
+            owners: OnceLock::new(),
         }
     }
 }
@@ -111,42 +98,67 @@ impl View {
         })
     }
 
-    /// Calls `found` with the place of every match, each once, in no particular order.
-    pub fn for_each_match(
+    /// Hands every match to the collector, each once, in no particular order, until it wants no more.
+    pub fn collect(
         &self,
         event: &Event<'_>,
-        filter: &Filter,
+        filter: &Filter<'_>,
         scratch: &mut Scratch,
-        mut found: impl FnMut(Location),
+        collector: &mut impl Collector,
     ) -> Work {
-        let mut work = Work::default();
-        for (part, held) in self.parts.iter().enumerate() {
-            let keeps = RowFilter::new(self, held, filter, event);
-            work += held.segment.layout.matching_units(event, scratch, &mut |unit| {
-                for &row in held.segment.layout.rows_of(unit) {
-                    if keeps.keeps(row) {
-                        found(Location::Row { part: part as u32, row });
-                    }
-                }
-                ControlFlow::Continue(())
-            });
+        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
+        if collector.may_stop() && self.collect_buffered(event, filter, collector).is_break() {
+            return work;
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            let keeps = RowFilter::new(self, part, filter, event);
+            let layout = &part.segment.layout;
+            let (units, is_done) = if keeps.keeps_all() {
+                let mut rows = AllRows::new(layout, number as u32, collector);
+                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+            } else {
+                let mut rows =
+                    KeptRows { layout, part: number as u32, keeps: &keeps, collector, is_done: false };
+                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+            };
+            work += units;
+            if is_done {
+                return work;
+            }
             if event.has_intervals {
-                for &row in held.segment.ledger.point_only.iter() {
+                for &row in part.segment.ledger.point_only.iter() {
                     // The normal form may have found it too: it is reported here alone.
-                    if keeps.keeps_point_only(row) {
-                        found(Location::Row { part: part as u32, row });
+                    let found = Location::Row { part: number as u32, row };
+                    if keeps.keeps_point_only(row) && collector.collect(found).is_break() {
+                        return work;
                     }
                 }
             }
         }
-        self.buffered_matches(event, filter).for_each(&mut found);
         work.candidates += self.buffer.len() as u64;
-        work.mismatches = self.mismatches(event);
+        if !collector.may_stop() {
+            let _ = self.collect_buffered(event, filter, collector);
+        }
         work
     }
 
+    fn collect_buffered(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        collector: &mut impl Collector,
+    ) -> ControlFlow<()> {
+        self.buffered_matches(event, filter).try_for_each(|found| collector.collect(found))
+    }
+
+    /// The owners of subscriptions, numbered over all segments and the buffer.
+    pub fn owners(&self) -> &Owners {
+        let owners: &Arc<Owners> = get_or_init(&self.owners, || Arc::new(Owners::of(self)));
+        owners
+    }
+
     /// The places of the matches in the buffer.
-    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter) -> impl Iterator<Item = Location> {
+    pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter<'_>) -> impl Iterator<Item = Location> {
         let present = Presence::of(event);
         self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
             let holds =
@@ -154,85 +166,81 @@ impl View {
             holds.then_some(Location::Buffer(at as u32))
         })
     }
+}
 
-    /// The number of matches, without looking at single rows where it can be avoided.
-    pub fn count_matches(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (usize, Work) {
-        let mut count = 0;
-        let plain = filter.tags.is_none()
-            && !event.has_intervals
-            && self.parts.iter().all(|part| !part.deaths.any() && part.segment.ledger.expiries.is_empty());
-        if !plain {
-            let work = self.for_each_match(event, filter, scratch, |_| count += 1);
-            return (count, work);
-        }
-        let mut work = Work::default();
-        for part in self.parts.iter() {
-            let mut counting = Counting { layout: &part.segment.layout, rows: 0 };
-            work += part.segment.layout.matching_units(event, scratch, &mut counting);
-            count += counting.rows;
-        }
-        count += self.buffered_matches(event, filter).count();
-        work.mismatches = self.mismatches(event);
-        (count, work)
+/// Hands the rows of the units that hold to a collector.
+pub(super) struct AllRows<'a, C> {
+    layout: &'a Layout,
+    part: u32,
+    collector: &'a mut C,
+    /// The collector wants no more.
+    is_done: bool,
+}
+
+impl<'a, C> AllRows<'a, C> {
+    pub(super) fn new(layout: &'a Layout, part: u32, collector: &'a mut C) -> Self {
+        Self { layout, part, collector, is_done: false }
     }
+}
 
-    /// Whether anything matches; stops at the first match.
-    pub fn has_match(&self, event: &Event<'_>, filter: &Filter, scratch: &mut Scratch) -> (bool, Work) {
-        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
-        if self.buffered_matches(event, filter).next().is_some() {
-            return (true, work);
+impl<C: Collector> UnitCollector for AllRows<'_, C> {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        let rows = self.layout.rows_of(unit);
+        if C::COUNTS {
+            self.collector.add(rows.len());
+            return ControlFlow::Continue(());
         }
-        if event.has_intervals {
-            let mut any = false;
-            let work = self.for_each_match(event, filter, scratch, |_| any = true);
-            return (any, work);
-        }
-        for part in self.parts.iter() {
-            let keeps = RowFilter::new(self, part, filter, event);
-            let layout = &part.segment.layout;
-            let mut search = AnyRow { layout, keeps: &keeps, found: false };
-            work += layout.matching_units(event, scratch, &mut search);
-            if search.found {
-                return (true, work);
+        for &row in rows {
+            if self.collector.collect(Location::Row { part: self.part, row }).is_break() {
+                self.is_done = true;
+                return ControlFlow::Break(());
             }
         }
-        (false, work)
-    }
-}
-
-/// Counts the rows of the units that hold.
-pub(crate) struct Counting<'a> {
-    pub layout: &'a Layout,
-    pub rows: usize,
-}
-
-impl Holding for Counting<'_> {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
-        self.rows += self.layout.rows_of(unit).len();
         ControlFlow::Continue(())
     }
 
-    fn lone(&mut self, _: u32, bits: u64) -> ControlFlow<()> {
-        self.rows += bits.count_ones() as usize;
+    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+        if C::COUNTS {
+            self.collector.add(units.count_ones() as usize);
+            return ControlFlow::Continue(());
+        }
+        while units != 0 {
+            self.unit(first + units.trailing_zeros(), bits)?;
+            units &= units - 1;
+        }
         ControlFlow::Continue(())
-    }
-}
-
-/// Stops at the first row that is kept.
-struct AnyRow<'a> {
-    layout: &'a Layout,
-    keeps: &'a RowFilter<'a>,
-    found: bool,
-}
-
-impl Holding for AnyRow<'_> {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
-        self.found = self.layout.rows_of(unit).iter().any(|row| self.keeps.keeps(*row));
-        if self.found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn may_stop(&self) -> bool {
-        true
+        self.collector.may_stop()
+    }
+}
+
+/// The same for those rows that a filter keeps.
+struct KeptRows<'a, C> {
+    layout: &'a Layout,
+    part: u32,
+    keeps: &'a RowFilter<'a>,
+    collector: &'a mut C,
+    is_done: bool,
+}
+
+impl<C: Collector> UnitCollector for KeptRows<'_, C> {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        for &row in self.layout.rows_of(unit) {
+            let found = Location::Row { part: self.part, row };
+            if self.keeps.keeps(row) && self.collector.collect(found).is_break() {
+                self.is_done = true;
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn may_stop(&self) -> bool {
+        self.collector.may_stop()
     }
 }
 
@@ -242,23 +250,20 @@ pub struct RowFilter<'a> {
     view: &'a View,
     part: &'a Part,
     now: i64,
-    tagged: Option<Vec<&'a [u32]>>,
+    tags: Option<TaggedRows<'a>>,
     event: &'a Event<'a>,
     checks_deaths: bool,
     checks_expiry: bool,
 }
 
 impl<'a> RowFilter<'a> {
-    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter, event: &'a Event<'a>) -> Self {
+    pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter<'a>, event: &'a Event<'a>) -> Self {
         let ledger = &part.segment.ledger;
         Self {
             view,
             part,
             now: filter.now,
-            tagged: filter
-                .tags
-                .as_ref()
-                .map(|tags| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect()),
+            tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, ledger)),
             event,
             checks_deaths: part.deaths.any(),
             checks_expiry: !ledger.expiries.is_empty(),
@@ -267,7 +272,7 @@ impl<'a> RowFilter<'a> {
 
     /// Whether there is nothing to filter.
     pub fn keeps_all(&self) -> bool {
-        !self.checks_deaths && !self.checks_expiry && self.tagged.is_none() && !self.event.has_intervals
+        !self.checks_deaths && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {
@@ -284,10 +289,7 @@ impl<'a> RowFilter<'a> {
     pub fn keeps_row(&self, row: u32) -> bool {
         !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
             || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
-            && self
-                .tagged
-                .as_ref()
-                .is_none_or(|lists| lists.iter().any(|rows| rows.binary_search(&row).is_ok()))
+            && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
     }
 
     fn verified(&self, row: u32) -> bool {
@@ -295,5 +297,26 @@ impl<'a> RowFilter<'a> {
         self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
             evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
         })
+    }
+}
+
+/// The rows of one segment that have the tags that a query names.
+struct TaggedRows<'a> {
+    any: Option<Vec<&'a [u32]>>,
+    all: Vec<&'a [u32]>,
+    none: Vec<&'a [u32]>,
+}
+
+impl<'a> TaggedRows<'a> {
+    fn new(tags: &Tags, ledger: &'a Ledger) -> Self {
+        let rows = |tags: &[Box<str>]| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect();
+        Self { any: tags.any.as_deref().map(rows), all: rows(&tags.all), none: rows(&tags.none) }
+    }
+
+    fn keep(&self, row: u32) -> bool {
+        let has = |rows: &&[u32]| rows.binary_search(&row).is_ok();
+        self.any.as_ref().is_none_or(|lists| lists.iter().any(has))
+            && self.all.iter().all(has)
+            && !self.none.iter().any(has)
     }
 }

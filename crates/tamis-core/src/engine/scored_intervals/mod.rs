@@ -20,7 +20,6 @@
 mod held;
 pub mod span;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -32,9 +31,7 @@ use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event};
 use crate::query::bounds::up;
 use crate::query::{Measure, Scale};
-use crate::ranked::{
-    BestFirst, Intersection, IntervalIndex, Merged, RoundRobin, Scored, ScoredInterval, Settings, Structure,
-};
+use crate::ranked::{BestFirst, Intersection, IntervalIndex, Merged, RoundRobin, ScoredInterval, Settings};
 use crate::subscription::Subscription;
 
 #[derive(Default)]
@@ -43,22 +40,6 @@ pub struct ScoredIntervals {
     held: Vec<Option<Conjunction>>,
     families: BTreeMap<Box<[AttrId]>, Family>,
     relaxed: OnceLock<BTreeMap<AttrId, Box<dyn IntervalIndex>>>,
-}
-
-/// A list that ends when what all lists together may read is used up.
-struct Limited<'a> {
-    list: BestFirst<'a>,
-    left: &'a Cell<u64>,
-}
-
-impl Iterator for Limited<'_> {
-    type Item = Scored;
-
-    fn next(&mut self) -> Option<Scored> {
-        let left = self.left.get().checked_sub(1)?;
-        self.left.set(left);
-        self.list.next()
-    }
 }
 
 /// The conjunctions on the same attributes.
@@ -70,24 +51,6 @@ struct Family {
 }
 
 impl ScoredIntervals {
-    /// Empty, with the structure that answers fastest and takes no changes once it is asked.
-    pub fn unchanging() -> Self {
-        let settings = Settings { structure: Structure::SoptR, ..Settings::default() };
-        Self { settings, ..Self::default() }
-    }
-
-    /// Builds what exact questions need before the first of them.
-    pub fn build_indexes(&self) {
-        for (attributes, family) in &self.families {
-            self.indexes(family, attributes.len());
-        }
-    }
-
-    /// How many sets of attributes conjunctions are on. Every question looks at each.
-    pub fn families(&self) -> usize {
-        self.families.len()
-    }
-
     fn conjunction(&self, row: u32) -> &Conjunction {
         self.held[row as usize].as_ref().expect("rows of a family are held")
     }
@@ -108,7 +71,6 @@ impl ScoredIntervals {
         attributes: &[AttrId],
         family: &'a Family,
         event: &Event<'_>,
-        limit: &'a Cell<u64>,
     ) -> Option<Intersection<'a>> {
         let spans: Option<Vec<Span>> =
             attributes.iter().map(|attribute| event.get(*attribute).map(Span::of_value)).collect();
@@ -116,9 +78,7 @@ impl ScoredIntervals {
         if spans.iter().any(|span| span.is_point()) {
             let indexes = self.indexes(family, attributes.len()).iter().zip(spans);
             let points = indexes.filter(|(_, span)| span.is_point());
-            let lists = points.map(|(index, span)| -> BestFirst<'a> {
-                Box::new(Limited { list: index.stab(span.low), left: limit })
-            });
+            let lists = points.map(|(index, span)| -> BestFirst<'a> { index.stab(span.low) });
             return Some(Intersection::new(lists.collect()));
         }
         let mut all: Vec<_> =
@@ -127,33 +87,9 @@ impl ScoredIntervals {
         Some(Intersection::new(vec![Box::new(all.into_iter()) as BestFirst<'a>]))
     }
 
-    fn all_candidates<'a>(
-        &'a self,
-        event: &Event<'_>,
-        limit: &'a Cell<u64>,
-    ) -> impl Iterator<Item = Intersection<'a>> {
+    fn all_candidates<'a>(&'a self, event: &Event<'_>) -> impl Iterator<Item = Intersection<'a>> {
         let families = self.families.iter();
-        families.filter_map(move |(attributes, family)| self.candidates(attributes, family, event, limit))
-    }
-
-    /// Offers the rows that hold, the best priority first, until `offer` wants none as low as the next. Not
-    /// more than `left` is read, and what is left of it then says whether that was enough.
-    pub fn best_within(
-        &self,
-        event: &Event<'_>,
-        mut least_wanted: f64,
-        left: &Cell<u64>,
-        offer: &mut dyn FnMut(u32) -> f64,
-    ) {
-        let mut evaluations = 0;
-        for candidate in Merged::new(self.all_candidates(event, left)) {
-            if candidate.score < least_wanted {
-                break;
-            }
-            if self.conjunction(candidate.id as u32).is_true(event, &mut evaluations) {
-                least_wanted = offer(candidate.id as u32);
-            }
-        }
+        families.filter_map(move |(attributes, family)| self.candidates(attributes, family, event))
     }
 
     fn best_by_priority(
@@ -163,8 +99,7 @@ impl ScoredIntervals {
         offer: &mut dyn FnMut(u32) -> f64,
     ) -> Work {
         let mut work = Work::default();
-        let limit = Cell::new(u64::MAX);
-        for candidate in Merged::new(self.all_candidates(event, &limit)) {
+        for candidate in Merged::new(self.all_candidates(event)) {
             if candidate.score < least_wanted {
                 break;
             }
@@ -305,8 +240,7 @@ impl ScoredIntervals {
 
     pub fn matches(&self, event: &Event<'_>, found: &mut dyn FnMut(u32)) -> Work {
         let mut work = Work::default();
-        let limit = Cell::new(u64::MAX);
-        for candidate in self.all_candidates(event, &limit).flatten() {
+        for candidate in self.all_candidates(event).flatten() {
             work.candidates += 1;
             if self.conjunction(candidate.id as u32).is_true(event, &mut work.evaluations) {
                 found(candidate.id as u32);

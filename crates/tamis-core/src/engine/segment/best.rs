@@ -16,11 +16,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 
+use super::evaluation::Evaluation;
 use super::layout::{ACCEPTS, BLOCK, Layout};
-use super::lone_set::LoneSet;
-use super::matcher::{DONE, FiredKeys, Run, Scratch};
+use super::matcher::{OneEvent, Scratch};
 use super::program::Leaf;
 use super::scoring::leads::Lead;
+use super::walk::UnitCollector;
 use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::prefetch::prefetch;
@@ -41,8 +42,8 @@ const FEW: usize = 8;
 /// How far ahead of reading leads memory is fetched.
 const FETCH_AHEAD: usize = 8;
 
-/// Judges the units that hold. What it returns is the least score that is wanted from then on.
-pub trait Judge {
+/// A collector that ranks, and knows what can be had before a unit is decided.
+pub trait RankingCollector: UnitCollector {
     /// The least bound of a lead that allows for a score.
     fn least_bound(&self, score: f64) -> f32;
 
@@ -55,11 +56,8 @@ pub trait Judge {
     /// Whether a unit on which nothing else hangs could be wanted for the least score that is.
     fn could_tie(&self, unit: u32) -> bool;
 
-    /// The bits of the event come with a unit.
-    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64;
-
-    /// Many at once, so that what they need can be fetched ahead.
-    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64;
+    /// Takes many units at once, so that what they need can be fetched ahead.
+    fn units(&mut self, units: &[u32], bits: &[u64]);
 }
 
 /// What is asked for.
@@ -73,32 +71,24 @@ pub struct Wanted<'a> {
 
 impl Layout {
     /// As [`matching_units`](Self::matching_units), but none that can only lead to scores below what the
-    /// judge last wanted.
+    /// collector last wanted.
     pub fn best_units(
         &self,
         event: &Event<'_>,
         scratch: &mut Scratch,
         wanted: &Wanted<'_>,
-        judge: &mut impl Judge,
+        collector: &mut impl RankingCollector,
     ) -> Work {
-        let work = Work::default();
         if self.units() == 0 {
-            return work;
+            return Work::default();
         }
-        let Scratch { bits, runs, queue, memory, open, lone } = scratch;
-        bits.reset(self.catalog.bits as usize);
-        memory.reset(self.remembered as usize);
-        runs.clear();
-        open.clear();
-        self.catalog.fire(event, bits, &mut FiredKeys { runs });
-        self.entries_of_keys(runs);
-        let run = Run { layout: self, bits: bits.words(), open, memory };
-        let (limits, least) = (&wanted.limits, wanted.least);
-        let mut search = Search { run, limits, blocks: BinaryHeap::new(), least, found: 0, work, judge };
+        let (event, runs, queue) = self.start(event, scratch);
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
-        search.work.fired = total as u64;
+        let limits = &wanted.limits;
+        let order = Order { limits, blocks: BinaryHeap::new(), least: wanted.least, found: 0, collector };
+        let mut search = Search { event, queue, work: Work::default(), order };
         if total <= wanted.k {
-            search.match_all(runs, queue, lone);
+            search.match_all(runs);
             return search.work;
         }
         let by_leads = limits.has_leads() && (limits.are_loose || total < BLOCK * runs.len());
@@ -109,33 +99,40 @@ impl Layout {
         while !left.is_empty() {
             let is_tried = search.work.candidates as usize >= trial;
             if is_tried && !search.is_order_worth_it(left, wanted.k, total) {
-                search.match_all(left, queue, lone);
+                search.match_all(left);
                 return search.work;
             }
-            let is_enough_known = search.least > f64::NEG_INFINITY;
+            let is_enough_known = search.order.least > f64::NEG_INFINITY;
             if is_tried && by_leads || is_enough_known && (is_tried || !limits.are_loose) {
                 break;
             }
-            left = search.gather(left, units, queue);
-            search.decide_all(queue);
+            left = search.gather(left, units);
+            search.decide_queued();
             units = (2 * units).min(GATHER_UNITS);
         }
-        if left.is_empty() && search.blocks.is_empty() {
+        if left.is_empty() && search.order.blocks.is_empty() {
             return search.work;
         }
         if by_leads {
-            search.take_leads(left, queue, wanted.k);
+            search.take_leads(left, wanted.k);
         } else {
-            search.add_blocks(left);
-            search.take_blocks(queue);
+            search.order.add_blocks(left);
+            search.take_blocks();
         }
         search.work
     }
 }
 
 /// A search for the best, as far as it has come.
-struct Search<'a, J> {
-    run: Run<'a>,
+struct Search<'a, C> {
+    event: OneEvent<'a>,
+    queue: &'a mut Vec<u32>,
+    work: Work,
+    order: Order<'a, C>,
+}
+
+/// What is found, and what waits for its turn.
+struct Order<'a, C> {
     limits: &'a Limits<'a>,
     /// Blocks of entries that wait for their turn.
     blocks: BinaryHeap<PendingBlock>,
@@ -143,26 +140,49 @@ struct Search<'a, J> {
     least: f64,
     /// How many units hold.
     found: usize,
-    work: Work,
-    judge: &'a mut J,
+    collector: &'a mut C,
 }
 
-impl<J: Judge> Search<'_, J> {
+impl<C: RankingCollector> UnitCollector for Order<'_, C> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()> {
+        self.found += 1;
+        let flow = self.collector.unit(unit, bits);
+        self.least = self.collector.least_wanted();
+        flow
+    }
+
+    fn least_wanted(&self) -> f64 {
+        self.least
+    }
+
+    /// Puts what waits for a unit in line.
+    fn defer(&mut self, waiting: Range<usize>) {
+        let waiting = waiting.start as u32..waiting.end as u32;
+        self.limits.add_blocks(waiting, self.least, |block| self.blocks.push(block));
+    }
+}
+
+impl<C> Order<'_, C> {
+    /// Puts the blocks of runs of entries in line.
+    fn add_blocks(&mut self, runs: &[(u32, u32)]) {
+        let mut blocks = std::mem::take(&mut self.blocks).into_vec();
+        for (from, to) in runs {
+            self.limits.add_blocks(*from..*to, self.least, |block| blocks.push(block));
+        }
+        self.blocks = blocks.into();
+    }
+}
+
+impl<C: RankingCollector> Search<'_, C> {
     /// Queues so many units of the next entries, or a few more, and returns the runs that are left.
-    fn gather<'r>(
-        &mut self,
-        mut runs: &'r mut [(u32, u32)],
-        units: usize,
-        queue: &mut Vec<u32>,
-    ) -> &'r mut [(u32, u32)] {
-        queue.clear();
+    fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], units: usize) -> &'r mut [(u32, u32)] {
         let mut gathered = 0;
         while gathered < GATHER
-            && queue.len() < units
+            && self.queue.len() < units
             && let Some((from, to)) = runs.first_mut()
         {
             let end = (*from + GATHER - gathered).min(*to);
-            self.run.queue_entries(&self.run.layout.entries[*from as usize..end as usize], queue);
+            self.event.queue_entries(*from as usize..end as usize, self.queue);
             gathered += end - *from;
             *from = end;
             if end == *to {
@@ -176,46 +196,38 @@ impl<J: Judge> Search<'_, J> {
     /// Whether taking what is left in the order of its bounds can save much, by what was seen so far: there
     /// must be more matches than are wanted, and loose bounds without leads must rule out half of the entries.
     fn is_order_worth_it(&self, left: &[(u32, u32)], k: usize, total: usize) -> bool {
-        if self.least == f64::NEG_INFINITY {
+        let Order { limits, least, found, .. } = self.order;
+        if least == f64::NEG_INFINITY {
             let looked_at = self.work.candidates as usize;
-            return self.found * total >= k.saturating_mul(2).saturating_mul(looked_at);
+            return found * total >= k.saturating_mul(2).saturating_mul(looked_at);
         }
-        if !self.limits.are_loose || self.limits.has_leads() {
+        if !limits.are_loose || limits.has_leads() {
             return true;
         }
         let (mut entries, mut wanted) = (0, 0);
         for (from, to) in left {
             entries += (to - from) as usize;
-            self.limits.add_blocks(*from..*to, self.least, |block| wanted += block.entries().len());
+            limits.add_blocks(*from..*to, least, |block| wanted += block.entries().len());
         }
         2 * wanted <= entries
     }
 
-    /// Puts the blocks of runs of entries in line.
-    fn add_blocks(&mut self, runs: &[(u32, u32)]) {
-        let mut blocks = std::mem::take(&mut self.blocks).into_vec();
-        for (from, to) in runs {
-            self.limits.add_blocks(*from..*to, self.least, |block| blocks.push(block));
-        }
-        self.blocks = blocks.into();
-    }
-
     /// Decides what the best leads of all that is left promise, then what the next ones do, four times as
     /// many each time, until none promises enough.
-    fn take_leads(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>, k: usize) {
+    fn take_leads(&mut self, runs: &[(u32, u32)], k: usize) {
         let (mut promises, mut turn) = (vec![], 2 * k.max(2));
         // The best of a few raise what the others must promise to be read at all.
         let (few, others) = runs.split_at(runs.len() / FEW);
         let mut parts = [few, others].into_iter();
         loop {
-            queue.clear();
+            self.queue.clear();
             let part = parts.next();
-            self.gather_wanted(part.unwrap_or_default(), queue);
+            self.gather_wanted(part.unwrap_or_default());
             // What waits for units that hold, and is in line from the trial or from the turn before.
-            let waiting: Vec<_> = self.blocks.drain().map(|block| (block.from, block.to)).collect();
-            self.gather_wanted(&waiting, queue);
-            promises.retain(|promise: &Promise| promise.score >= self.least);
-            self.read_leads(queue, &mut promises);
+            let waiting: Vec<_> = self.order.blocks.drain().map(|block| (block.from, block.to)).collect();
+            self.gather_wanted(&waiting);
+            promises.retain(|promise: &Promise| promise.score >= self.order.least);
+            self.read_leads(&mut promises);
             if promises.is_empty() && part.is_none() {
                 return;
             }
@@ -225,7 +237,7 @@ impl<J: Judge> Search<'_, J> {
             }
             let best = &mut promises[first..];
             best.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
-            self.decide_promised(best, queue);
+            self.decide_promised(best);
             promises.truncate(first);
             turn = turn.saturating_mul(4);
         }
@@ -233,168 +245,108 @@ impl<J: Judge> Search<'_, J> {
 
     /// Queues the numbers of the entries whose test holds and whose lead allows for a score that is wanted,
     /// without a branch.
-    fn gather_wanted(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>) {
-        let least_bound = self.judge.least_bound(self.least);
+    fn gather_wanted(&mut self, runs: &[(u32, u32)]) {
+        let Self { event, queue, work, order } = self;
+        let (layout, leads) = (event.layout(), order.limits.leads);
+        let least_bound = order.collector.least_bound(order.least);
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
-        self.work.candidates += total as u64;
+        work.candidates += total as u64;
         let mut end = queue.len();
         queue.resize(end + total, 0);
         for (at, (from, to)) in runs.iter().enumerate() {
             if let Some((later, _)) = runs.get(at + FETCH_AHEAD) {
-                prefetch(&self.run.layout.entries[*later as usize]);
-                prefetch(&self.limits.leads[*later as usize]);
+                prefetch(&layout.entries[*later as usize]);
+                prefetch(&leads[*later as usize]);
             }
             let run = *from as usize..*to as usize;
-            let (entries, leads) = (&self.run.layout.entries[run.clone()], &self.limits.leads[run]);
+            let (entries, leads) = (&layout.entries[run.clone()], &leads[run]);
             for ((number, [_, test]), lead) in (*from..*to).zip(entries).zip(leads) {
                 queue[end] = number;
-                end += (self.run.bit(Leaf(*test)) & (lead.bound >= least_bound)) as usize;
+                end += (event.bit(Leaf(*test)) & (lead.bound >= least_bound)) as usize;
             }
         }
         queue.truncate(end);
     }
 
     /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead.
-    fn read_leads(&self, queue: &[u32], promises: &mut Vec<Promise>) {
-        let lead_of = |entry: u32| self.limits.leads[entry as usize];
+    fn read_leads(&self, promises: &mut Vec<Promise>) {
+        let Self { event, queue, order, .. } = self;
+        let lead_of = |entry: u32| order.limits.leads[entry as usize];
         for (at, entry) in queue.iter().enumerate() {
             if let Some(soon) = queue.get(at + FETCH_AHEAD) {
-                self.judge.fetch_promised(lead_of(*soon));
+                order.collector.fetch_promised(lead_of(*soon));
             }
-            let score = self.judge.promised(lead_of(*entry), self.run.bits);
-            if score >= self.least {
-                promises.push(Promise { score, unit: self.run.layout.entries[*entry as usize][0] });
+            let score = order.collector.promised(lead_of(*entry), event.bits);
+            if score >= order.least {
+                promises.push(Promise { score, unit: event.layout().entries[*entry as usize][0] });
             }
         }
     }
 
     /// Decides units, the best promise first, as long as they promise enough.
-    fn decide_promised(&mut self, best: &[Promise], queue: &mut Vec<u32>) {
+    fn decide_promised(&mut self, best: &[Promise]) {
+        let Self { event, queue, work, order } = self;
+        let layout = event.layout();
         queue.clear();
         queue.extend(best.iter().map(|promise| promise.unit));
         for (at, promise) in best.iter().enumerate() {
-            if promise.score < self.least {
+            if promise.score < order.least {
                 return;
             }
-            self.run.layout.fetch(queue, at, &self.run.memory.states);
+            event.fetch(queue, at);
             let unit = promise.unit & !ACCEPTS;
-            let is_alone = unit >= self.run.layout.lone;
-            if is_alone && promise.score == self.least && !self.judge.could_tie(unit) {
+            let is_alone = unit >= layout.lone;
+            let cannot_win = is_alone && promise.score == order.least && !order.collector.could_tie(unit);
+            if cannot_win || event.is_done(unit) {
                 continue;
             }
-            if self.decide(promise.unit) {
-                self.least = self.judge.unit(unit, self.run.bits);
+            work.evaluations += 1;
+            if event.decide(promise.unit) {
+                let _ = order.unit(unit, event.bits);
                 if !is_alone {
-                    self.add_waiting(unit);
+                    order.defer(layout.waiting_for(unit));
                 }
             }
         }
     }
 
-    /// Puts what waits for a unit in line.
-    fn add_waiting(&mut self, unit: u32) {
-        let waiting = self.run.layout.waiting_for(unit);
-        let waiting = waiting.start as u32..waiting.end as u32;
-        self.limits.add_blocks(waiting, self.least, |block| self.blocks.push(block));
-    }
-
-    /// Whether a queued unit holds; no if that was asked before.
-    fn decide(&mut self, queued: u32) -> bool {
-        let unit = queued & !ACCEPTS;
-        if unit < self.run.layout.remembered && self.run.memory.of(unit) & DONE != 0 {
-            return false;
-        }
-        self.work.evaluations += 1;
-        let holds = self.run.decide(queued);
-        self.found += holds as usize;
-        holds
-    }
-
     /// Takes the best block first, until none is wanted.
-    fn take_blocks(&mut self, queue: &mut Vec<u32>) {
-        while let Some(block) = self.blocks.pop().filter(|block| block.bound >= self.least) {
+    fn take_blocks(&mut self) {
+        while let Some(block) = self.order.blocks.pop().filter(|block| block.bound >= self.order.least) {
             let entries = block.entries();
             self.work.candidates += entries.len() as u64;
-            queue.clear();
-            self.run.queue_entries(&self.run.layout.entries[entries], queue);
-            self.decide_all(queue);
+            self.event.queue_entries(entries, self.queue);
+            self.decide_queued();
         }
     }
 
-    /// Decides the queued units. What waits for those that hold is queued behind them as long as everything
-    /// is wanted, and gets its turn by its bound from then on.
-    fn decide_all(&mut self, queue: &mut Vec<u32>) {
-        let layout = self.run.layout;
-        let mut at = 0;
-        while at < queue.len() {
-            let queued = queue[at];
-            layout.fetch(queue, at, &self.run.memory.states);
-            at += 1;
-            if !self.decide(queued) {
-                continue;
-            }
-            let unit = queued & !ACCEPTS;
-            self.least = self.judge.unit(unit, self.run.bits);
-            if unit >= layout.lone {
-                continue;
-            }
-            if self.least == f64::NEG_INFINITY {
-                let waiting = layout.waiting_for(unit);
-                self.work.candidates += waiting.len() as u64;
-                self.run.queue_entries(&layout.entries[waiting], queue);
-            } else {
-                self.add_waiting(unit);
-            }
-        }
+    /// Decides the queued units.
+    fn decide_queued(&mut self) {
+        let _ = self.event.drain(self.queue, &mut self.work, &mut self.order);
     }
 
     /// Finds all units that the runs and what waits lead to, those aside that were decided before, and hands
     /// them over.
-    fn match_all(&mut self, runs: &[(u32, u32)], queue: &mut Vec<u32>, lone: &mut LoneSet) {
-        let Self { run, work, blocks, .. } = self;
-        let layout = run.layout;
+    fn match_all(&mut self, runs: &[(u32, u32)]) {
+        let Self { event, queue, work, order } = self;
         let runs = runs.iter().map(|(from, to)| *from as usize..*to as usize);
-        let entries: Vec<Range<usize>> = runs.chain(blocks.drain().map(|block| block.entries())).collect();
+        let waiting = order.blocks.drain().map(|block| block.entries());
+        let entries: Vec<Range<usize>> = runs.chain(waiting).collect();
         let candidates = entries.iter().map(Range::len).sum();
         work.candidates += candidates as u64;
-        if layout.is_worth_a_lone_set(candidates) {
-            lone.open(layout);
-        } else {
-            lone.close();
-        }
-        queue.clear();
+        event.open_lone_set(candidates);
         for entries in entries {
-            run.sort_entries(entries, queue, lone);
+            event.queue_entries(entries, queue);
         }
-        let mut holding = vec![];
-        let mut at = 0;
-        while let Some(&queued) = queue.get(at) {
-            layout.fetch(queue, at, &run.memory.states);
-            at += 1;
-            let unit = queued & !ACCEPTS;
-            let is_done = unit < layout.remembered && run.memory.of(unit) & DONE != 0;
-            if is_done || lone.takes(unit) && lone.has(unit) {
-                continue;
-            }
-            work.evaluations += 1;
-            if !run.decide(queued) {
-                continue;
-            }
-            holding.push(unit);
-            if unit < layout.lone {
-                let waiting = layout.waiting_for(unit);
-                work.candidates += waiting.len() as u64;
-                run.sort_entries(waiting, queue, lone);
-            }
-        }
-        // Lone units that were decided by their code are not in the set, or they are known to be done.
-        let _ = lone.deliver(&mut |unit| {
-            if run.memory.of(unit) & DONE == 0 {
-                holding.push(unit);
-            }
+        let mut units = vec![];
+        let mut all = |unit| {
+            units.push(unit);
             ControlFlow::Continue(())
-        });
-        self.least = self.judge.units(&holding, run.bits);
+        };
+        let _ = event.drain(queue, work, &mut all);
+        event.forget_decided_lone_units();
+        let _ = event.lone.deliver(&mut all, event.bits);
+        order.collector.units(&units, event.bits);
     }
 }
 
@@ -407,7 +359,7 @@ pub struct Limits<'a> {
     score: &'a dyn Fn(f64) -> f64,
     /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
     are_loose: bool,
-    /// Per entry, what the judge reads promises from; empty if there are none.
+    /// Per entry, what the collector reads promises from; empty if there are none.
     leads: &'a [Lead],
 }
 

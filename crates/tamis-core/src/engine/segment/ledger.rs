@@ -6,8 +6,11 @@
 //! expiries    one per row; no array at all when nothing expires
 //! records     the expression as written, weights, tags and payload, encoded; read when asked for
 //! tags        names, and for each the rows that have it
+//! owners      names, and one per row, counted from 1; no array at all when nothing has an owner
 //! point_only  rows whose normal form is exact for point events only
 //! ```
+
+use rustc_hash::FxBuildHasher;
 
 use super::record;
 use crate::error::{Error, Result};
@@ -31,6 +34,10 @@ pub struct Ledger {
     pub tags: Buffer<u8>,
     pub tag_rows_off: Buffer<u32>,
     pub tag_rows: Buffer<u32>,
+    pub owner_off: Buffer<u64>,
+    pub owners: Buffer<u8>,
+    /// 0 for none.
+    pub owner_of: Buffer<u32>,
     pub point_only: Buffer<u32>,
 }
 
@@ -116,6 +123,7 @@ impl Ledger {
         subscription.priority = self.priority(row);
         let expires = self.expires(row);
         subscription.expires = (expires != NEVER_EXPIRES).then_some(expires);
+        subscription.owner = self.owner(row).map(Into::into);
         Ok(subscription)
     }
 
@@ -141,18 +149,39 @@ impl Ledger {
         }
     }
 
+    pub fn owner_count(&self) -> usize {
+        self.owner_off.len().saturating_sub(1)
+    }
+
+    pub fn owner_name(&self, owner: u32) -> &str {
+        std::str::from_utf8(slice(&self.owner_off, &self.owners, owner as usize)).unwrap_or_default()
+    }
+
+    /// The number of a row's owner.
+    #[inline]
+    pub fn owner_number(&self, row: u32) -> Option<u32> {
+        self.owner_of.get(row as usize).copied().unwrap_or(0).checked_sub(1)
+    }
+
+    pub fn owner(&self, row: u32) -> Option<&str> {
+        self.owner_number(row).map(|owner| self.owner_name(owner))
+    }
+
     pub fn bytes(&self) -> [(&'static str, usize); 3] {
         [
             ("ids", self.int_ids.byte_len() + self.text_id_off.byte_len() + self.text_ids.byte_len()),
             ("expressions and payloads", self.record_off.byte_len() + self.records.byte_len()),
             (
-                "priorities, expiries and tags",
+                "priorities, expiries, tags and owners",
                 self.priorities.byte_len()
                     + self.expiries.byte_len()
                     + self.tag_off.byte_len()
                     + self.tags.byte_len()
                     + self.tag_rows_off.byte_len()
                     + self.tag_rows.byte_len()
+                    + self.owner_off.byte_len()
+                    + self.owners.byte_len()
+                    + self.owner_of.byte_len()
                     + self.point_only.byte_len(),
             ),
         ]
@@ -198,6 +227,9 @@ pub struct LedgerBuilder {
     record_off: Vec<u64>,
     records: Vec<u8>,
     tags: std::collections::BTreeMap<Box<str>, Vec<u32>>,
+    /// Numbered in the order of their first rows.
+    owners: hashbrown::HashMap<String, u32, FxBuildHasher>,
+    owner_of: Rare<u32>,
     point_only: Vec<u32>,
 }
 
@@ -211,6 +243,7 @@ impl LedgerBuilder {
         let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
         self.push_fields(subscription.id.as_ref(), subscription.priority, expires, point_only)?;
         self.push_tags(&subscription.tags);
+        self.push_owner(subscription.owner.as_deref());
         record::encode(subscription, &mut self.records, attributes);
         Ok(())
     }
@@ -221,6 +254,7 @@ impl LedgerBuilder {
         if other.tag_count() > 0 {
             self.push_tags(&record::tags(other.id(row), other.record(row))?);
         }
+        self.push_owner(other.owner(row));
         self.records.extend_from_slice(other.record(row));
         Ok(())
     }
@@ -258,6 +292,18 @@ impl LedgerBuilder {
         }
     }
 
+    /// Of the row that was added last.
+    fn push_owner(&mut self, owner: Option<&str>) {
+        let number = owner.map_or(0, |owner| self.owner_number(owner));
+        self.owner_of.push(self.rows - 1, number, 0);
+    }
+
+    /// The number of an owner, counted from 1.
+    fn owner_number(&mut self, owner: &str) -> u32 {
+        let next = self.owners.len() as u32 + 1;
+        *self.owners.entry_ref(owner).or_insert(next)
+    }
+
     /// Adds all rows of another behind its own. If the other's attributes have other numbers here, the
     /// records are written anew: `renumber` has the attributes there and here.
     pub fn append(
@@ -272,6 +318,18 @@ impl LedgerBuilder {
         self.text_ids.extend(other.text_ids);
         self.priorities.append(self.rows, other.priorities, other.rows, 0.0);
         self.expiries.append(self.rows, other.expiries, other.rows, NEVER_EXPIRES);
+        let mut owner_of = other.owner_of;
+        if !owner_of.0.is_empty() {
+            let mut numbers = vec![0; other.owners.len() + 1];
+            // In the order of their numbers there, so that the rows decide and not the table.
+            let mut owners: Vec<_> = other.owners.into_iter().collect();
+            owners.sort_unstable_by_key(|(_, number)| *number);
+            for (owner, there) in owners {
+                numbers[there as usize] = self.owner_number(&owner);
+            }
+            owner_of.0.iter_mut().for_each(|number| *number = numbers[*number as usize]);
+        }
+        self.owner_of.append(self.rows, owner_of, other.rows, 0);
         self.rows += other.rows;
         self.point_only.extend(other.point_only.iter().map(|row| row + first_row));
         for (tag, rows) in other.tags {
@@ -344,6 +402,16 @@ impl LedgerBuilder {
             tag_rows.extend_from_slice(rows);
             tag_rows_off.push(tag_rows.len() as u32);
         }
+        let mut names: Vec<_> = self.owners.into_iter().collect();
+        names.sort_unstable_by_key(|(_, number)| *number);
+        let (mut owner_off, mut owners) = (vec![], vec![]);
+        for (name, _) in names {
+            owner_off.push(owners.len() as u64);
+            owners.extend_from_slice(name.as_bytes());
+        }
+        if !owner_off.is_empty() {
+            owner_off.push(owners.len() as u64);
+        }
         Ledger {
             int_ids: shrunk(self.int_ids),
             text_id_off: shrunk(self.text_id_off),
@@ -356,6 +424,9 @@ impl LedgerBuilder {
             tags: tags.into(),
             tag_rows_off: tag_rows_off.into(),
             tag_rows: tag_rows.into(),
+            owner_off: owner_off.into(),
+            owners: owners.into(),
+            owner_of: shrunk(self.owner_of.0),
             point_only: self.point_only.into(),
         }
     }

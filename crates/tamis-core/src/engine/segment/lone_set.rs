@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use super::layout::{ACCEPTS, Layout};
-use super::matcher::Holding;
+use super::walk::UnitCollector;
 
 /// Open, it takes the lone units of one layout; closed, it takes none.
 #[derive(Default)]
@@ -64,11 +64,23 @@ impl LoneSet {
         is_lone
     }
 
+    /// Takes out units that `is_gone` says so of.
+    pub fn remove(&mut self, is_gone: impl Fn(u32) -> bool) {
+        for (at, word) in self.words.iter_mut().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                let place = rest.trailing_zeros();
+                *word &= !((is_gone(self.first + 64 * at as u32 + place) as u64) << place);
+                rest &= rest - 1;
+            }
+        }
+    }
+
     /// Hands the units over, in the order of their numbers.
-    pub fn deliver(&self, holding: &mut impl Holding) -> ControlFlow<()> {
+    pub fn deliver(&self, collector: &mut impl UnitCollector, bits: &[u64]) -> ControlFlow<()> {
         for (at, word) in self.words.iter().enumerate() {
             if *word != 0 {
-                holding.lone(self.first + 64 * at as u32, *word)?;
+                collector.lone(self.first + 64 * at as u32, *word, bits)?;
             }
         }
         ControlFlow::Continue(())

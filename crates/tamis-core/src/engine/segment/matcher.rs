@@ -8,20 +8,19 @@
 //!    queues the units that waited for it.
 //! 4. Deliver the lone units of the set in the order of their numbers, which is that of their rows.
 
-use std::ops::ControlFlow;
+use std::ops::Range;
 
-use super::layout::{ACCEPTS, Layout, code_place};
+use super::evaluation::{Evaluation, OnePath};
+use super::layout::{ACCEPTS, Layout};
 use super::lone_set::LoneSet;
-use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use super::program::Leaf;
+use super::walk::{FETCH_AHEAD, UnitCollector};
 use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
 use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
-
-/// How far ahead of the evaluation memory is fetched, in units.
-const FETCH_AHEAD: usize = 4;
 
 /// Lone units that hold are collected in a set when there is a candidate for that many of them; otherwise
 /// clearing and reading the set would take longer than it saves.
@@ -30,13 +29,13 @@ const LONE_PER_CANDIDATE: usize = 512;
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
 pub struct Scratch {
-    pub(super) bits: Bits,
-    pub(super) runs: Vec<(u32, u32)>,
-    pub(super) queue: Vec<u32>,
-    pub(super) memory: Memory,
-    pub(super) lone: LoneSet,
+    bits: Bits,
+    runs: Vec<(u32, u32)>,
+    queue: Vec<u32>,
+    memory: Memory,
+    lone: LoneSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
-    pub(super) open: Vec<(u32, u32)>,
+    open: Vec<(u32, u32)>,
 }
 
 /// What is known of remembered units during one event: a byte each, so that one look tells all.
@@ -44,13 +43,13 @@ pub struct Scratch {
 /// Five bits say for which event the rest was noted, so that an event need not clear what those before it
 /// left: that happens when the numbers have been used up.
 #[derive(Default)]
-pub(super) struct Memory {
-    pub(super) states: Vec<u8>,
+struct Memory {
+    states: Vec<u8>,
     event: u8,
 }
 
 /// The unit was decided because an access fired.
-pub(super) const DONE: u8 = 1;
+const DONE: u8 = 1;
 const KNOWN: u8 = 2;
 const TRUE: u8 = 4;
 /// The number of the event, counted in steps of this.
@@ -58,7 +57,7 @@ const EVENT_STEP: u8 = 8;
 
 impl Memory {
     /// Forgets everything and makes room for that many units.
-    pub(super) fn reset(&mut self, units: usize) {
+    fn reset(&mut self, units: usize) {
         self.event = self.event.wrapping_add(EVENT_STEP);
         if self.event == 0 {
             self.states.fill(0);
@@ -70,7 +69,7 @@ impl Memory {
     }
 
     #[inline]
-    pub(super) fn of(&self, unit: u32) -> u8 {
+    fn of(&self, unit: u32) -> u8 {
         let flags = self.states[unit as usize] ^ self.event;
         if flags < EVENT_STEP { flags } else { 0 }
     }
@@ -81,112 +80,60 @@ impl Memory {
     }
 }
 
-/// What becomes of the units that hold for an event.
-pub trait Holding {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()>;
-
-    /// Whether some units may be all that is wanted. What is known to hold is then offered before the rest
-    /// is looked at, and once more with the rest.
-    fn may_stop(&self) -> bool {
-        false
-    }
-
-    /// Lone units, of which bit n stands for `first` + n.
-    fn lone(&mut self, first: u32, mut bits: u64) -> ControlFlow<()> {
-        while bits != 0 {
-            self.unit(first + bits.trailing_zeros())?;
-            bits &= bits - 1;
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl<F: FnMut(u32) -> ControlFlow<()>> Holding for F {
-    fn unit(&mut self, unit: u32) -> ControlFlow<()> {
-        self(unit)
-    }
-}
-
 impl Layout {
-    /// Hands every unit that is true for the event to `holding`, once, until it says to stop.
+    /// Hands every unit that is true for the event to the collector, once, until it says to stop.
     ///
     /// With interval values, units that only *might* be true are reported too, never one too few.
     pub fn matching_units(
         &self,
         event: &impl Fires,
         scratch: &mut Scratch,
-        holding: &mut impl Holding,
+        collector: &mut impl UnitCollector,
     ) -> Work {
+        let mut work = Work::default();
         if self.units() == 0 {
-            return Work::default();
+            return work;
         }
+        let (mut event, runs, queue) = self.start(event, scratch);
+        let candidates = runs.iter().map(|(from, to)| (to - from) as usize).sum();
+        work.candidates = candidates as u64;
+        event.open_lone_set(candidates);
+        for &(from, to) in runs.iter() {
+            event.queue_entries(from as usize..to as usize, queue);
+        }
+        if collector.may_stop() && event.lone.deliver(collector, event.bits).is_break() {
+            return work;
+        }
+        if event.drain(queue, &mut work, collector).is_continue() {
+            let _ = event.lone.deliver(collector, event.bits);
+        }
+        work
+    }
+
+    /// Finds out which predicates an event satisfies, and the runs of entries whose keys fired.
+    pub(super) fn start<'a>(
+        &'a self,
+        event: &impl Fires,
+        scratch: &'a mut Scratch,
+    ) -> (OneEvent<'a>, &'a mut Vec<(u32, u32)>, &'a mut Vec<u32>) {
         let Scratch { bits, runs, queue, memory, lone, open } = scratch;
         bits.reset(self.catalog.bits as usize);
         memory.reset(self.remembered as usize);
         runs.clear();
         queue.clear();
         open.clear();
-        let mut work = Work::default();
+        lone.close();
         event.fire(&self.catalog, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
-        let with_intervals = event.with_intervals();
-        if let Some(event) = with_intervals {
+        if let Some(event) = event.with_intervals() {
             self.note_open_bits(event, open);
         }
-        work.candidates = runs.iter().map(|(from, to)| (to - from) as u64).sum();
-        if with_intervals.is_none() && self.is_worth_a_lone_set(work.candidates as usize) {
-            lone.open(self);
-        } else {
-            lone.close();
-        }
-        let mut run = Run { layout: self, bits: bits.words(), open, memory };
-        for &(from, to) in runs.iter() {
-            run.sort_entries(from as usize..to as usize, queue, lone);
-        }
-        if holding.may_stop() && lone.deliver(holding).is_break() {
-            return work;
-        }
-        let mut at = 0;
-        while let Some(&queued) = queue.get(at) {
-            self.fetch(queue, at, &run.memory.states);
-            at += 1;
-            let unit = queued & !ACCEPTS;
-            let in_set = lone.takes(unit);
-            let is_done = match in_set {
-                true => lone.has(unit),
-                false => unit < self.remembered && run.memory.of(unit) & DONE != 0,
-            };
-            if is_done {
-                continue;
-            }
-            work.evaluations += 1;
-            if !run.decide(queued) {
-                continue;
-            }
-            if in_set {
-                lone.insert(unit);
-                continue;
-            }
-            if holding.unit(unit).is_break() {
-                return work;
-            }
-            if unit < self.lone {
-                let waiting = self.waiting_for(unit);
-                work.candidates += waiting.len() as u64;
-                run.sort_entries(waiting, queue, lone);
-            }
-        }
-        let _ = lone.deliver(holding);
-        work
-    }
-
-    /// Whether there are enough candidates for clearing and reading a set of the lone units.
-    pub(super) fn is_worth_a_lone_set(&self, candidates: usize) -> bool {
-        candidates * LONE_PER_CANDIDATE > (self.remembered - self.lone) as usize
+        let event = OneEvent { layout: self, bits: bits.words(), open, memory, lone, path: OnePath };
+        (event, runs, queue)
     }
 
     /// Makes runs of entries of runs of keys. Keys are scattered, so what belongs to them is fetched ahead.
-    pub(super) fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
+    fn entries_of_keys(&self, runs: &mut Vec<(u32, u32)>) {
         let mut kept = 0;
         for at in 0..runs.len() {
             if let Some((later, _)) = runs.get(at + 2 * FETCH_AHEAD) {
@@ -217,47 +164,11 @@ impl Layout {
             }
         }
     }
-
-    /// Fetches what will be needed of units further down the queue: first heads, then code, then what the
-    /// code asks of other units.
-    #[inline]
-    pub(super) fn fetch(&self, queue: &[u32], at: usize, states: &[u8]) {
-        if let Some(&later) = queue.get(at + 3 * FETCH_AHEAD) {
-            self.fetch_head((later & !ACCEPTS) as usize, states);
-        }
-        if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
-            let head = &self.heads[(later & !ACCEPTS) as usize];
-            if later & ACCEPTS == 0 {
-                self.code.get(code_place(head.code)).inspect(|code| prefetch(*code));
-            } else {
-                self.entries.get(head.waiting as usize).inspect(|entry| prefetch(*entry));
-            }
-        }
-        if let Some(&soon) = queue.get(at + FETCH_AHEAD)
-            && soon & ACCEPTS == 0
-        {
-            let (kind, code) = self.code_of(soon);
-            let (first, step) = kind.leaf_words();
-            for leaf in code.iter().skip(first).step_by(step) {
-                if let Some(unit) = Leaf(*leaf).as_unit() {
-                    self.fetch_head(unit as usize, states);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn fetch_head(&self, unit: usize, states: &[u8]) {
-        prefetch(&self.heads[unit]);
-        if let Some(state) = states.get(unit) {
-            prefetch(state);
-        }
-    }
 }
 
 /// Notes runs of fired keys.
-pub(super) struct FiredKeys<'a> {
-    pub(super) runs: &'a mut Vec<(u32, u32)>,
+struct FiredKeys<'a> {
+    runs: &'a mut Vec<(u32, u32)>,
 }
 
 impl Fired for FiredKeys<'_> {
@@ -272,50 +183,29 @@ impl Fired for FiredKeys<'_> {
     }
 }
 
-/// The evaluation of one event, after its bits are set.
-pub(super) struct Run<'a> {
-    pub(super) layout: &'a Layout,
+/// One event, after its bits are set.
+pub(super) struct OneEvent<'a> {
+    layout: &'a Layout,
     pub(super) bits: &'a [u64],
-    pub(super) open: &'a [(u32, u32)],
-    pub(super) memory: &'a mut Memory,
+    open: &'a [(u32, u32)],
+    memory: &'a mut Memory,
+    /// Takes the lone units that hold, while it is open.
+    pub(super) lone: &'a mut LoneSet,
+    path: OnePath,
 }
 
-impl Run<'_> {
-    /// Queues the units of the entries whose test holds, but for those that are lone and thereby accepted:
-    /// they go to the set of lone units, if it is open.
-    pub(super) fn sort_entries(&self, run: std::ops::Range<usize>, queue: &mut Vec<u32>, lone: &mut LoneSet) {
-        let entries = &self.layout.entries[run];
-        if lone.is_closed() {
-            return self.queue_entries(entries, queue);
+impl OneEvent<'_> {
+    /// Opens the set of lone units if there are enough candidates for clearing and reading it.
+    pub(super) fn open_lone_set(&mut self, candidates: usize) {
+        let lone = (self.layout.remembered - self.layout.lone) as usize;
+        if self.open.is_empty() && candidates * LONE_PER_CANDIDATE > lone {
+            self.lone.open(self.layout);
         }
-        let mut queued = queue.len();
-        queue.resize(queued + entries.len(), 0);
-        for [unit, test] in entries {
-            let holds = self.bit(Leaf(*test));
-            let is_settled = lone.accept(*unit, holds);
-            queue[queued] = *unit;
-            queued += (holds & !is_settled) as usize;
-        }
-        queue.truncate(queued);
     }
 
-    /// Queues the units of the entries whose test holds.
-    pub(super) fn queue_entries(&self, entries: &[[u32; 2]], queue: &mut Vec<u32>) {
-        let start = queue.len();
-        queue.resize(start + entries.len(), 0);
-        let mut end = start;
-        if self.open.is_empty() {
-            for [unit, test] in entries {
-                queue[end] = *unit;
-                end += self.bit(Leaf(*test)) as usize;
-            }
-        } else {
-            for [unit, test] in entries {
-                queue[end] = *unit;
-                end += self.test_bit(Leaf(*test)) as usize;
-            }
-        }
-        queue.truncate(end);
+    /// Takes the units out of the set of lone ones that were decided before it was opened.
+    pub(super) fn forget_decided_lone_units(&mut self) {
+        self.lone.remove(|unit| self.memory.of(unit) & DONE != 0);
     }
 
     /// A test that is not a unit, for point values.
@@ -325,21 +215,77 @@ impl Run<'_> {
         (self.bits[(bit >> 6) as usize] >> (bit & 63) ^ leaf.0 as u64) & 1 == 1
     }
 
-    /// A test that is not a unit. What can't be known to be true may also be false.
+    fn evaluate(&mut self, unit: u32) -> bool {
+        self.run(unit, true)
+    }
+}
+
+impl<'a> Evaluation<'a> for OneEvent<'a> {
+    type Truth = bool;
+
     #[inline]
-    fn test_bit(&self, leaf: Leaf) -> bool {
+    fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// What can't be known to be true may also be false.
+    #[inline]
+    fn test_bit(&self, leaf: Leaf, _: &bool) -> bool {
         self.bit(leaf)
             || !self.open.is_empty()
                 && leaf.is_clear()
                 && self.open.iter().any(|(from, to)| (*from..*to).contains(&leaf.bit()))
     }
 
-    #[inline]
-    fn test(&mut self, leaf: Leaf) -> bool {
-        match leaf.as_unit() {
-            None => self.test_bit(leaf),
-            Some(unit) => self.pull(unit),
+    fn pull(&mut self, unit: u32) -> bool {
+        let state = self.memory.of(unit);
+        if state & KNOWN != 0 {
+            return state & TRUE != 0;
         }
+        let is_true = self.evaluate(unit);
+        self.memory.note(unit, if is_true { KNOWN | TRUE } else { KNOWN });
+        is_true
+    }
+
+    #[inline]
+    fn paths(&mut self) -> &mut OnePath {
+        &mut self.path
+    }
+}
+
+impl OneEvent<'_> {
+    /// Queues the units of the entries whose test holds, without a branch. Those that are lone and need no more than
+    /// the test go to the set of lone units, if it is open.
+    pub(super) fn queue_entries(&mut self, entries: Range<usize>, queue: &mut Vec<u32>) {
+        let entries = &self.layout.entries[entries];
+        let mut end = queue.len();
+        queue.resize(end + entries.len(), 0);
+        if !self.lone.is_closed() {
+            for [unit, test] in entries {
+                let holds = self.bit(Leaf(*test));
+                let is_settled = self.lone.accept(*unit, holds);
+                queue[end] = *unit;
+                end += (holds & !is_settled) as usize;
+            }
+        } else if self.open.is_empty() {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.bit(Leaf(*test)) as usize;
+            }
+        } else {
+            for [unit, test] in entries {
+                queue[end] = *unit;
+                end += self.test_bit(Leaf(*test), &true) as usize;
+            }
+        }
+        queue.truncate(end);
+    }
+
+    /// Whether a unit was decided before because an access fired.
+    #[inline]
+    pub(super) fn is_done(&self, unit: u32) -> bool {
+        unit < self.layout.remembered && self.memory.of(unit) & DONE != 0
+            || self.lone.takes(unit) && self.lone.has(unit)
     }
 
     /// Whether a queued unit holds.
@@ -355,50 +301,25 @@ impl Run<'_> {
             return true;
         }
         let is_true = self.pull(unit);
-        self.memory.note(unit, DONE);
+        if !self.lone.takes(unit) {
+            self.memory.note(unit, DONE);
+        }
         is_true
     }
 
-    /// The truth of a remembered unit, computed at most once.
-    fn pull(&mut self, unit: u32) -> bool {
-        let state = self.memory.of(unit);
-        if state & KNOWN != 0 {
-            return state & TRUE != 0;
+    /// Whether a unit that holds goes to the set of lone units instead of to a collector.
+    #[inline]
+    pub(super) fn keeps(&mut self, unit: u32) -> bool {
+        let is_lone = self.lone.takes(unit);
+        if is_lone {
+            self.lone.insert(unit);
         }
-        let is_true = self.evaluate(unit);
-        self.memory.note(unit, if is_true { KNOWN | TRUE } else { KNOWN });
-        is_true
+        is_lone
     }
 
-    fn evaluate(&mut self, unit: u32) -> bool {
-        let layout = self.layout;
-        let (kind, code) = layout.code_of(unit);
-        match kind {
-            CodeKind::Conjunction => code.iter().all(|leaf| self.test(Leaf(*leaf))),
-            CodeKind::Disjunction => code.iter().any(|leaf| self.test(Leaf(*leaf))),
-            CodeKind::Jumps => {
-                let mut at = 0;
-                while let Some(&[leaf, jump]) = code.get(at..at + 2).and_then(|pair| pair.first_chunk()) {
-                    if self.test(Leaf(leaf)) == (jump & 1 == 1) {
-                        at += 2;
-                    } else {
-                        match jump >> 1 {
-                            ACCEPT => return true,
-                            REJECT => return false,
-                            target => at = 2 * target as usize,
-                        }
-                    }
-                }
-                true
-            }
-            CodeKind::Parity => {
-                let (mut even, mut odd) = (true, false);
-                for pair in code[1..].chunks_exact(2) {
-                    let (t, f) = (self.test(Leaf(pair[0])), self.test(Leaf(pair[1])));
-                    (even, odd) = (even && f || odd && t, odd && f || even && t);
-                }
-                if code[0] == 1 { odd } else { even }
-            }
-        }
+    #[inline]
+    pub(super) fn fetch_unit(&self, unit: u32) {
+        prefetch(&self.layout.heads[unit as usize]);
+        self.memory.states.get(unit as usize).inspect(|state| prefetch(*state));
     }
 }

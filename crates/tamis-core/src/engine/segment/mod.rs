@@ -11,6 +11,7 @@ pub mod build;
 pub mod builder;
 pub mod counters;
 pub mod dag;
+pub mod evaluation;
 pub mod forms;
 pub mod layout;
 pub mod ledger;
@@ -18,7 +19,6 @@ pub mod lone_set;
 mod masks;
 pub mod matcher;
 pub mod plan;
-pub mod priority_order;
 pub mod program;
 pub mod record;
 pub mod relaxed;
@@ -29,6 +29,7 @@ pub mod stored;
 mod tests;
 pub mod units;
 pub mod validate;
+pub mod walk;
 
 use std::sync::OnceLock;
 
@@ -41,7 +42,6 @@ use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
-use priority_order::PriorityOrder;
 use relaxed::Relaxed;
 use scoring::Scoring;
 use stored::Origin;
@@ -59,8 +59,6 @@ pub struct Segment {
     pub origin: Option<Origin>,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
-    /// Made when questions turn out to need it.
-    pub order: PriorityOrder,
 }
 
 impl Segment {

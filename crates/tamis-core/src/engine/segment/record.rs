@@ -53,7 +53,7 @@ pub fn decode(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Subscript
         [0] => None,
         _ => Some(reader.bytes.into()),
     };
-    Ok(Subscription { id, expression, priority: 0.0, weights, tags, payload, expires: None })
+    Ok(Subscription { id, expression, priority: 0.0, weights, tags, owner: None, payload, expires: None })
 }
 
 /// The expression alone.

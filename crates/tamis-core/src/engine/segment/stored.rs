@@ -89,6 +89,15 @@ macro_rules! sections {
     };
 }
 
+/// Those that are there if some subscription has an owner.
+macro_rules! owner_sections {
+    ($visit:ident, $segment:expr) => {
+        $visit!("owner_offsets", $segment.ledger.owner_off);
+        $visit!("owners", $segment.ledger.owners);
+        $visit!("owner_of_row", $segment.ledger.owner_of);
+    };
+}
+
 /// Writes all arrays of a segment.
 pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Result<()> {
     macro_rules! put {
@@ -97,6 +106,9 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
         };
     }
     sections!(put, segment);
+    if segment.ledger.owner_count() > 0 {
+        owner_sections!(put, segment);
+    }
     let mut asked = vec![];
     segment.layout.catalog.asked.encode(&mut asked);
     writer.section_bytes("asked", &asked)?;
@@ -149,6 +161,9 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
         };
     }
     sections!(take, segment);
+    if snapshot.section_names().any(|name| name == "owner_of_row") {
+        owner_sections!(take, segment);
+    }
     Ok(segment)
 }
 

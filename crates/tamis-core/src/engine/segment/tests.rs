@@ -1,9 +1,11 @@
 //! Segments agree with the reference evaluator.
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 
 use super::SegmentBuilder;
-use super::best::{Judge, Limits, Wanted};
+use super::best::{Limits, RankingCollector, Wanted};
 use super::bit_parallel::{self, BlockScratch};
 use super::builder::lay_out;
 use super::forms::Forms;
@@ -12,6 +14,7 @@ use super::matcher::Scratch;
 use super::scoring::ScoringBuilder;
 use super::scoring::leads::Lead;
 use super::scoring::outline::{Factors, Outlines};
+use super::walk::UnitCollector;
 use crate::event::{Attributes, Event};
 use crate::expr::Expr;
 use crate::expr::eval::evaluate;
@@ -47,10 +50,21 @@ fn bound(outlines: &Outlines, row: u32, bits: &[u64], factors: &Factors) -> Opti
     outlines.place_of(row).map(|place| outlines.bound_at(place, bits, factors))
 }
 
-/// Judges units one by one.
-struct OneByOne<F>(F);
+/// Takes units one by one, and remembers the threshold that the last one gave.
+struct OneByOne<F>(F, f64);
 
-impl<F: FnMut(u32, &[u64]) -> f64> Judge for OneByOne<F> {
+impl<F: FnMut(u32, &[u64]) -> f64> UnitCollector for OneByOne<F> {
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()> {
+        self.1 = self.0(unit, bits);
+        ControlFlow::Continue(())
+    }
+
+    fn least_wanted(&self) -> f64 {
+        self.1
+    }
+}
+
+impl<F: FnMut(u32, &[u64]) -> f64> RankingCollector for OneByOne<F> {
     fn least_bound(&self, _: f64) -> f32 {
         0.0
     }
@@ -65,12 +79,10 @@ impl<F: FnMut(u32, &[u64]) -> f64> Judge for OneByOne<F> {
         true
     }
 
-    fn unit(&mut self, unit: u32, bits: &[u64]) -> f64 {
-        self.0(unit, bits)
-    }
-
-    fn units(&mut self, units: &[u32], bits: &[u64]) -> f64 {
-        units.iter().fold(f64::NEG_INFINITY, |_, unit| self.0(*unit, bits))
+    fn units(&mut self, units: &[u32], bits: &[u64]) {
+        for unit in units {
+            let _ = self.unit(*unit, bits);
+        }
     }
 }
 
@@ -144,7 +156,7 @@ proptest! {
             scores.extend(layout.rows_of(unit).iter().map(|row| priorities[*row as usize]));
             scores.sort_by(|a, b| b.total_cmp(a));
             scores.get(k - 1).copied().unwrap_or(f64::NEG_INFINITY)
-        }));
+        }, f64::NEG_INFINITY));
         let plain: Vec<Expr> = exprs.into_iter().map(|(expr, _)| expr).collect();
         let mut expected: Vec<f64> =
             rows_that_hold(&plain, &event, &attributes).into_iter().map(|row| priorities[row as usize]).collect();
@@ -194,7 +206,7 @@ proptest! {
                     found.push((row, segment.scoring.relevance(row, bits, &scale), outline));
                 }
                 f64::NEG_INFINITY
-            }));
+            }, f64::NEG_INFINITY));
             for (row, program, outline) in found {
                 if program.is_some() {
                     prop_assert_eq!(program, score(Score::Relevance, row));
@@ -214,7 +226,7 @@ proptest! {
                     found.push((row, score));
                 }
                 f64::NEG_INFINITY
-            }));
+            }, f64::NEG_INFINITY));
             found.sort_by_key(|(row, _)| *row);
             let expected: Vec<(u32, Option<f64>)> = (0..exprs.len() as u32)
                 .map(|row| (row, score(Score::Relaxed, row)))

@@ -210,5 +210,10 @@ fn ledger(ledger: &Ledger) -> Check {
     offsets("tag_offsets", &ledger.tag_off, ledger.tag_count(), ledger.tags.len())?;
     offsets("tag_row_offsets", &ledger.tag_rows_off, ledger.tag_count(), ledger.tag_rows.len())?;
     below("tag_rows", &ledger.tag_rows, rows)?;
+    ensure(ledger.owner_of.is_empty() || ledger.owner_of.len() == rows, "owner_of_row")?;
+    below("owner_of_row", &ledger.owner_of, ledger.owner_count() + 1)?;
+    if ledger.owner_count() > 0 {
+        offsets("owner_offsets", &ledger.owner_off, ledger.owner_count(), ledger.owners.len())?;
+    }
     below("point_only", &ledger.point_only, rows)
 }

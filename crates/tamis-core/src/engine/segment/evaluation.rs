@@ -1,0 +1,170 @@
+//! The code of a unit, run for one event or for many at once.
+//!
+//! What a test says is a [`Truth`]: a bit for one event, a mask for a block of them. The code is the same (see
+//! `program`), and so is what it means. What differs is when to stop: one event ends a conjunction at the first
+//! leaf that is false and follows one path through jumps; a mask reads all leaves, without a branch, so that many
+//! masks are on their way from memory at once, and takes both paths, each with its events.
+
+use super::layout::Layout;
+use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+
+/// For which events something holds.
+pub trait Truth: Copy {
+    /// Whether there is one event, whose first answer is the last.
+    const IS_SINGLE: bool;
+    const NEVER: Self;
+    type Paths: Paths<Self>;
+
+    fn is_ever(&self) -> bool;
+    fn and(&self, other: &Self) -> Self;
+    fn or(&self, other: &Self) -> Self;
+    fn and_not(&self, other: &Self) -> Self;
+}
+
+/// Which events have come to which leaf of a unit's code.
+pub trait Paths<T> {
+    /// Starts with all events at the first leaf. Returns a frame for the other calls.
+    fn enter(&mut self, leaves: usize, events: T) -> usize;
+
+    /// The events that have come to a leaf.
+    fn at(&self, frame: usize, leaf: usize) -> T;
+
+    /// Moves some events to the next leaf and the others to a target, which may be behind the last leaf
+    /// (accepted) or behind that (rejected). Returns the leaf to look at next.
+    fn split(&mut self, frame: usize, leaf: usize, goes_on: T, jumps: T, target: usize) -> usize;
+
+    /// The events that were accepted; `leaf` is what the last split returned.
+    fn leave(&mut self, frame: usize, leaf: usize, leaves: usize) -> T;
+}
+
+impl Truth for bool {
+    const IS_SINGLE: bool = true;
+    const NEVER: bool = false;
+    type Paths = OnePath;
+
+    #[inline(always)]
+    fn is_ever(&self) -> bool {
+        *self
+    }
+
+    #[inline(always)]
+    fn and(&self, other: &bool) -> bool {
+        *self & *other
+    }
+
+    #[inline(always)]
+    fn or(&self, other: &bool) -> bool {
+        *self | *other
+    }
+
+    #[inline(always)]
+    fn and_not(&self, other: &bool) -> bool {
+        *self & !*other
+    }
+}
+
+/// The path of one event: it is where the last split sent it.
+pub struct OnePath;
+
+impl Paths<bool> for OnePath {
+    #[inline(always)]
+    fn enter(&mut self, _: usize, _: bool) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn at(&self, _: usize, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn split(&mut self, _: usize, leaf: usize, goes_on: bool, _: bool, target: usize) -> usize {
+        if goes_on { leaf + 1 } else { target }
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, _: usize, leaf: usize, leaves: usize) -> bool {
+        leaf == leaves
+    }
+}
+
+/// Events whose predicates are known, so that code can be run for them.
+pub trait Evaluation<'a> {
+    type Truth: Truth;
+
+    fn layout(&self) -> &'a Layout;
+
+    /// Those of `events` for which a test that is not a unit holds.
+    fn test_bit(&self, leaf: Leaf, events: &Self::Truth) -> Self::Truth;
+
+    /// The events for which a remembered unit holds, computed at most once.
+    fn pull(&mut self, unit: u32) -> Self::Truth;
+
+    fn paths(&mut self) -> &mut <Self::Truth as Truth>::Paths;
+
+    /// Those of `events` for which a test holds.
+    #[inline(always)]
+    fn test(&mut self, leaf: Leaf, events: &Self::Truth) -> Self::Truth {
+        match leaf.as_unit() {
+            None => self.test_bit(leaf, events),
+            Some(unit) => events.and(&self.pull(unit)),
+        }
+    }
+
+    /// Those of `events` for which a unit holds.
+    #[inline(always)]
+    fn run(&mut self, unit: u32, events: Self::Truth) -> Self::Truth {
+        let (kind, code) = self.layout().code_of(unit);
+        match kind {
+            CodeKind::Conjunction => {
+                let mut left = events;
+                for leaf in code {
+                    left = self.test(Leaf(*leaf), &left);
+                    if Self::Truth::IS_SINGLE && !left.is_ever() {
+                        break;
+                    }
+                }
+                left
+            }
+            CodeKind::Disjunction => {
+                let mut found = Self::Truth::NEVER;
+                for leaf in code {
+                    found = found.or(&self.test(Leaf(*leaf), &events));
+                    if Self::Truth::IS_SINGLE && found.is_ever() {
+                        break;
+                    }
+                }
+                found
+            }
+            CodeKind::Jumps => {
+                let (steps, _) = code.as_chunks();
+                let leaves = steps.len();
+                let frame = self.paths().enter(leaves, events);
+                let mut at = 0;
+                while let Some(&[leaf, jump]) = steps.get(at) {
+                    let here = self.paths().at(frame, at);
+                    let true_here = self.test(Leaf(leaf), &here);
+                    let false_here = here.and_not(&true_here);
+                    let (goes_on, jumps) =
+                        if jump & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
+                    let target = match jump >> 1 {
+                        ACCEPT => leaves,
+                        REJECT => leaves + 1,
+                        target => target as usize,
+                    };
+                    at = self.paths().split(frame, at, goes_on, jumps, target);
+                }
+                self.paths().leave(frame, at, leaves)
+            }
+            CodeKind::Parity => {
+                let (mut even, mut odd) = (events, Self::Truth::NEVER);
+                for [when_true, when_false] in code[1..].as_chunks().0 {
+                    let t = self.test(Leaf(*when_true), &events);
+                    let f = self.test(Leaf(*when_false), &events);
+                    (even, odd) = (even.and(&f).or(&odd.and(&t)), odd.and(&f).or(&even.and(&t)));
+                }
+                if code[0] == 1 { odd } else { even }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The walk over the candidates of one event, and what becomes of the units that hold.
+//!
+//! Entries whose access key fired and whose test holds queue their units. The queue is decided from front to
+//! back, with memory fetched ahead. A unit that holds goes to the collector, and the units that waited for it are
+//! queued behind the others; or, once the collector has a threshold, handed to it to be taken by their bounds.
+
+use std::ops::{ControlFlow, Range};
+
+use super::evaluation::Evaluation;
+use super::layout::{ACCEPTS, code_place};
+use super::matcher::OneEvent;
+use super::program::Leaf;
+use crate::engine::contract::Work;
+use crate::prefetch::prefetch;
+
+/// How far ahead of the evaluation memory is fetched, in units.
+pub const FETCH_AHEAD: usize = 4;
+
+/// What becomes of the units that hold. With each come the bits of the predicates that the event satisfies.
+pub trait UnitCollector {
+    /// Takes a unit, once, or says that no more are wanted.
+    fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()>;
+
+    /// Takes lone units, of which bit n of `units` stands for `first` + n.
+    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+        while units != 0 {
+            self.unit(first + units.trailing_zeros(), bits)?;
+            units &= units - 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether some units may be all that is wanted. What is known to hold is then offered before the rest
+    /// is looked at, and once more with the rest.
+    fn may_stop(&self) -> bool {
+        false
+    }
+
+    /// Scores below this are not wanted; −∞ as long as everything is.
+    fn least_wanted(&self) -> f64 {
+        f64::NEG_INFINITY
+    }
+
+    /// Takes the entries of units that waited for one that holds, once there is a threshold.
+    fn defer(&mut self, _waiting: Range<usize>) {}
+}
+
+impl<F: FnMut(u32) -> ControlFlow<()>> UnitCollector for F {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        self(unit)
+    }
+}
+
+impl OneEvent<'_> {
+    /// Decides what is queued, and what waited for it, and so on.
+    #[inline]
+    pub(super) fn drain(
+        &mut self,
+        queue: &mut Vec<u32>,
+        work: &mut Work,
+        collector: &mut impl UnitCollector,
+    ) -> ControlFlow<()> {
+        let layout = self.layout();
+        let mut at = 0;
+        while let Some(&queued) = queue.get(at) {
+            self.fetch(queue, at);
+            at += 1;
+            let unit = queued & !ACCEPTS;
+            if self.is_done(unit) {
+                continue;
+            }
+            work.evaluations += 1;
+            if !self.decide(queued) || self.keeps(unit) {
+                continue;
+            }
+            collector.unit(unit, self.bits)?;
+            if unit < layout.lone {
+                let waiting = layout.waiting_for(unit);
+                if collector.least_wanted() == f64::NEG_INFINITY {
+                    work.candidates += waiting.len() as u64;
+                    self.queue_entries(waiting, queue);
+                } else {
+                    collector.defer(waiting);
+                }
+            }
+        }
+        queue.clear();
+        ControlFlow::Continue(())
+    }
+
+    /// Fetches what will be needed of units further down a queue: first heads, then code, then what the code
+    /// asks of other units.
+    #[inline]
+    pub(super) fn fetch(&self, queue: &[u32], at: usize) {
+        let layout = self.layout();
+        if let Some(&later) = queue.get(at + 3 * FETCH_AHEAD) {
+            self.fetch_unit(later & !ACCEPTS);
+        }
+        if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
+            let head = &layout.heads[(later & !ACCEPTS) as usize];
+            if later & ACCEPTS == 0 {
+                layout.code.get(code_place(head.code)).inspect(|code| prefetch(*code));
+            } else {
+                layout.entries.get(head.waiting as usize).inspect(|entry| prefetch(*entry));
+            }
+        }
+        if let Some(&soon) = queue.get(at + FETCH_AHEAD)
+            && soon & ACCEPTS == 0
+        {
+            let (kind, code) = layout.code_of(soon);
+            let (first, step) = kind.leaf_words();
+            for leaf in code.iter().skip(first).step_by(step) {
+                if let Some(unit) = Leaf(*leaf).as_unit() {
+                    self.fetch_unit(unit);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What becomes of matches while they are found.
+//!
+//! An engine hands every match to a collector, in no particular order, until it wants no more. The collector that
+//! ranks is [`TopK`](super::TopK): it takes scores too, and has a threshold. What scores less is not wanted, and an
+//! engine that knows bounds need not look for it.
+
+use std::ops::ControlFlow;
+
+use crate::subscription::Location;
+
+/// Takes matches while they are found.
+pub trait Collector {
+    /// Whether only the number of matches matters; then [`add`](Self::add) may stand for many calls of `collect`.
+    const COUNTS: bool = false;
+
+    /// Takes a match, or says that no more are wanted.
+    fn collect(&mut self, found: Location) -> ControlFlow<()>;
+
+    /// Takes that many matches at once.
+    fn add(&mut self, _matches: usize) {}
+
+    /// Whether some matches may be all that is wanted.
+    fn may_stop(&self) -> bool {
+        false
+    }
+}
+
+/// Every match.
+#[derive(Default)]
+pub struct All(pub Vec<Location>);
+
+impl Collector for All {
+    #[inline]
+    fn collect(&mut self, found: Location) -> ControlFlow<()> {
+        self.0.push(found);
+        ControlFlow::Continue(())
+    }
+}
+
+/// How many there are.
+#[derive(Default)]
+pub struct Count(pub usize);
+
+impl Collector for Count {
+    const COUNTS: bool = true;
+
+    #[inline]
+    fn collect(&mut self, _: Location) -> ControlFlow<()> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn add(&mut self, matches: usize) {
+        self.0 += matches;
+    }
+}
+
+/// Whether there is one.
+#[derive(Default)]
+pub struct Exists(pub bool);
+
+impl Collector for Exists {
+    fn collect(&mut self, _: Location) -> ControlFlow<()> {
+        self.0 = true;
+        ControlFlow::Break(())
+    }
+
+    fn may_stop(&self) -> bool {
+        true
+    }
+}
+
+/// At most one match of each owner.
+pub struct PerOwner<F> {
+    /// The number of a subscription's owner, below `owners`; `None` if it has none.
+    owner_of: F,
+    seen: Vec<bool>,
+    missing: usize,
+}
+
+impl<F: Fn(Location) -> Option<u32>> PerOwner<F> {
+    pub fn new(owners: usize, owner_of: F) -> Self {
+        Self { owner_of, seen: vec![false; owners], missing: owners }
+    }
+
+    /// The numbers of the owners that have a match.
+    pub fn found(&self) -> impl Iterator<Item = u32> + '_ {
+        self.seen.iter().enumerate().filter(|(_, seen)| **seen).map(|(owner, _)| owner as u32)
+    }
+}
+
+impl<F: Fn(Location) -> Option<u32>> Collector for PerOwner<F> {
+    #[inline]
+    fn collect(&mut self, found: Location) -> ControlFlow<()> {
+        if let Some(owner) = (self.owner_of)(found)
+            && !std::mem::replace(&mut self.seen[owner as usize], true)
+        {
+            self.missing -= 1;
+            if self.missing == 0 {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn may_stop(&self) -> bool {
+        true
+    }
+}

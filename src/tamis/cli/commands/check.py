@@ -1,0 +1,61 @@
+"""`tamis check`: is every rule of a file well formed? Lists all errors, each with its place."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tamis.cli import options as o
+from tamis.cli.io.inputs import Format
+
+if TYPE_CHECKING:
+    from tamis.cli.problems import Problem
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="RULES", help="Files of rules; - is standard input.")],
+    as_json: o.AsJson = False,
+    rules_format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if all are good.")
+    ] = False,
+) -> int:
+    """Validate files of rules: every error with its file, line and column.
+
+    Exits with 0 if all rules are good, 1 if any is not.
+    """
+    from tamis.cli.failure import FOUND, NOT_FOUND, warn
+    from tamis.cli.io.rules import read_rules
+    from tamis.cli.problems import find_problems
+
+    checked = bad = 0
+    for path in files:
+        rules = read_rules(path, rules_format)
+        if not quiet and (note := rules.note()):
+            warn(note)
+        places = set()
+        for problem in find_problems(rules):
+            places.add(problem.place)
+            if not quiet:
+                _print(problem, as_json)
+        checked += len(rules)
+        bad += len(places)
+    if quiet:
+        pass
+    elif bad:
+        warn(f"{bad:,} of {checked:,} rules are bad")
+    elif not as_json:
+        typer.echo(f"{checked:,} rules, no errors")
+    return NOT_FOUND if bad else FOUND
+
+
+def _print(problem: "Problem", as_json: bool) -> None:
+    import json
+    import sys
+
+    if as_json:
+        sys.stdout.write(json.dumps(problem.to_dict(), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(problem.to_text() + "\n")

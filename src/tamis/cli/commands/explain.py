@@ -1,0 +1,36 @@
+"""`tamis explain`: how did a rule come out for an event, predicate by predicate?"""
+
+from tamis.cli import options as o
+
+
+def explain(
+    rules: o.RulesPath,
+    id: o.SubscriptionId,
+    events: o.EventsPath = "-",
+    *,
+    event: o.InlineEvent = None,
+    row: o.Row = 0,
+    as_json: o.AsJson = False,
+    format: o.EventsFormat = None,
+    rules_format: o.RulesFormat = None,
+) -> int:
+    """Show the truth value of every part of a rule for one event.
+
+    Exits with 0 if the rule matches, 1 if it does not.
+    """
+
+    import tamis
+    from tamis.cli.failure import FOUND, NOT_FOUND, UserError
+    from tamis.cli.io.events import at_place, one_event
+    from tamis.cli.io.rules import load_index
+    from tamis.cli.one_rule import find_id, show
+
+    index = load_index(rules, rules_format)
+    subscription = find_id(index, id)
+    place, record = one_event(events, format, event, row)
+    try:
+        explanation = index.explain(subscription, record)
+    except tamis.EventError as error:
+        raise UserError(at_place(place, error)) from None
+    show(explanation, as_json)
+    return FOUND if explanation.truth in ("true", "either") else NOT_FOUND

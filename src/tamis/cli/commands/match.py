@@ -1,0 +1,60 @@
+"""`tamis match`: which rules does each event satisfy?"""
+
+from typing import Annotated, Any
+
+import typer
+
+from tamis.cli import options as o
+
+
+def match(
+    rules: o.RulesPath,
+    events: o.EventsPath = "-",
+    *,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Only the k best of each event.")] = None,
+    score: o.Score = "priority",
+    min_score: o.MinScore = None,
+    dimension: o.Dimensions = None,
+    event: o.InlineEvent = None,
+    tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
+    key: o.Key = None,
+    count: Annotated[bool, typer.Option("--count", "-c", help="Only how many match each event.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if anything matches.")
+    ] = False,
+    as_json: o.AsJson = False,
+    output: o.Output = None,
+    format: o.EventsFormat = None,
+    rules_format: o.RulesFormat = None,
+    skip_bad: o.SkipBad = False,
+    threads: o.Threads = None,
+    algorithm: o.Algorithm = "auto",
+) -> int:
+    """Find the rules that each event satisfies.
+
+    Prints one row per match: the event's number and the rule's id.
+
+    `cat events.jsonl | tamis match rules.csv -k 3`
+
+    Exits with 0 if anything matched, 1 if nothing did.
+    """
+    from tamis import Query
+    from tamis.cli.failure import UserError
+    from tamis.cli.io.rules import load_index
+    from tamis.cli.matching import Asked
+    from tamis.cli.stream import stream
+
+    index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
+    if k is None and (score != "priority" or min_score is not None or dimension):
+        raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
+    if k is not None and count:
+        raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
+    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none}
+    if k is None or quiet:
+        query = Query("exists" if quiet else "count" if count else "all", **selected)
+    else:
+        query = Query(k=k, score=score, min_score=min_score, dimensions=dimension, **selected)
+    asked = Asked(index, query, key, threads, skip_bad)
+    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)

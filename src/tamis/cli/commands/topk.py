@@ -1,0 +1,51 @@
+"""`tamis topk`: which k rules matter most for each event?"""
+
+from typing import Annotated
+
+import typer
+
+from tamis.cli import options as o
+
+
+def topk(
+    rules: o.RulesPath,
+    events: o.EventsPath = "-",
+    *,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many for each event.")] = 10,
+    score: o.Score = "priority",
+    min_score: o.MinScore = None,
+    dimension: o.Dimensions = None,
+    event: o.InlineEvent = None,
+    tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
+    key: o.Key = None,
+    as_json: o.AsJson = False,
+    output: o.Output = None,
+    format: o.EventsFormat = None,
+    rules_format: o.RulesFormat = None,
+    skip_bad: o.SkipBad = False,
+    threads: o.Threads = None,
+    algorithm: o.Algorithm = "auto",
+) -> int:
+    """Find the k best rules of each event, with score and rank.
+
+    Exits with 0 if anything matched, 1 if nothing did.
+    """
+    from tamis import Query
+    from tamis.cli.io.rules import load_index
+    from tamis.cli.matching import Asked
+    from tamis.cli.stream import stream
+
+    index = load_index(rules, rules_format, algorithm, skip_bad)
+    query = Query(
+        k=k,
+        score=score,
+        min_score=min_score,
+        dimensions=dimension,
+        tags=tag,
+        tags_all=tag_all,
+        tags_none=tag_none,
+    )
+    asked = Asked(index, query, key, threads, skip_bad)
+    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)

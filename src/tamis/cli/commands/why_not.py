@@ -1,0 +1,36 @@
+"""`tamis why-not`: what would have to change for a rule to match an event?"""
+
+from tamis.cli import options as o
+
+
+def why_not(
+    rules: o.RulesPath,
+    id: o.SubscriptionId,
+    events: o.EventsPath = "-",
+    *,
+    event: o.InlineEvent = None,
+    row: o.Row = 0,
+    as_json: o.AsJson = False,
+    format: o.EventsFormat = None,
+    rules_format: o.RulesFormat = None,
+) -> int:
+    """Show the smallest set of predicates that would have to change for a rule to match one event.
+
+    Exits with 0 if the rule does not match and the reasons were shown, 1 if it does match.
+    """
+
+    import tamis
+    from tamis.cli.failure import FOUND, NOT_FOUND, UserError
+    from tamis.cli.io.events import at_place, one_event
+    from tamis.cli.io.rules import load_index
+    from tamis.cli.one_rule import find_id, show
+
+    index = load_index(rules, rules_format)
+    subscription = find_id(index, id)
+    place, record = one_event(events, format, event, row)
+    try:
+        reasons = index.why_not(subscription, record)
+    except tamis.EventError as error:
+        raise UserError(at_place(place, error)) from None
+    show(reasons, as_json)
+    return NOT_FOUND if reasons.answer == "matches" else FOUND

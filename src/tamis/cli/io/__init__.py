@@ -1,0 +1,1 @@
+"""Rules and events in, matches out: files, pipes, formats and progress."""

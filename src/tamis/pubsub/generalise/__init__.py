@@ -1,0 +1,1 @@
+"""What a broker knows of its neighbours, made smaller without losing a match."""

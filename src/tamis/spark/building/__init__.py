@@ -1,0 +1,1 @@
+"""From a DataFrame of subscriptions to the files of an index."""

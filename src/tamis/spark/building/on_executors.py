@@ -1,0 +1,146 @@
+"""Building the files of an index on the executors.
+
+Each task parses the subscriptions of its partition, lays out an index and puts it into the directory; the
+driver only hears what was built. A task that is retried leaves a file that no version names; it is collected
+with the other garbage.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tamis.errors import SnapshotError
+from tamis.index import Index
+from tamis.spark.building.subscriptions import add_readable, joined, problem_rows
+from tamis.spark.store.directory import Directory
+from tamis.spark.store.host_cache import sha256_of
+from tamis.spark.store.versions import IndexFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SHARD = "__tamis_shard"
+
+FIRST_PROBLEMS = 10
+"""Problems that a task reports in full."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """One file that a task built, and what it refused."""
+
+    shard: int
+    file: IndexFile
+    attributes: dict[str, list[str]]
+    payloads: bool
+    problems: list[tuple[Any, str]]
+    refused: int
+    routes: str | None = None
+    """The file of the shard's pruned expressions, where one was asked for."""
+
+
+Routes = Callable[[Directory, list[str]], str]
+"""Puts what a router must know of a shard's expressions into the directory, and names the file."""
+
+
+def build_files(
+    subscriptions: "DataFrame",
+    directory: Directory,
+    schema: dict[str, Any] | None = None,
+    routes: Routes | None = None,
+) -> list[Built]:
+    """Build an index file of every partition and shard; the column `SHARD` says which, where there is one."""
+
+    def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = joined(batches)
+        if table is not None:
+            reports = [json.dumps(report) for report in _build_shards(table, directory, schema, routes)]
+            yield pa.record_batch({"report": pa.array(reports, pa.string())})
+
+    rows = subscriptions.mapInArrow(build, "report string").collect()
+    return [_built(json.loads(row["report"])) for row in rows]
+
+
+def _built(report: dict[str, Any]) -> Built:
+    problems = [(id, message) for id, message in report.pop("problems")]
+    return Built(file=IndexFile(**report.pop("file")), problems=problems, **report)
+
+
+def _build_shards(
+    table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
+) -> Iterator[dict[str, Any]]:
+    if SHARD not in table.column_names:
+        yield _build_one(0, table, directory, schema, routes)
+        return
+    for shard in pc.unique(table.column(SHARD)).to_pylist():
+        rows = table.filter(pc.equal(table.column(SHARD), shard)).drop_columns([SHARD])
+        yield _build_one(shard, rows, directory, schema, routes)
+
+
+def _build_one(
+    shard: int, table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
+) -> dict[str, Any]:
+    index = Index(schema)
+    refused = add_readable(index, table)
+    problems = problem_rows(table, refused[:FIRST_PROBLEMS])
+    payloads = "payload" in table.column_names and table.column("payload").null_count < table.num_rows
+    file = put_index(directory, index)
+    if routes is not None:
+        bad = {row.row for row in refused}
+        texts = table.column("expression").to_pylist()
+        routed = routes(directory, [text for row, text in enumerate(texts) if row not in bad])
+    return {
+        "routes": routed if routes is not None else None,
+        "shard": shard,
+        "file": asdict(file),
+        "attributes": {name: list(kinds) for name, kinds in index.attributes.items()},
+        "payloads": payloads,
+        "problems": [(row["id"], row["error"]) for row in problems],
+        "refused": len(refused),
+    }
+
+
+def put_index(directory: Directory, index: Index) -> IndexFile:
+    """Save an index into the directory under a name of its own.
+
+    >>> import tempfile
+    >>> from tamis.spark.store.directory import open_directory
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     put_index(open_directory(folder), Index()).subscriptions
+    0
+    """
+    name = f"snapshots/{uuid.uuid4().hex}.tamis"
+    with directory.scratch() as draft:
+        try:
+            index.save(draft)
+            file = _described(name, draft, len(index))
+            directory.upload(name, draft)
+        except OSError as error:
+            raise SnapshotError(
+                f"cannot write a snapshot to {directory.url}: {error.strerror or error}. The version before "
+                "this one stays in use; make room, or name another directory."
+            ) from error
+    return file
+
+
+def _described(name: str, path: Path, subscriptions: int) -> IndexFile:
+    return IndexFile(name, bytes=path.stat().st_size, sha256=sha256_of(path), subscriptions=subscriptions)
+
+
+def all_attributes(built: list[Built]) -> dict[str, list[str]]:
+    """The attributes of all files with the kinds that any expects.
+
+    >>> all_attributes([])
+    {}
+    """
+    kinds: dict[str, set[str]] = {}
+    for part in built:
+        for name, expected in part.attributes.items():
+            kinds.setdefault(name, set()).update(expected)
+    return {name: sorted(kinds[name]) for name in sorted(kinds)}

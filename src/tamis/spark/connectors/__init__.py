@@ -1,0 +1,1 @@
+"""Kafka, Delta Lake and NATS JetStream."""

@@ -1,0 +1,1 @@
+"""From DataFrames and files of events to the columns that matching needs."""

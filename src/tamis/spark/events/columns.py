@@ -1,0 +1,249 @@
+"""From a DataFrame of events to the columns that matching needs, and nothing more.
+
+A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for
+each of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers.
+Columns named in `spread` give up their name: their fields or keys are attributes themselves.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from tamis._suggest import closest
+from tamis.errors import ArgumentError
+from tamis.spark.matching.answer import KEY_PREFIX, SPREAD_PREFIX, column_alias
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KINDS = {
+    "boolean": "boolean",
+    "tinyint": "number",
+    "smallint": "number",
+    "int": "number",
+    "bigint": "number",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "string": "string",
+    "char": "string",
+    "varchar": "string",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp",
+    "date": "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Events reduced to keys and needed attributes, and what is odd about them.
+
+    `warnings` say which needed columns hold values that no predicate on them expects.
+    """
+
+    events: "DataFrame"
+    keys: list[str]
+    key_types: list[str]
+    warnings: list[str]
+
+
+def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[str]:
+    """The names of the key columns; `"*"` stands for all columns."""
+    names: list[str] = list(events.columns)
+    if key is None:
+        return []
+    if key == "*":
+        return names
+    wanted = [key] if isinstance(key, str) else list(key)
+    for name in wanted:
+        if name not in names:
+            example = closest(name, names) or next(iter(names), "event_id")
+            raise ArgumentError(
+                f"the events have no key column {name!r}; they have {', '.join(names)}. Name the column(s) "
+                f'that tell events apart, for example key="{example}".'
+            )
+    if len(set(wanted)) < len(wanted):
+        raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
+    return wanted
+
+
+def project(
+    events: "DataFrame",
+    attributes: dict[str, list[str]] | None,
+    keys: list[str],
+    spread: Iterable[str] = (),
+    *,
+    taken: Iterable[str] = (),
+    also: str | None = None,
+) -> Projected:
+    """The key columns, renamed, and the columns of the attributes; all columns when those may still change.
+
+    `taken` are names that keys must not have; columns whose names begin with `also` come along.
+    """
+    for name in set(keys) & set(taken):
+        raise ArgumentError(
+            f"the key column {name!r} has the name of a column of the result; rename it with "
+            f'events.withColumnRenamed("{name}", "event_{name}")'
+        )
+    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
+    warnings: list[str] = []
+    wanted = None if attributes is None else _Wanted.of(attributes)
+    columns: dict[str, str] = {}
+    for column in _spread(events, spread):
+        if also is not None and column.name.startswith(also):
+            columns[column.name] = column.value
+            continue
+        needed = _needed(column.value, column.type, column.name, wanted, warnings)
+        if needed is not None:
+            columns[column.name] = needed
+    selected += [f"{column} AS {quoted(column_alias(name))}" for name, column in columns.items()]
+    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
+    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
+    if not selected:  # rows must still be counted
+        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
+    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
+
+
+def orderable(events: "DataFrame") -> list[str]:
+    """The columns by which rows can be sorted: all but maps, and records of them."""
+    return [
+        quoted(field.name) for field in events.schema.fields if "map<" not in field.dataType.simpleString()
+    ]
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark reads it, whatever it contains.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def ddl(data_type: Any) -> str:
+    """A type as Spark reads it in a schema, whatever the names of its fields contain.
+
+    >>> from pyspark.sql.types import LongType, StructField
+    >>> ddl(ArrayType(StructType([StructField("first name", LongType())])))
+    'array<struct<`first name`:bigint>>'
+    """
+    if isinstance(data_type, StructType):
+        fields = (f"{quoted(field.name)}:{ddl(field.dataType)}" for field in data_type.fields)
+        return f"struct<{','.join(fields)}>"
+    if isinstance(data_type, ArrayType):
+        return f"array<{ddl(data_type.elementType)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{ddl(data_type.keyType)},{ddl(data_type.valueType)}>"
+    text: str = data_type.simpleString()
+    return text
+
+
+class _Source(NamedTuple):
+    """A column of the events, or a field that was spread from one.
+
+    Its value is SQL: an object for each of a thousand columns would be four calls of the JVM for each.
+    """
+
+    name: str
+    type: Any
+    value: str
+
+
+def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
+    """The columns, with structs that are to be spread replaced by their fields.
+
+    The keys of a map are spread in the task, where they are known.
+    """
+    wanted = [spread] if isinstance(spread, str) else list(spread)
+    for name in wanted:
+        if name not in events.columns:
+            raise ArgumentError(f"the events have no column {name!r} to spread")
+    for field in events.schema.fields:
+        column = quoted(field.name)
+        if field.name not in wanted:
+            yield _Source(field.name, field.dataType, column)
+        elif isinstance(field.dataType, StructType):
+            for inner in field.dataType.fields:
+                if inner.name not in events.columns:
+                    yield _Source(inner.name, inner.dataType, _field(column, inner.name))
+        elif isinstance(field.dataType, MapType):
+            yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)
+        else:
+            raise ArgumentError(
+                f"only a map or a struct can be spread, and {field.name!r} is {field.dataType.simpleString()}"
+            )
+
+
+class _Wanted(NamedTuple):
+    """The attributes that subscriptions ask for with the kinds they expect, and the records around them."""
+
+    kinds: dict[str, list[str]]
+    records: set[str]
+
+    @classmethod
+    def of(cls, attributes: dict[str, list[str]]) -> "_Wanted":
+        """Every beginning of a dotted path is a record: a thousand columns must not search all attributes."""
+        dots = ((name, at) for name in attributes for at, letter in enumerate(name) if letter == ".")
+        return cls(attributes, {name[:at] for name, at in dots})
+
+
+def _field(record: str, name: str) -> str:
+    """A field of a record; in parentheses the record cannot be taken for the name of a table."""
+    return f"({record}).{quoted(name)}"
+
+
+def _presence(column: str) -> str:
+    """A record that is there when the column is not null."""
+    return f"CASE WHEN {column} IS NOT NULL THEN struct(TRUE AS __tamis_present) END"
+
+
+def _needed(
+    column: str, data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
+) -> str | None:
+    """The part of a column that subscriptions ask for, or None."""
+    if path.startswith(SPREAD_PREFIX):
+        return column
+    nested = isinstance(data_type, StructType | MapType)
+    if wanted is not None and path not in wanted.kinds and not (nested and path in wanted.records):
+        return None
+    if isinstance(data_type, StructType):
+        kept = []
+        for field in data_type.fields:
+            inner = f"{path}.{field.name}"
+            part = _needed(_field(column, field.name), field.dataType, inner, wanted, warnings)
+            if part is not None:
+                kept.append(f"{part} AS {quoted(field.name)}")
+        # Without fields, only whether the record is there can matter.
+        if not kept:
+            return _presence(column)
+        return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
+    if isinstance(data_type, MapType):
+        return column
+    kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
+    if kind is None:
+        if wanted is not None:
+            shown = data_type.simpleString()
+            warnings.append(
+                f"column {path} is {shown}, which no predicate can read; only its presence counts"
+            )
+        return _presence(column)
+    expected = None if wanted is None else wanted.kinds.get(path)
+    kind = "array" if isinstance(data_type, ArrayType) else kind
+    if expected and kind not in expected:
+        warnings.append(
+            f"column {path} is {data_type.simpleString()}, but every predicate on it expects "
+            f"{' or '.join(expected)}: they are undefined for its values"
+        )
+    return column
+
+
+def kind_of(data_type: Any) -> str | None:
+    """The kind of values that a Spark type holds, or None for types that no predicate can read.
+
+    >>> from pyspark.sql.types import BinaryType, LongType
+    >>> kind_of(LongType()), kind_of(BinaryType())
+    ('number', None)
+    """
+    return _KINDS.get(data_type.simpleString().split("(", 1)[0])

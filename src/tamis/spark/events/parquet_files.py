@@ -1,0 +1,209 @@
+"""Events that are Parquet files, read by the tasks themselves: only paths travel through Spark.
+
+Moving rows from the JVM to Python costs more than matching them where few match. Here a task reads the
+columns that subscriptions ask for with Arrow, row group by row group; the key of an event is its file and
+row. Of a Delta table, the files of its current version are read, where they alone say what it holds.
+"""
+
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from tamis.errors import ArgumentError
+from tamis.spark.built_index import BuiltIndex, described, result_columns
+from tamis.spark.events.absent_attributes import arrow_paths, compared
+from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question
+from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
+from tamis.spark.plans.sharding import gathered
+from tamis.spark.session import on_executor
+from tamis.spark.store.host_cache import open_shard
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_TASKS = 10_000
+"""With more row groups than that, a task reads several."""
+
+KEYS = ["path", "row"]
+KEY_TYPES = "path string, row bigint"
+
+
+def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
+    """Ask a question for the events in Parquet files: one file, or all below a folder.
+
+    Called by a function that users call: a warning about misspelt attributes points to their line.
+    """
+    if index.version.plan != "replicated":
+        raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
+    pieces, columns = row_groups(spark, path)
+    absent = compared(index.version.attributes, columns, (name for name, is_map in columns.items() if is_map))
+    if absent.meant:
+        warnings.warn(absent.warning() or "", stacklevel=3)
+    refuse_relaxed_sources(index.version, question)
+    question = question.at(datetime.now(UTC))
+    source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        directory, version, asked = source.resolve(question)
+        shards = range(len(version.shards))
+        indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
+        seen = Seen(version)
+        answers = Answers(asked, indexes, version.number, KEYS)
+        pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
+        events = (rows for piece in pieces for rows in read_piece(piece, version))
+        yield from answers.to_batches(seen.watch(events))
+        seen.report(directory, source.run, answers.matches)
+
+    tasks = max(1, min(len(pieces), MOST_TASKS))
+    numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
+    work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
+    result = gathered(work, tasks, "task").mapInArrow(
+        task, result_columns(question, KEY_TYPES, index.version.ids)
+    )
+    return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
+
+
+class Piece(NamedTuple):
+    """A row group: its file, its number there, the row that it begins with, and how many it has."""
+
+    path: str
+    row_group: int
+    first: int
+    rows: int
+
+
+Columns = dict[str, bool]
+"""The attributes that files can hold, by their dotted paths, and whether each is a map."""
+
+
+def row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
+    """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
+
+    def look() -> tuple[list[Piece], Columns] | None:
+        files, root = _located(path)
+        log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
+        if log.type == pyarrow.fs.FileType.Directory:
+            return None
+        return _look_into((files, name, _shown(path, root, name)) for name in _parquet_files(path))
+
+    found = on_executor(spark, look)
+    return _delta_row_groups(spark, path) if found is None else _received(found)
+
+
+def _delta_row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
+    """The row groups of a Delta table's current files, if the files alone say what the table holds."""
+    rows = current_rows(spark, path)
+    names = file_paths(rows)
+    found = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
+    pieces, columns = _received(found)
+    refuse_deleted(rows, path, sum(piece.rows for piece in pieces))
+    return pieces, columns
+
+
+def _received(found: tuple[list[list[Any]], Columns]) -> tuple[list[Piece], Columns]:
+    """What an executor found, which came as lists."""
+    pieces, columns = found
+    return [Piece(*piece) for piece in pieces], columns
+
+
+def _parquet_files(path: str) -> list[str]:
+    files, root = _located(path)
+    found = files.get_file_info(root)
+    if found.type == pyarrow.fs.FileType.NotFound:
+        raise ArgumentError(f"there is no file or folder {path}")
+    if found.type == pyarrow.fs.FileType.File:
+        return [root]
+    inside = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
+    paths = sorted(
+        entry.path
+        for entry in inside
+        if entry.is_file and entry.path.endswith(".parquet") and entry.base_name[0] not in "_."
+    )
+    if not paths:
+        raise ArgumentError(f"{path} holds no Parquet files")
+    if any("=" in name[len(root) :].rpartition("/")[0] for name in paths):
+        raise ArgumentError(
+            f"{path} is partitioned by folders, and those columns are not in the files. "
+            "Read it with spark.read.parquet and use tamis.spark.match."
+        )
+    return paths
+
+
+def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, each a file system, a path there, and how it is shown."""
+    pieces: list[Piece] = []
+    columns: Columns = {}
+    for files, name, shown in located:
+        parquet = pq.ParquetFile(name, filesystem=files)
+        columns |= dict(arrow_paths(parquet.schema_arrow))
+        first = 0
+        for group in range(parquet.metadata.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            pieces.append(Piece(shown, group, first, rows))
+            first += rows
+    return pieces, columns
+
+
+def read_piece(piece: Piece, version: Any) -> Iterator[pa.RecordBatch]:
+    """The events of a row group, with only the columns that are asked for, and their keys."""
+    files, name = _located(piece.path)
+    # As Spark reads its own old timestamps; nanoseconds would not reach the year 9999.
+    parquet = pq.ParquetFile(name, filesystem=files, coerce_int96_timestamp_unit="us")
+    tops = {attribute.split(".", 1)[0] for attribute in version.attributes} | set(version.attributes)
+    columns = [column for column in parquet.schema_arrow.names if column in tops]
+    row = piece.first
+    groups = [piece.row_group]
+    # Spark gives a task one core.
+    for batch in parquet.iter_batches(65_536, row_groups=groups, columns=columns, use_threads=False):
+        rows = pa.array(np.arange(row, row + batch.num_rows))
+        paths = pa.repeat(pa.scalar(piece.path), batch.num_rows)
+        held = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield pa.record_batch({f"{KEY_PREFIX}0": paths, f"{KEY_PREFIX}1": rows, **held})
+        row += batch.num_rows
+
+
+def _located(path: str) -> tuple[Any, str]:
+    """The file system of a path, and the path there.
+
+    Spark takes addresses as they are, Arrow wants odd characters encoded. What follows a `?` is for Arrow,
+    such as the region of a bucket.
+
+    >>> _located("file:///data/my table/100%.parquet")[1]
+    '/data/my table/100%.parquet'
+    """
+    if "://" not in path:
+        return pyarrow.fs.LocalFileSystem(), path
+    protocol, _, rest = path.partition("://")
+    rest, mark, options = rest.partition("?")
+    protocol = "s3" if protocol in ("s3a", "s3n") else protocol
+    try:
+        located: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(
+            f"{protocol}://{quote(rest, safe='/@:')}{mark}{options}"
+        )
+    except pa.ArrowInvalid as unknown:
+        raise ArgumentError(
+            f"{path}: {unknown}. Files are read by path or from file://, hdfs://, s3://, gs:// and abfss://; "
+            "for others, use spark.read.parquet and tamis.spark.match."
+        ) from unknown
+    return located
+
+
+def _shown(asked: str, root: str, name: str) -> str:
+    """The path of a file as the caller writes paths.
+
+    >>> _shown("s3://bucket/events?region=eu-west-1", "bucket/events", "bucket/events/part 0.parquet")
+    's3://bucket/events/part 0.parquet?region=eu-west-1'
+    """
+    if name == root:
+        return asked
+    base, mark, options = asked.partition("?") if "://" in asked else (asked, "", "")
+    return base.rstrip("/") + name[len(root.rstrip("/")) :] + mark + options

@@ -1,0 +1,1 @@
+"""What a task computes for a batch of events."""

@@ -1,0 +1,185 @@
+"""What a task does: find its version, open the index, answer, and leave a report.
+
+These functions run in Spark's Python workers. They find the version of the index that their query uses; all
+tasks of a query, or of a micro-batch of a stream, use the same one.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from tamis.errors import ArgumentError, SnapshotError
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question, attribute_columns
+from tamis.spark.store.directory import Directory, open_directory
+from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.pins import pinned
+from tamis.spark.store.versions import IdKind, Version, read_version
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where tasks find their index: a directory, and a version, or None for the one of their micro-batch."""
+
+    url: str
+    version: Version | None
+    run: str | None
+    """A name for the query, under which its tasks leave their reports in the directory; None for none."""
+    ids: IdKind | None = None
+    """The kind of ids that the query's columns were made for, where the version is still open."""
+
+    def resolve(self, question: Question) -> tuple[Directory, Version, Question]:
+        """The version of this task, and the question with the moment that its query fixed."""
+        directory = open_directory(self.url)
+        if self.version is not None:
+            lease(directory, self.run, self.version)
+            if question.query.now is None and self.run is not None:
+                question = question.at(pinned(directory, self.version.number).now)
+            return directory, self.version, question
+        pin = pinned(directory)
+        version = read_version(directory, pin.version)
+        self._refuse_other_columns(version)
+        refuse_relaxed_sources(version, question)
+        return directory, version, question.at(pin.now)
+
+    def _refuse_other_columns(self, version: Version) -> None:
+        """A streaming query keeps the columns that it started with."""
+        if self.ids is not None and version.ids != self.ids and version.subscriptions:
+            raise SnapshotError(
+                f"version {version.number} of {self.url} has ids of type {version.ids}, but this query was "
+                f"started when they were of type {self.ids}: start it again, with a new sink for the new type"
+            )
+
+
+def lease(directory: Directory, run: str | None, version: Version) -> None:
+    """Keep a version from being collected while a query may still start tasks."""
+    if run is not None:
+        with suppress(OSError, ArgumentError):  # a disk that takes no files must not stop those who only read
+            hour = int(time.time() // 3600)
+            directory.create(f"leases/{run}-{hour}", str(version.number).encode())
+
+
+def refuse_relaxed_sources(version: Version, question: Question) -> None:
+    """A relaxed match needs one true predicate, whichever: it would not keep to the source."""
+    if version.bound and question.query.score == "relaxed":
+        raise ArgumentError(
+            'some subscriptions are bound to a source, and score="relaxed" counts any true predicate as a '
+            "match: it would match events of other sources. Match each source with subscriptions of its own, "
+            'or use score="relevance".'
+        )
+
+
+def match_task(source: Source, question: Question, keys: list[str]) -> Task:
+    """Match every event of a partition against all shards: the replicated plan."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        directory, version, asked = source.resolve(question)
+        indexes = [
+            index for shard in range(len(version.shards)) for index in open_shard(directory, version, shard)
+        ]
+        seen = Seen(version)
+        answers = Answers(asked, indexes, version.number, keys)
+        yield from answers.to_batches(seen.watch(batches))
+        seen.report(directory, source.run, answers.matches)
+
+    return task
+
+
+class Seen:
+    """Counts what passes through a task: rows, seconds, and values of a kind that no predicate expects."""
+
+    def __init__(self, version: Version) -> None:
+        """Expect the kinds that the version's subscriptions ask for."""
+        self.version = version
+        self.rows = 0
+        self.visits = 0
+        self.wrong: dict[str, int] = {}
+        self.started = time.monotonic()
+
+    def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pass the batches on, with their columns named as the attributes."""
+        for batch in batches:
+            yield self.note(batch)
+
+    def note(self, given: pa.RecordBatch) -> pa.RecordBatch:
+        """Count one batch; it comes back with its columns named as the attributes."""
+        batch = attribute_columns(given, self.version.attributes)
+        self.rows += batch.num_rows
+        for name, count in wrong_values(batch, self.version.attributes):
+            self.wrong[name] = self.wrong.get(name, 0) + count
+        return batch
+
+    def report(self, directory: Directory, run: str | None, matches: int, step: str = "match") -> None:
+        """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
+        context = TaskContext.get()
+        if context is None or run is None:
+            return
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        content = {
+            "step": step,
+            "version": self.version.number,
+            "batch": None if batch is None else int(batch),
+            "partition": context.partitionId(),
+            "rows": self.rows,
+            "matches": matches,
+            "visits": self.visits,
+            "wrong_types": self.wrong,
+            "seconds": time.monotonic() - self.started,
+        }
+        name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
+        with suppress(OSError, ArgumentError):
+            directory.create(name, json.dumps(content).encode())
+
+
+def wrong_values(batch: pa.RecordBatch, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
+    """Attributes with values that no predicate expects, and how many.
+
+    >>> batch = pa.record_batch({"age": ["27", None], "name": ["a", "b"]})
+    >>> list(wrong_values(batch, {"age": ["number"], "name": ["string"]}))
+    [('age', 1)]
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not name.startswith(KEY_PREFIX):
+            yield from _wrong_in(name, column, expected)
+
+
+def _wrong_in(path: str, column: pa.Array, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
+    if pa.types.is_struct(column.type):
+        for at, field in enumerate(column.type):
+            yield from _wrong_in(f"{path}.{field.name}", pc.struct_field(column, [at]), expected)
+    elif pa.types.is_map(column.type):
+        if not pa.types.is_string(column.type.key_type):
+            return
+        kind = _kind(column.type.item_type)
+        for name, kinds in expected.items():
+            if name.startswith(path + ".") and kinds and kind not in kinds:
+                key = name.removeprefix(path + ".")
+                values = pc.map_lookup(column, pa.scalar(key, column.type.key_type), "first")
+                yield from _counted(name, values)
+    elif path in expected and expected[path] and _kind(column.type) not in expected[path]:
+        yield from _counted(path, column)
+
+
+def _counted(name: str, column: Any) -> Iterator[tuple[str, int]]:
+    if count := len(column) - column.null_count:
+        yield name, count
+
+
+def _kind(arrow: pa.DataType) -> str:
+    if pa.types.is_boolean(arrow):
+        return "boolean"
+    if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+        return "number"
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
+        return "string"
+    if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
+        return "timestamp"
+    return "array" if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) else "record"

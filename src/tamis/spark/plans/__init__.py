@@ -1,0 +1,1 @@
+"""Which hosts hold what: replicated, sharded, or by source."""

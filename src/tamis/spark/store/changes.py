@@ -1,0 +1,103 @@
+"""Changes to subscriptions: add, replace, remove, each with a sequence number.
+
+A change file is an Arrow table with the columns of a subscription plus `op` ("upsert" or "remove") and
+`sequence`. What is in one was checked before it was written, so that applying it cannot fail half-way.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tamis.index import Index
+from tamis.spark.store.directory import Directory
+
+UPSERT, REMOVE = "upsert", "remove"
+
+
+def change_schema(ids: str) -> pa.Schema:
+    """The columns of a change file for ids of a kind.
+
+    >>> change_schema("int").field("id").type
+    DataType(int64)
+    """
+    return pa.schema(
+        {
+            "op": pa.string(),
+            "sequence": pa.int64(),
+            "id": pa.int64() if ids == "int" else pa.string(),
+            "expression": pa.string(),
+            "priority": pa.float64(),
+            "weights": pa.map_(pa.string(), pa.float64()),
+            "tags": pa.list_(pa.string()),
+            "owner": pa.string(),
+            "payload": pa.binary(),
+            "expires": pa.timestamp("us", tz="UTC"),
+        }
+    )
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as the content of a file.
+
+    >>> table = pa.table({"id": [1]})
+    >>> from_bytes(to_bytes(table)).equals(table)
+    True
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """The table in the content of a file."""
+    return pa.ipc.open_file(data).read_all()
+
+
+def read_changes(directory: Directory, name: str) -> pa.Table:
+    """The changes in a file of a directory; mapped, not read, where it can be."""
+    path = directory.local_path(name)
+    if path is not None:
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    return from_bytes(directory.read(name))
+
+
+def apply_changes(indexes: Sequence[Index], changes: pa.Table, *, adds: bool = True) -> None:
+    """Apply changes to the indexes that together hold the subscriptions.
+
+    An id that is added again moves to the last index. With `adds=False` the changed ids only leave: another
+    shard holds what replaces them.
+
+    >>> index = Index()
+    >>> index.add("a", "x > 1")
+    >>> rows = [{"op": "upsert", "sequence": 1, "id": "b", "expression": "x > 2"},
+    ...         {"op": "remove", "sequence": 2, "id": "a"}]
+    >>> apply_changes([index], pa.Table.from_pylist(rows, change_schema("string")))
+    >>> index.match({"x": 3})
+    ['b']
+    """
+    last = latest(changes)
+    for change in last:
+        for index in indexes:
+            if change["id"] in index:
+                index.remove(change["id"])
+    upserts = [change for change in last if change["op"] == UPSERT]
+    if adds and upserts:
+        indexes[-1].add_table(pa.Table.from_pylist(upserts, changes.schema))
+
+
+def latest(changes: pa.Table) -> list[dict[str, Any]]:
+    """The last change of every id, by sequence number, in the order of the ids' first appearance.
+
+    >>> rows = [{"id": 1, "sequence": 2, "op": "upsert"}, {"id": 1, "sequence": 1, "op": "remove"}]
+    >>> [change["op"] for change in latest(pa.Table.from_pylist(rows))]
+    ['upsert']
+    """
+    last: dict[Any, dict[str, Any]] = {}
+    for change in changes.to_pylist():
+        known = last.get(change["id"])
+        if known is None or change["sequence"] >= known["sequence"]:
+            last[change["id"]] = change
+    return list(last.values())

@@ -1,0 +1,59 @@
+"""Which version a micro-batch uses: decided once, by its first task, and the same when it is replayed.
+
+The first task that asks creates the file `pins/<query>/<batch>`; every other task of the micro-batch, also
+after a crash, reads it. Pins also tell the garbage collector which versions are in use.
+"""
+
+import json
+import time
+from typing import NamedTuple
+
+from pyspark import TaskContext
+
+from tamis.errors import TamisError
+from tamis.spark.store.directory import Directory
+from tamis.spark.store.versions import read_version
+
+_MICROSECONDS = 1_000_000
+
+
+class Pin(NamedTuple):
+    """The version of a micro-batch, and the moment (UTC microseconds) that decides what has expired."""
+
+    version: int
+    now: int
+
+
+def pinned(directory: Directory, version: int | None = None) -> Pin:
+    """The pin of the micro-batch that this task belongs to; to the latest version unless one is named."""
+    context = TaskContext.get()
+    batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+    if batch is None or query is None:
+        raise TamisError("only a task of a streaming query has a micro-batch whose version can be pinned")
+    return pin(directory, query, int(batch), version)
+
+
+def pin(directory: Directory, query: str, batch: int, version: int | None = None) -> Pin:
+    """Pin a micro-batch to a version, the latest unless one is named, unless it is pinned already.
+
+    >>> import tempfile
+    >>> from tamis.spark.store.directory import open_directory
+    >>> from tamis.spark.store.versions import Version, publish
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     directory = open_directory(folder)
+    ...     empty = Version(number=1, plan="replicated", ids="string", shards=[[]])
+    ...     _ = publish(directory, empty)
+    ...     first = pin(directory, "query", 0)
+    ...     _ = publish(directory, empty)
+    ...     pin(directory, "query", 0) == first, pin(directory, "query", 1).version
+    (True, 2)
+    """
+    name = f"pins/{query}/{batch:012d}.json"
+    try:
+        return Pin(**json.loads(directory.read(name)))
+    except FileNotFoundError:
+        number = read_version(directory).number if version is None else version
+        latest = Pin(number, int(time.time() * _MICROSECONDS))
+        directory.create(name, json.dumps(latest._asdict()).encode())
+        return Pin(**json.loads(directory.read(name)))

@@ -1,0 +1,157 @@
+"""Subscriptions that change while streams are matched against them.
+
+A store is a directory of versions. Changes arrive as a table or a stream; each batch of them becomes one new
+version, which streaming matches use from their next micro-batch on. A change carries a sequence number: for
+each subscription the highest one wins, so late and repeated changes do no harm, and neither does a batch that
+is applied again after a crash. A change that cannot be accepted goes to quarantine and stops nothing.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tamis.errors import ArgumentError
+from tamis.spark.building.build_index import build, read_on_executor
+from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normalised
+from tamis.spark.built_index import BuiltIndex
+from tamis.spark.session import on_executor
+from tamis.spark.store.apply_changes import Applied, apply_to_store
+from tamis.spark.store.changes import change_schema, from_bytes
+from tamis.spark.store.directory import open_directory
+from tamis.spark.store.garbage import collect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_QUARANTINE = "id string, op string, sequence bigint, expression string, error string, version bigint"
+
+
+class SubscriptionStore:
+    """A directory of subscriptions and their versions.
+
+    >>> import tempfile
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> store = tamis.spark.SubscriptionStore(tempfile.mkdtemp())
+    >>> changes = [("add", 1, "a", "x > 1"), ("add", 2, "b", "x > 2"), ("remove", 3, "b", None)]
+    >>> columns = "op string, sequence bigint, id string, expression string"
+    >>> changes = spark.createDataFrame(changes, columns)
+    >>> store.apply_changes(changes).version
+    1
+    >>> events = spark.createDataFrame([(1, 3)], "event_id int, x int")
+    >>> [row.subscription for row in tamis.spark.match(events, store).collect()]
+    ['a']
+
+    All subscriptions can be replaced at once, and old versions are removed when asked to:
+
+    >>> rules = spark.createDataFrame([("c", "x > 2")], "id string, expression string")
+    >>> store.replace_all(rules).version.number, store.built_index(spark).version.subscriptions
+    (2, 1)
+    >>> store.quarantined(spark).count(), store.collect_garbage(spark)
+    (0, [])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Name the directory: a path or URL that all executors reach. It is made when it is first written."""
+        self.url = open_directory(path).url
+
+    def __repr__(self) -> str:
+        """Where it is."""
+        return f"SubscriptionStore({self.url!r})"
+
+    def replace_all(self, subscriptions: "DataFrame", **building: Any) -> BuiltIndex:
+        """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`.
+
+        Changes that are applied while it builds are replaced too. Sequence numbers are remembered: a change
+        that was late before stays late.
+        """
+        return build(subscriptions, directory=self.url, **building)
+
+    def built_index(self, spark: "SparkSession") -> BuiltIndex:
+        """The latest version; streaming matches follow to later ones."""
+        return BuiltIndex(self.url, read_on_executor(spark, self.url), follows=True)
+
+    def apply_changes(
+        self,
+        changes: "DataFrame",
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        trigger: dict[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Turn changes into new versions: a table at once, a stream by a `StreamingQuery` that this returns.
+
+        For a table the result is an `Applied`: the latest version, and what became of the changes.
+
+        The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
+        `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
+        `DataStreamWriter.trigger` takes, for example `{"processingTime": "1 second"}`, and bounds the delay.
+        """
+        ids = self._check(changes)
+        if not changes.isStreaming:
+            return _apply(changes, self.url, ids)
+        if checkpoint is None:
+            raise ArgumentError(
+                "a stream of changes needs checkpoint=, the path where it remembers how far it got"
+            )
+        url = self.url
+
+        def apply(batch: "DataFrame", _batch_id: int) -> None:
+            _apply(batch, url, ids)
+
+        writer = changes.writeStream.foreachBatch(apply).option("checkpointLocation", os.fspath(checkpoint))
+        if name is not None:
+            writer = writer.queryName(name)
+        return writer.trigger(**(trigger or {"processingTime": "1 second"})).start()
+
+    @staticmethod
+    def _check(changes: "DataFrame") -> str:
+        types = dict(changes.dtypes)
+        wanted = "op, sequence, id and expression"
+        for column in ("op", "sequence", "id", "expression"):
+            if column not in types:
+                raise ArgumentError(f"changes have the columns {wanted}; these have no {column!r}")
+        if types["sequence"] not in INTEGERS:
+            raise ArgumentError(f"the column 'sequence' must be an integer, not {types['sequence']}")
+        return "int" if types["id"] in INTEGERS else "string"
+
+    def quarantined(self, spark: "SparkSession") -> "DataFrame":
+        """The changes that could not be applied, with what is wrong with each."""
+        url = self.url
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                directory = open_directory(url)
+                for name in directory.list("quarantine"):
+                    yield from from_bytes(directory.read(f"quarantine/{name}")).to_batches()
+
+        return spark.range(1).coalesce(1).mapInArrow(read, _QUARANTINE)
+
+    def collect_garbage(self, spark: "SparkSession", *, keep: int = 3, grace: float = 3600.0) -> list[str]:
+        """Remove what no query uses any more; the names of the removed files.
+
+        The latest `keep` versions stay, and those that a streaming query has pinned or a batch query has
+        leased; no file younger than `grace` seconds is removed.
+        """
+        url = self.url
+        removed: list[str] = on_executor(spark, lambda: collect(open_directory(url), keep, grace))
+        return removed
+
+
+def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
+    """Apply one batch of changes in one task: versions are made one after another."""
+    rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = change_schema(ids)
+        held = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
+        given = pa.concat_tables(held) if held else schema.empty_table()
+        applied = apply_to_store(open_directory(url), given, schema)
+        yield pa.record_batch({"applied": [json.dumps(applied._asdict())]})
+
+    [row] = rows.coalesce(1).mapInArrow(task, "applied string").collect()
+    return Applied(**json.loads(row["applied"]))
