@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::engine::neighbourhood::neighbourhood;
+use tamis_core::engine::neighbourhood;
 use tamis_core::event::{Record, ValueRef};
 use tamis_core::expr::diagram::Graph;
 use tamis_core::expr::{Expr, explain, why_not};
