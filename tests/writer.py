@@ -6,6 +6,7 @@ something else.
 
 import math
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import tamis
@@ -87,6 +88,8 @@ def literal(value: Any) -> str:
             return "DOUBLE 'Infinity'" if value > 0 else "DOUBLE '-Infinity'"
         case float():
             return repr(value) if "e" in repr(value) else repr(value) + "D"
+        case Decimal():
+            return f"{value:f}BD"
         case str():
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case datetime():

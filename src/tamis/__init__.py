@@ -68,6 +68,11 @@ __all__ = [
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
 
 
+def __dir__() -> list[str]:
+    """The public names, also those that are imported on first use."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> Any:
     """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
     if name in _NAMES_OF_INDEX:

@@ -45,6 +45,22 @@ class Match(NamedTuple):
     rank: int
 
 
+class Matches(list[Match]):
+    """The matches that `top_k` found, best first: a list that notebooks show as a table.
+
+    >>> Matches([Match("ad-7", 3.5, 1)])
+    [Match(id='ad-7', score=3.5, rank=1)]
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Rank, id and score, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_matches(self)
+
+
 class Matching:
     """The part of `tamis.Index` that answers for events."""
 
@@ -205,7 +221,7 @@ class Matching:
         self._warn_of_unknown_names(query)
         if callable(score):
             return self._best_by(score, query, event)
-        return [Match(*found) for found in self._kernel.ask(event, query)]
+        return Matches(Match(*found) for found in self._kernel.ask(event, query))
 
     def ask(self, query: Query, event: EventLike) -> Any:
         """The answer to a `tamis.Query`: ids, a number, a bool, owners, or a list of `tamis.Match`.
@@ -222,13 +238,13 @@ class Matching:
         if query.ask != "best":
             return answer
         self._warn_of_unknown_names(query)
-        return [Match(*found) for found in answer]
+        return Matches(Match(*found) for found in answer)
 
     def _best_by(self, score: ScoreFunction, query: Query, event: EventLike) -> list[Match]:
         """The best matches by a Python function."""
         table = _table(_kernel.contributions(self._kernel, event, query))
         best = best_of(Candidates.of(table), query.k or 0, score, query.min_score)
-        return [Match(id, value, rank) for rank, (id, value) in enumerate(best, 1)]
+        return Matches(Match(id, value, rank) for rank, (id, value) in enumerate(best, 1))
 
     def _warn_of_unknown_names(self, query: Query) -> None:
         """Warn, the first time, of names in a ranking that no subscription has."""

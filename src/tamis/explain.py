@@ -25,6 +25,36 @@ ANSWERS = {
 }
 
 
+APPROXIMATE = 'the index compares the intervals around values (overlap="approximate")'
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """What keeps a subscription from matching, whatever its expression says: it expired, or has other tags.
+
+    `kind` names the argument of `match` that is not met; `text` says what is, `needs` what would change it.
+
+    >>> import tamis
+    >>> index = tamis.Index()
+    >>> index.add("a", "age >= 22", tags=["q4"])
+    >>> [exclusion] = index.explain("a", {"age": 27}, tags=["q5"]).exclusions
+    >>> exclusion.kind, exclusion.text, exclusion.needs
+    ('tags', 'its tags are `q4`', 'the tag `q5`')
+    """
+
+    kind: Literal["expired", "tags", "tags_all", "tags_none"]
+    text: str
+    needs: str
+
+    def __str__(self) -> str:
+        """One line: what is, and what would be needed."""
+        return f"{self.text}; needs {self.needs}"
+
+
+def _exclusions(data: dict[str, Any]) -> tuple[Exclusion, ...]:
+    return tuple(Exclusion(**item) for item in data.get("exclusions", ()))
+
+
 @dataclass(frozen=True)
 class Explanation:
     """A node of an expression as it was written, with its truth for an event.
@@ -33,12 +63,18 @@ class Explanation:
     the same in words, and whether the value is of a type that the predicate can use. A connective has
     `children`. Printing one shows the whole tree; so does `rich.print`, in colour.
 
+    The root also knows whether the subscription `matches`: the expression may be true and the subscription
+    expired, or without the tags that were asked for; then `exclusions` says so. It is `approximate` if the
+    algorithm reports a match although the expression is not true (`overlap="approximate"` of BE*-Tree).
+
     >>> import tamis
     >>> index = tamis.Index()
     >>> index.add("a", "age >= 22 AND country = 'CA'")
     >>> explanation = index.explain("a", {"age": 20, "country": "CA"})
     >>> explanation.truth, [(node.text, node.truth, node.value) for node in explanation.children]
     ('false', [('age >= 22', 'false', 20), ("country = 'CA'", 'true', 'CA')])
+    >>> explanation.matches, explanation.verdict
+    (False, 'no match')
     """
 
     text: str
@@ -47,6 +83,27 @@ class Explanation:
     value: Any = None
     seen: str | None = None
     children: tuple["Explanation", ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    approximate: bool = False
+
+    @property
+    def matches(self) -> bool:
+        """Whether `Index.match` with the same arguments reports it.
+
+        >>> Explanation("x > 1", "true").matches, Explanation("x > 1", "undefined").matches
+        (True, False)
+        """
+        return self.approximate or (self.truth in ("true", "either") and not self.exclusions)
+
+    @property
+    def verdict(self) -> Literal["match", "no match"]:
+        """`matches` in words.
+
+        >>> untagged = Exclusion("tags", "it has no tags", "the tag `q4`")
+        >>> Explanation("x > 1", "true", exclusions=(untagged,)).verdict
+        'no match'
+        """
+        return "match" if self.matches else "no match"
 
     @classmethod
     def from_json(cls, text: str) -> "Explanation":
@@ -66,6 +123,8 @@ class Explanation:
             node.get("value"),
             node.get("seen"),
             tuple(cls._from_tree(child) for child in node.get("children", ())),
+            _exclusions(node),
+            node.get("approximate", False),
         )
 
     def to_json(self) -> str:
@@ -82,20 +141,32 @@ class Explanation:
             node |= {"attribute": self.attribute, "value": self.value, "seen": self.seen}
         if self.children:
             node["children"] = [child._tree() for child in self.children]
+        if self.exclusions:
+            node["exclusions"] = [asdict(exclusion) for exclusion in self.exclusions]
+        if self.approximate:
+            node["approximate"] = True
         return node
 
     def __str__(self) -> str:
-        """The tree as indented lines: a mark, the text, and what a predicate saw."""
+        """What excludes it, then the tree as indented lines: a mark, the text, and what a predicate saw."""
         below = [f"  {line}" for child in self.children for line in str(child).splitlines()]
-        return "\n".join([f"{MARKS[self.truth][0]} {self.text}{self._remark()}", *below])
+        return "\n".join([*self._notes(), f"{MARKS[self.truth][0]} {self.text}{self._remark()}", *below])
+
+    def _notes(self) -> list[str]:
+        """What decides besides the expression."""
+        notes = [f"{self.verdict}: {exclusion}" for exclusion in self.exclusions]
+        return [f"{self.verdict}: {APPROXIMATE}"] if self.approximate else notes
 
     def __rich__(self) -> "RenderableType":
         """The tree in colour."""
+        from rich.console import Group  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
         from rich.tree import Tree  # noqa: PLC0415
 
         tree = Tree(self._label())
         self._grow(tree)
-        return tree
+        colour = "green" if self.matches else "red"
+        return Group(*(Text(note, style=colour) for note in self._notes()), tree)
 
     def _grow(self, tree: "Tree") -> None:
         for child in self.children:
@@ -106,6 +177,12 @@ class Explanation:
 
         mark, colour = MARKS[self.truth]
         return Text.assemble((f"{mark} {self.text}", colour), (self._remark(), "dim"))
+
+    def _repr_html_(self) -> str:
+        """The verdict and the tree, drawn, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_explanation(self)
 
     def _remark(self) -> str:
         return "" if self.attribute is None else f" ({self.attribute} {self.seen})"
@@ -138,8 +215,10 @@ class Change:
 class WhyNot:
     """What stands between an event and a subscription.
 
-    `answer` is "matches", "changes", "impossible" (no change of its predicates would help) or "unknown" (the
-    search for an answer was cut short). `changes` are the fewest that would do, if `is_smallest`.
+    `answer` is "matches", "excluded" (its expression is true, but the subscription expired or lacks the tags
+    that were asked for), "changes", "impossible" (no change of its predicates would help) or "unknown" (the
+    search for an answer was cut short). `changes` are the fewest that would do, if `is_smallest`;
+    `exclusions` must change in any case.
 
     >>> import tamis
     >>> index = tamis.Index()
@@ -149,11 +228,14 @@ class WhyNot:
     >>> print(index.why_not("a", {"country": "US"}))
     age is absent; needs to be >= 22
     country is 'US'; needs to be = 'CA'
+    >>> print(index.why_not("a", {"age": 27, "country": "CA"}, tags=["q4"]))
+    it has no tags; needs the tag `q4`
     """
 
-    answer: Literal["matches", "changes", "impossible", "unknown"]
+    answer: Literal["matches", "excluded", "changes", "impossible", "unknown"]
     changes: tuple[Change, ...] = ()
     is_smallest: bool = True
+    exclusions: tuple[Exclusion, ...] = ()
 
     @classmethod
     def from_json(cls, text: str) -> "WhyNot":
@@ -167,7 +249,7 @@ class WhyNot:
             Change(item["predicate"], item["attribute"], item["value"], item["becomes"], item["text"])
             for item in data.get("changes", ())
         )
-        return cls(data["answer"], changes, data.get("is_smallest", True))
+        return cls(data["answer"], changes, data.get("is_smallest", True), _exclusions(data))
 
     def to_json(self) -> str:
         """The answer as JSON.
@@ -178,17 +260,26 @@ class WhyNot:
         data: dict[str, Any] = {"answer": self.answer}
         if self.answer == "changes":
             data |= {"changes": [asdict(change) for change in self.changes], "is_smallest": self.is_smallest}
+        if self.exclusions:
+            data["exclusions"] = [asdict(exclusion) for exclusion in self.exclusions]
         return json.dumps(data)
 
     def __str__(self) -> str:
-        """One line for each change, or one line that says why there is none."""
-        if self.answer != "changes":
-            return ANSWERS[self.answer]
+        """One line for each exclusion and each change, or one line that says why there is none."""
+        lines = [*map(str, self.exclusions), *map(str, self.changes)]
+        if self.answer not in ("changes", "excluded"):
+            lines.append(ANSWERS[self.answer])
         doubt = [] if self.is_smallest else ["(a smaller set may exist)"]
-        return "\n".join([*map(str, self.changes), *doubt])
+        return "\n".join([*lines, *doubt])
 
     def __rich__(self) -> "RenderableType":
         """The lines in colour."""
         from rich.text import Text  # noqa: PLC0415
 
         return Text(str(self), style="green" if self.answer == "matches" else "red")
+
+    def _repr_html_(self) -> str:
+        """The lines as a list, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_why_not(self)

@@ -14,10 +14,11 @@ from typing import Any, Literal, TypeVar
 
 from tamis import _kernel
 from tamis._changing import Changing
+from tamis._kernel import Query
 from tamis._matching import EventLike, Match, Matching
 from tamis.errors import UnknownIdError
 from tamis.explain import Explanation, WhyNot
-from tamis.subscription import Id, RefusedRow, Subscription
+from tamis.subscription import Id, Moment, RefusedRow, Subscription
 
 __all__ = ["ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"]
 
@@ -118,6 +119,12 @@ class Index(Changing, Matching):
         named = "" if self.algorithm == "auto" else f" algorithm={self.algorithm!r}"
         return f"<tamis.Index{named} with {len(self):,} subscriptions>"
 
+    def _repr_html_(self) -> str:
+        """What it is and its first subscriptions, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_index(self)
+
     @property
     def generation(self) -> int:
         """The number of the current version: every published change raises it.
@@ -202,8 +209,20 @@ class Index(Changing, Matching):
 
     # --- reasons -----------------------------------------------------------------------------------
 
-    def explain(self, id: Id, event: EventLike) -> Explanation:
+    def explain(
+        self,
+        id: Id,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> Explanation:
         """Why a subscription matches an event or does not: its expression as written, with truths and values.
+
+        Tags and `now` are those of `match`, and so is the answer: a subscription that expired or has other
+        tags is no match, and the explanation says so first.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
@@ -211,18 +230,36 @@ class Index(Changing, Matching):
         ? AND
           ✓ age >= 22 (age is 27)
           ? country = 'CA' (country is absent)
+        >>> from datetime import date
+        >>> index.add("b", "age >= 22", expires=date(2026, 1, 31))
+        >>> print(index.explain("b", {"age": 27}, now=date(2026, 2, 1)))
+        no match: it expired at 2026-01-31 00:00:00 UTC, and it is 2026-02-01 00:00:00 UTC; needs a query ...
+        ✓ age >= 22 (age is 27)
         """
-        return Explanation.from_json(_kernel.explain(self._kernel, id, event))
+        query = Query(tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return Explanation.from_json(_kernel.explain(self._kernel, id, event, query))
 
-    def why_not(self, id: Id, event: EventLike) -> WhyNot:
+    def why_not(
+        self,
+        id: Id,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> WhyNot:
         """The fewest predicates that would have to change for a subscription to match an event.
+
+        Tags and `now` are those of `match`: what they exclude is named first, with what would change it.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
         >>> print(index.why_not("a", {"age": 20, "country": "CA"}))
         age is 20; needs to be >= 22
         """
-        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event))
+        query = Query(tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        return WhyNot.from_json(_kernel.why_not(self._kernel, id, event, query))
 
     def diagram(
         self,
@@ -311,18 +348,23 @@ class Index(Changing, Matching):
         self._kernel.save(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "Index":
+    def open(cls, path: str | os.PathLike[str], *, copy: bool = False) -> "Index":
         """Open a snapshot file by mapping it into memory: processes that open the same file share one copy.
 
         The index can be changed; changes stay in memory until the next `save`. A file that is truncated,
         corrupted, foreign or from a later version raises `tamis.SnapshotError`, here or at the first use.
+
+        An open file may be replaced by a rename, as `save` does, and must not be overwritten in place. One
+        that was raises `tamis.SnapshotError` at the next use; one that became shorter may end the process.
+        With `copy`, the file is read into memory, where nothing can happen to it: it opens as fast as it can
+        be read, and processes do not share it.
 
         >>> Index.open("no-such-file.tamis")
         Traceback (most recent call last):
         ...
         FileNotFoundError: ...
         """
-        return cls._around(_kernel.Index.open(path))
+        return cls._around(_kernel.Index.open(path, copy))
 
     def verify(self) -> None:
         """Check every byte of the snapshot file that the index was opened from.

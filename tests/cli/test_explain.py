@@ -26,6 +26,35 @@ def test_why_not_names_what_would_have_to_change(tamis: Command, rules: Path) ->
     assert tamis("why-not", rules, "ad-1", "--event", '{"age": 27, "country": "CA"}').code == 1
 
 
+def test_tags_and_time_decide_as_they_do_for_a_match(tamis: Command, tmp_path: Path) -> None:
+    rules = tmp_path / "expiring.csv"
+    rules.write_text("id,expression,tags,expires\na,x > 1,q4,2026-01-31\n")
+
+    def ask(command: str, *options: object) -> tuple[int, str]:
+        finished = tamis(command, rules, "a", "--event", '{"x": 2}', *options)
+        return finished.code, finished.out
+
+    assert ask("explain", "--now", "2026-01-30T12:00", "--tag", "q4") == (0, "✓ x > 1 (x is 2)\n")
+    assert ask("why-not", "--now", "2026-01-30T12:00", "--tag", "q4") == (1, "it matches\n")
+    code, shown = ask("explain", "--now", "2026-01-31", "--tag", "q5", "--tag", "q6")
+    assert code == 1
+    assert shown.startswith("no match: it expired at 2026-01-31 00:00:00 UTC")
+    assert "no match: its tags are `q4`; needs one of the tags `q5`, `q6`" in shown
+    assert ask("why-not", "--now", "2026-01-30", "--tag", "q5") == (
+        0,
+        "its tags are `q4`; needs the tag `q5`\n",
+    )
+    assert ask("explain", "--now", "2026-01-30", "--tag-none", "q4") == (
+        1,
+        "no match: it has the tag `q4`; needs to be without it\n✓ x > 1 (x is 2)\n",
+    )
+    assert ask("why-not", "--now", "2026-01-30", "--tag-all", "q4") == (1, "it matches\n")
+    assert ask("explain")[0] == 1, "it has expired by now"
+    bad = tamis("explain", rules, "a", "--event", "{}", "--now", "tomorrow")
+    assert bad.code == 2
+    assert "--now: expected a timestamp, such as 2026-12-31T23:59:59Z" in bad.err
+
+
 def test_an_unknown_rule_or_event_is_an_error(tamis: Command, rules: Path, events: Path) -> None:
     unknown = tamis("explain", rules, "ad-77", events)
     assert unknown.code == 2

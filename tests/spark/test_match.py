@@ -395,7 +395,7 @@ def test_questions_to_files_are_checked_as_others_are(spark: Any, tmp_path: Any)
     index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], RULES))
     with pytest.raises(tamis.ArgumentError, match="score ranks the best k"):
         tamis.spark.match_files(spark, str(tmp_path), index, score="relevance")
-    with pytest.raises(TypeError, match="tags is a list"):
+    with pytest.raises(TypeError, match="tags are a list"):
         tamis.spark.count_files(spark, str(tmp_path), index, tags="q4")
 
 

@@ -379,7 +379,7 @@ SMALL: dict[str, Any] = {
         {"key": "'w' * 2_300", "mode": "top_k", "k": 3_000},
         {"payload": "b'p' * 2_300", "has_payload": True},
         {"rules": 25_000, "ids": "['r' * 900 + str(n) for n in numbers]", "events": 100},
-        {"rules": 50, "payload": "bytes(10_000_000)", "has_payload": True, "events": 6},
+        {"rules": 22, "payload": "bytes(10_000_000)", "has_payload": True, "events": 10},
     ],
     ids=["long key", "nested key", "best", "payload", "many matches", "huge payloads"],
 )

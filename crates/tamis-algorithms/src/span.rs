@@ -8,7 +8,7 @@
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::{Bound, Shape};
-use tamis_core::predicate::keys::ordered_key;
+use tamis_core::predicate::keys::{KEY_BITS, ordered_key};
 
 /// A closed interval of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,11 +117,15 @@ fn position(value: ValueRef<'_>) -> Option<u64> {
         ValueRef::Bool(b) => Value::Int(b as i64),
         ValueRef::Timestamp(t) => Value::Int(t),
         ValueRef::Int(i) => Value::Int(i),
-        ValueRef::Float(x) => Value::Float(x),
+        ValueRef::Float(_) | ValueRef::Decimal(_) => return nearest_double(value),
         _ => return None,
     };
-    // The key of a number is its nearest double and 16 bits of remainder.
-    ordered_key(number.as_ref()).map(|key| (key >> 16) as u64)
+    nearest_double(number.as_ref())
+}
+
+/// What the key of a number begins with.
+fn nearest_double(number: ValueRef<'_>) -> Option<u64> {
+    ordered_key(number).map(|key| (key >> (KEY_BITS - u64::BITS)) as u64)
 }
 
 /// The first six bytes of a text as a number; `fill` stands where there are fewer.

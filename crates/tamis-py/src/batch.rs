@@ -163,6 +163,8 @@ pub fn ask_batch(
             }
             Ok(())
         })?;
+        // Nothing may be answered from a file that was overwritten while it was read.
+        reader.prepare()?;
         Ok::<_, Error>((schema_of(query, reader.id_kind()), tables, answered))
     });
     let (schema, tables, answered) = asked.or_raise(py)?;

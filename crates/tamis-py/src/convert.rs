@@ -4,7 +4,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
+    PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
 };
 use tamis_core::event::{EventError, Fields, Value, json};
 
@@ -73,6 +73,9 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     if object.is_instance_of::<PyDict>() {
         return Ok(Value::Record);
     }
+    if object.is_instance(decimal_class(object.py())?)? {
+        return decimal(object);
+    }
     from_numpy(object)
 }
 
@@ -80,8 +83,26 @@ fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     object.extract().map(Value::Int).map_err(|_| {
         Refused::with_hint(
             format!("the integer {object} does not fit in 64 bits"),
-            "use a float, or a string",
+            "use decimal.Decimal, which is exact, a float, or a string",
         )
+    })
+}
+
+fn decimal_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "decimal", "Decimal")
+}
+
+/// The number itself; infinities and NaN, which no decimal of the kernel is, are floats.
+fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    let text = object.str()?;
+    let text = text.to_str()?;
+    if !object.call_method0("is_finite")?.is_truthy()? {
+        let float = if text.contains("Inf") { f64::INFINITY } else { f64::NAN };
+        return Ok(Value::Float(if text.starts_with('-') { -float } else { float }));
+    }
+    Value::decimal(text).map_err(|refused| {
+        Refused::with_hint(format!("the decimal {text} cannot be compared: {refused}"), "round it")
     })
 }
 
@@ -132,7 +153,7 @@ fn from_numpy(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     }
     Err(Refused::with_hint(
         format!("a {name} is no value"),
-        "values are bool, int, float, str, datetime, date, lists of these, and None",
+        "values are bool, int, float, Decimal, str, datetime, date, lists of these, and None",
     ))
 }
 
@@ -143,6 +164,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Bool(truth) => truth.into_bound_py_any(py),
         Value::Int(integer) => integer.into_bound_py_any(py),
         Value::Float(float) => float.into_bound_py_any(py),
+        Value::Decimal(decimal) => decimal_class(py)?.call1((decimal.to_string(),)),
         Value::Str(text) => text.into_bound_py_any(py),
         Value::Timestamp(micros) => {
             let module = py.import("datetime")?;

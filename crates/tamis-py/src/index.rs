@@ -284,8 +284,8 @@ impl PyIndex {
     }
 
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| Index::open(path)).or_raise(py).map(Self)
+    fn open(py: Python<'_>, path: PathBuf, copy: bool) -> PyResult<Self> {
+        py.detach(|| if copy { Index::open_copied(path) } else { Index::open(path) }).or_raise(py).map(Self)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

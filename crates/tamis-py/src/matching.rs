@@ -13,7 +13,7 @@ use tamis_core::Error;
 use tamis_core::engine::SlowEvent;
 use tamis_core::engine::contract::Answer;
 use tamis_core::engine::{Index, Reader, Workspace};
-use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, json};
+use tamis_core::event::{Attributes, Event, EventBuilder, Record, Scratch as EventScratch, json};
 use tamis_core::fork::Busy;
 use tamis_core::query::Query;
 
@@ -87,10 +87,13 @@ pub fn with_event<T: Send>(
     event: &Bound<'_, PyAny>,
     asked: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Measured<T> + Send,
 ) -> PyResult<T> {
-    let mut memory = MEMORY.take().unwrap_or_default();
-    let outcome = ask_with(index, event, &mut memory, asked);
-    MEMORY.set(Some(memory));
-    let (answer, slow) = outcome?;
+    let (answer, slow) = resolved(
+        index,
+        event,
+        |reader| Ok(Cow::Borrowed(reader.attributes())),
+        RELEASE_FROM,
+        |reader, _, event, space| asked(reader, event, space),
+    )?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
         // The list of slow events has a lock; nobody waits for it with the interpreter in hand.
@@ -102,46 +105,68 @@ pub fn with_event<T: Send>(
 /// An answer, and what to remember if it took long.
 type Measured<T> = Result<(T, Option<SlowEvent>), Error>;
 
-fn ask_with<T: Send>(
+/// Reads some attributes of an event, for the current version of the index. The interpreter lock is released while
+/// `use_it` runs, from `release_from` subscriptions on.
+pub fn resolved<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
+    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    release_from: usize,
+    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let mut memory = MEMORY.take().unwrap_or_default();
+    let answer = resolved_in(&mut memory, index, event, attributes, release_from, use_it);
+    MEMORY.set(Some(memory));
+    answer
+}
+
+fn resolved_in<T: Send>(
     memory: &mut Memory,
-    asked: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Measured<T> + Send,
-) -> PyResult<(T, Option<SlowEvent>)> {
+    index: &Index,
+    event: &Bound<'_, PyAny>,
+    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    release_from: usize,
+    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
+) -> PyResult<T> {
     let py = event.py();
     let Memory { event: scratch, matching } = memory;
     let Some(reader) = lock_free_reader(py, index)? else {
         // Python code may run under the interpreter lock, so such a reader is never held there.
         let record = with_record(event, Record::clone)?;
-        let ask = || -> Measured<T> {
+        let ask = || -> Result<T, Error> {
             let reader = index.reader()?;
             let record = coerced(index, &record);
-            let event = record.resolve(reader.attributes());
-            asked(&reader, &event, matching)
+            let attributes = attributes(&reader)?;
+            let event = record.resolve(&attributes);
+            use_it(&reader, &attributes, &event, matching)
         };
         return py.detach(ask).or_raise(py);
     };
-    let releases = reader.len() >= RELEASE_FROM;
-    match source(event)? {
+    let releases = reader.len() >= release_from;
+    let attributes = attributes(&reader).or_raise(py)?;
+    let answer = match source(event)? {
         Source::Mapping => {
-            let mut builder = EventBuilder::new(reader.attributes(), index.schema(), scratch);
+            let mut builder = EventBuilder::new(&attributes, index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
             let event = builder.finish().or_raise(py)?;
-            detached(py, releases, || asked(&reader, &event, matching)).or_raise(py)
+            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
         }
         Source::Json(text) => {
-            let ask = || -> Measured<T> {
-                let event = json::read(&text, reader.attributes(), index.schema(), scratch)?;
-                asked(&reader, &event, matching)
+            let ask = || -> Result<T, Error> {
+                let event = json::read(&text, &attributes, index.schema(), scratch)?;
+                use_it(&reader, &attributes, &event, matching)
             };
-            detached(py, releases, ask).or_raise(py)
+            detached(py, releases, ask)
         }
         Source::Event(event) => {
             let record = coerced(index, event.get().record());
-            let event = record.resolve(reader.attributes());
-            detached(py, releases, || asked(&reader, &event, matching)).or_raise(py)
+            let event = record.resolve(&attributes);
+            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
         }
-    }
+    };
+    // Nothing may be answered from a file that was overwritten while it was read.
+    ready(py, &reader)?;
+    answer.or_raise(py)
 }
 
 /// The current version, verified, if holding it holds no lock.
@@ -150,10 +175,13 @@ pub fn lock_free_reader(py: Python<'_>, index: &Index) -> PyResult<Option<Reader
         return Ok(None);
     }
     let reader = index.unchecked_reader();
-    if !reader.is_prepared() {
-        py.detach(|| reader.prepare()).or_raise(py)?;
-    }
+    ready(py, &reader)?;
     Ok(Some(reader))
+}
+
+/// Verifies what a version was mapped from, unless that was done and the file is as it was.
+fn ready(py: Python<'_>, reader: &Reader) -> PyResult<()> {
+    if reader.is_prepared() { Ok(()) } else { py.detach(|| reader.prepare()).or_raise(py) }
 }
 
 /// The record as the schema declares it.

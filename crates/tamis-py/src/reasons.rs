@@ -1,31 +1,46 @@
 //! Why a subscription matches an event or does not. Answers go to Python as JSON, where `tamis.explain` makes
 //! objects of them.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::engine::neighbourhood;
-use tamis_core::event::{Record, ValueRef};
+use tamis_core::engine::reasons::{Case, attributes_with};
+use tamis_core::engine::{Id, Workspace, neighbourhood};
+use tamis_core::expr::Expr;
 use tamis_core::expr::diagram::Graph;
-use tamis_core::expr::{Expr, explain, why_not};
+use tamis_core::query::Query;
 
 use crate::errors::{OrRaise, argument_error};
-use crate::event::with_record;
 use crate::ids::id_from_python;
 use crate::index::PyIndex;
-use crate::matching::coerced;
+use crate::matching::resolved;
+use crate::query::PyQuery;
 
-/// The expression of a subscription with the truth of every node, as JSON.
+/// The expression of a subscription with the truth of every node, and what else excludes it, as JSON.
 #[pyfunction(name = "explain")]
-pub fn explain_json(index: &PyIndex, id: &Bound<'_, PyAny>, event: &Bound<'_, PyAny>) -> PyResult<String> {
-    let (expr, record) = pair(index, id, event)?;
-    Ok(explain::explain(&expr, &values(&record)).to_json().to_string())
+pub fn explain_json(
+    index: &PyIndex,
+    id: &Bound<'_, PyAny>,
+    event: &Bound<'_, PyAny>,
+    query: &PyQuery,
+) -> PyResult<String> {
+    reason(index, id, event, query.query(), |case, id, scratch| {
+        Ok(case.explain(id, scratch)?.to_json().to_string())
+    })
 }
 
-/// The fewest predicates that would have to change, as JSON.
+/// The fewest predicates that would have to change, and what else excludes it, as JSON.
 #[pyfunction(name = "why_not")]
-pub fn why_not_json(index: &PyIndex, id: &Bound<'_, PyAny>, event: &Bound<'_, PyAny>) -> PyResult<String> {
-    let (expr, record) = pair(index, id, event)?;
-    Ok(id.py().detach(|| why_not::why_not(&expr, &values(&record)).to_json().to_string()))
+pub fn why_not_json(
+    index: &PyIndex,
+    id: &Bound<'_, PyAny>,
+    event: &Bound<'_, PyAny>,
+    query: &PyQuery,
+) -> PyResult<String> {
+    reason(index, id, event, query.query(), |case, id, scratch| {
+        Ok(case.why_not(id, scratch)?.to_json().to_string())
+    })
 }
 
 /// The expression of a subscription as a diagram, coloured by truth if there is an event, or with subscriptions
@@ -57,14 +72,31 @@ pub fn diagram(
     let Some(event) = event else {
         return Ok(write(&Graph::of_expression(&expression(index, id)?, None)));
     };
-    let (expr, record) = pair(index, id, event)?;
-    let explanation = explain::explain(&expr, &values(&record));
-    Ok(write(&Graph::of_expression(&expr, Some(&explanation))))
+    reason(index, id, event, &Query::default(), |case, id, scratch| {
+        let explanation = case.explain(id, scratch)?.explanation;
+        Ok(write(&Graph::of_expression(&case.version.get(id)?.expression, Some(&explanation))))
+    })
 }
 
-fn pair(index: &PyIndex, id: &Bound<'_, PyAny>, event: &Bound<'_, PyAny>) -> PyResult<(Expr, Record)> {
-    let record = with_record(event, |record| coerced(index.index(), record).into_owned())?;
-    Ok((expression(index, id)?, record))
+/// Asks for a reason; without the interpreter lock, because a search may take a while.
+fn reason(
+    index: &PyIndex,
+    id: &Bound<'_, PyAny>,
+    event: &Bound<'_, PyAny>,
+    query: &Query,
+    find: impl FnOnce(&Case<'_>, &Id, &mut Workspace) -> Result<String, Error> + Send,
+) -> PyResult<String> {
+    let py = id.py();
+    let id = &id_from_python(id).or_raise(py)?;
+    resolved(
+        index.index(),
+        event,
+        |reader| attributes_with(&**reader, id).map(Cow::Owned),
+        0,
+        |reader, attributes, event, scratch| {
+            find(&Case { version: &**reader, attributes, event, filter: query.filter() }, id, scratch)
+        },
+    )
 }
 
 fn expression(index: &PyIndex, id: &Bound<'_, PyAny>) -> PyResult<Expr> {
@@ -72,8 +104,4 @@ fn expression(index: &PyIndex, id: &Bound<'_, PyAny>) -> PyResult<Expr> {
     let id = id_from_python(id).or_raise(py)?;
     let held = py.detach(|| Ok::<_, Error>(index.index().reader()?.get(&id)?.expression));
     held.or_raise(py)
-}
-
-fn values<'r>(record: &'r Record) -> impl Fn(&str) -> Option<ValueRef<'r>> {
-    |attribute| record.get(attribute).map(|value| value.as_ref())
 }

@@ -1,11 +1,13 @@
 """One rule and one event: find the rule, show the answer. What `explain` and `why-not` share."""
 
 import sys
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
+from tamis.cli.io.rule_columns import expires
 
 if TYPE_CHECKING:
     from tamis import Index
@@ -27,6 +29,20 @@ def find_id(index: "Index", text: str) -> Any:
     raise UserError(
         f"there is no rule with the id {text}", hint=hint or f"the index holds {len(index):,} rules"
     )
+
+
+def moment(text: str | None) -> datetime | None:
+    """The time that `--now` gives; UTC unless it says otherwise.
+
+    >>> moment("2026-12-31 12:00").isoformat()
+    '2026-12-31T12:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        return expires(text)
+    except ValueError as error:
+        raise UserError(f"--now: {error}") from None
 
 
 def show(answer: "Explanation | WhyNot", as_json: bool) -> None:

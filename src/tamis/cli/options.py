@@ -50,6 +50,12 @@ TagsNone = Annotated[
     list[str] | None,
     typer.Option("--tag-none", help="Only rules without this tag; may be given several times."),
 ]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        "--now", metavar="TIMESTAMP", help="What has expired by then does not match; default: this moment."
+    ),
+]
 Key = Annotated[
     str | None, typer.Option("--key", help="Name events by this attribute of theirs, not by row number.")
 ]

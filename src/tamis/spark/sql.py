@@ -116,7 +116,7 @@ class Asked(AnalyzeResult):
     version: str = ""
     key: str = ""
     k: int | None = None
-    score: str = "priority"
+    score: str | None = None
     columns: str = ""
     """The type of the events, as JSON."""
     run: str = ""
@@ -161,7 +161,7 @@ class MatchTable:
             version=version.to_json().decode(),
             key=key_column,
             k=best,
-            score="priority" if score is None or score.value is None else score.value,
+            score=None if score is None else score.value,
             columns=table.json(),
             run=run,
         )

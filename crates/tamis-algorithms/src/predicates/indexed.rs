@@ -22,7 +22,7 @@ use tamis_core::event::{AttrId, Event, Value, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::{Bound, Shape};
 use tamis_core::predicate::cuts::Cut;
-use tamis_core::predicate::keys::ordered_key;
+use tamis_core::predicate::keys::{KEY_BITS, has_exact_key, ordered_key};
 
 #[derive(Default)]
 pub struct Indexed {
@@ -61,8 +61,9 @@ struct Points {
 /// The place in `negated` of predicates that take values of any kind.
 const ANY_KIND: usize = 6;
 
-/// Keys have at most 82 bits; the kind goes above them.
+/// The kind goes above the bits of a cut.
 const KIND_SHIFT: u32 = 100;
+const _: () = assert!(KEY_BITS < KIND_SHIFT);
 
 impl PredicateMatcher for Indexed {
     fn watch(&mut self, literal: Literal, atom: &Atom, other: bool) {
@@ -171,7 +172,12 @@ impl Change {
 impl AttributeIndex {
     /// Puts a predicate where its truth is found, or takes it from there.
     fn change(&mut self, atom: u32, predicate: &Atom, change: Change) {
-        match predicate.operator.rules().shape(&predicate.operands) {
+        let mut shape = predicate.operator.rules().shape(&predicate.operands);
+        if !predicate.operands.iter().all(|operand| has_exact_key(operand.as_ref())) {
+            // Its key would find what is not equal to it.
+            shape = Shape::Opaque;
+        }
+        match shape {
             Shape::Points(values) => self.points.change(values, atom, change),
             Shape::Elements(values) => self.elements.change(values, atom, change),
             Shape::Range { low, high } => {

@@ -168,7 +168,8 @@ pub trait Version: Sync {
         true
     }
 
-    /// Verifies what was read from a file, once. Comes before any query.
+    /// Verifies what was read from a file, once, and that the file was not overwritten, every time. Comes before
+    /// any query; after one it says that nothing changed meanwhile.
     fn prepare(&self) -> Result<()> {
         Ok(())
     }

@@ -263,6 +263,11 @@ impl Index {
         Self::from_snapshot(Snapshot::open(path)?)
     }
 
+    /// The same from a copy in memory, to which nothing can happen that happens to the file.
+    pub fn open_copied(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_snapshot(Snapshot::open_copied(path)?)
+    }
+
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         Self::from_snapshot(Snapshot::from_bytes(bytes)?)
     }

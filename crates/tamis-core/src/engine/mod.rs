@@ -13,6 +13,7 @@ pub(crate) mod index;
 pub(crate) mod neighbourhood;
 pub(crate) mod observed;
 pub(crate) mod production;
+pub mod reasons;
 pub(crate) mod segment;
 
 pub use crate::subscription::{Id, IdKind, IdRef, Subscription};

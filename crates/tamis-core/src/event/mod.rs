@@ -10,8 +10,9 @@ pub(crate) mod source;
 pub mod weighted;
 
 pub use crate::attributes::{AttrId, Attributes};
+pub use crate::value::decimal::Decimal;
 pub use crate::value::set::Among;
-pub use crate::value::{self, Value, ValueRef, number, timestamp};
+pub use crate::value::{self, Value, ValueRef, decimal, number, timestamp};
 pub use error::EventError;
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};

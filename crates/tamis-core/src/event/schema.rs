@@ -343,6 +343,7 @@ fn literal_hint(literal: &Value, declared: &Type) -> Option<String> {
         }
         (Type::Str, Value::Int(i)) => Some(format!("write '{i}' in quotes")),
         (Type::Str, Value::Float(x)) => Some(format!("write '{x}' in quotes")),
+        (Type::Str, Value::Decimal(decimal)) => Some(format!("write '{decimal}' in quotes")),
         (Type::Str, Value::Bool(truth)) => Some(format!("write '{truth}' in quotes")),
         (Type::Str, Value::Timestamp(micros)) => Some(format!("write '{}' alone", format_timestamp(*micros))),
         (Type::Bool, _) => Some("a boolean is TRUE or FALSE".into()),

@@ -9,7 +9,7 @@
 //!     3 AND  4 OR  5 XOR  6 XNOR
 //!                    bits 3 to 7: number of children, 31 when it follows; [number of children], children
 //! operand = head byte:
-//!     0 NULL  1 FALSE  2 TRUE  3 integer  4 float  5 string  6 timestamp
+//!     0 NULL  1 FALSE  2 TRUE  3 integer  4 float  5 string  6 timestamp  7 decimal, its text
 //!     8 to 63        a string of 0 to 55 bytes
 //!     64 to 255      an integer from -16 to 175
 //! ```
@@ -56,6 +56,7 @@ mod operand {
     pub const FLOAT: u8 = 4;
     pub const STRING: u8 = 5;
     pub const TIMESTAMP: u8 = 6;
+    pub const DECIMAL: u8 = 7;
     pub const SHORT_STRING: u8 = 8;
     pub const SMALL_INT: u8 = 64;
     pub const LEAST_SMALL_INT: i64 = -16;
@@ -127,6 +128,12 @@ fn encode_operand(value: &Value, out: &mut Vec<u8>) {
         Value::Float(x) => {
             out.push(operand::FLOAT);
             out.extend_from_slice(&x.to_le_bytes());
+        }
+        Value::Decimal(decimal) => {
+            let text = decimal.to_string();
+            out.push(operand::DECIMAL);
+            put_number(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
         }
         Value::Str(text) => {
             if text.len() <= operand::LONGEST_SHORT_STRING {
@@ -253,6 +260,7 @@ impl<'a> Decoder<'a> {
             operand::INT => Value::Int(self.signed()?),
             operand::FLOAT => Value::Float(self.float()?),
             operand::TIMESTAMP => Value::Timestamp(self.signed()?),
+            operand::DECIMAL => self.decimal()?,
             operand::STRING => {
                 let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
                 self.string(length)?
@@ -261,8 +269,16 @@ impl<'a> Decoder<'a> {
                 Value::Int((small - operand::SMALL_INT) as i64 + operand::LEAST_SMALL_INT)
             }
             short @ operand::SHORT_STRING.. => self.string((short - operand::SHORT_STRING) as usize)?,
-            _ => return Err("it has an operand of an unknown kind"),
         })
+    }
+
+    fn decimal(&mut self) -> Decoded<Value> {
+        let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        let text = std::str::from_utf8(self.take(length)?).ok();
+        match text.map(Value::decimal) {
+            Some(Ok(decimal @ Value::Decimal(_))) => Ok(decimal),
+            _ => Err("a decimal cannot be read"),
+        }
     }
 
     fn string(&mut self, length: usize) -> Decoded<Value> {
@@ -364,6 +380,8 @@ mod tests {
             Value::Float(f64::NAN),
             Value::Float(-0.0),
             Value::Float(5e-324),
+            Value::decimal("-12345678901234567.89").unwrap(),
+            Value::decimal("1.2345678901234567890123e-300").unwrap(),
             Value::Timestamp(i64::MIN),
             Value::Timestamp(i64::MAX),
             Value::Str("".into()),
@@ -411,7 +429,9 @@ mod tests {
             (vec![one_of(1), 0, 1, operand::TRUE], "unknown attribute"),
             (vec![one_of(1), 200, 0, operand::TRUE], "unknown operator"),
             (vec![one_of(0), 0, 0], "does not take"),
-            (vec![one_of(1), 0, 0, 7], "operand of an unknown kind"),
+            (vec![one_of(1), 0, 0, operand::DECIMAL, 1, b'x'], "decimal cannot be read"),
+            (vec![one_of(1), 0, 0, operand::DECIMAL, 1, b'5'], "decimal cannot be read"),
+            (vec![one_of(1), 0, 0, operand::DECIMAL, 0xFF], "ends early"),
             (vec![one_of(1), 0, 0, operand::SHORT_STRING + 1, 0xFF], "not UTF-8"),
             (vec![one_of(1), 0, 0, operand::STRING, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F], "too long"),
             ([vec![one_of(1), 0, 0, operand::INT], vec![0xFF; 11]].concat(), "number that is too long"),

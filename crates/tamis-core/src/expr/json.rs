@@ -27,7 +27,7 @@ use super::limits::{check_text_size, too_deep, too_many_predicates};
 use super::operators::{Operator, REGISTRY};
 use crate::error::{ExpressionError, Place};
 use crate::json::TextPlace;
-use crate::json::cursor::{Cursor, Fault, JsonNumber};
+use crate::json::cursor::{Cursor, Fault};
 use crate::json::{write_array, write_text};
 use crate::suggest::suggest;
 use crate::value::Value;
@@ -372,10 +372,9 @@ impl<'a> Reader<'a> {
 
     fn weight(&mut self) -> Read<f64> {
         match self.cursor.peek() {
-            Some(b'-' | b'0'..=b'9') => Ok(match self.cursor.number()? {
-                JsonNumber::Int(i) => i as f64,
-                JsonNumber::Float(x) => x,
-            }),
+            Some(b'-' | b'0'..=b'9') => {
+                Ok(self.cursor.number()?.as_ref().nearest_float().expect("it is a number"))
+            }
             _ => Err(self.cursor.unexpected("a weight, which is a number,").into()),
         }
     }
@@ -383,10 +382,7 @@ impl<'a> Reader<'a> {
     fn operand(&mut self) -> Read<Value> {
         Ok(match self.cursor.peek() {
             Some(b'"') => Value::Str(self.cursor.string()?.into()),
-            Some(b'-' | b'0'..=b'9') => match self.cursor.number()? {
-                JsonNumber::Int(i) => Value::Int(i),
-                JsonNumber::Float(x) => Value::Float(x),
-            },
+            Some(b'-' | b'0'..=b'9') => self.cursor.number()?,
             Some(b'{') => self.marked_operand()?,
             Some(b'[') => {
                 let error = ExpressionError::new("an operand cannot be an array")
@@ -397,12 +393,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// `{"$timestamp": "…"}` or `{"$float": "…"}`.
+    /// `{"$timestamp": "…"}`, `{"$float": "…"}` or `{"$decimal": "…"}`.
     fn marked_operand(&mut self) -> Read<Value> {
         self.cursor.expect(b'{', "an object")?;
         let (marker, at) = self.name()?;
-        if !matches!(&*marker, "$timestamp" | "$float") {
-            return unknown_name(&marker, at, ["$timestamp", "$float"]);
+        if !matches!(&*marker, "$timestamp" | "$float" | "$decimal") {
+            return unknown_name(&marker, at, ["$timestamp", "$float", "$decimal"]);
         }
         self.cursor.peek();
         let at = self.cursor.at();
@@ -412,6 +408,10 @@ impl<'a> Reader<'a> {
                 let value = parse_timestamp(&text).map(Value::Timestamp);
                 (value, "timestamps are written \"2026-01-31T12:00:00Z\"")
             }
+            "$decimal" => (
+                Value::decimal(&text).ok(),
+                "decimals are written \"12345678901234567.89\", with up to 100 digits",
+            ),
             _ => {
                 let value = match &*text {
                     "NaN" => Some(f64::NAN),

@@ -204,6 +204,7 @@ impl Display for LiteralText<'_> {
             Value::Float(f64::NEG_INFINITY) => f.write_str("double('-Infinity')"),
             // `{:?}` always writes a point or an exponent, and the fewest digits that read back.
             Value::Float(x) => write!(f, "{x:?}"),
+            Value::Decimal(decimal) => decimal.fmt(f),
             Value::Str(text) => write_string(f, text),
             Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
@@ -346,6 +347,8 @@ mod tests {
         prop_oneof![
             any::<i64>().prop_map(Value::Int),
             any::<f64>().prop_map(Value::Float),
+            "-?[1-9][0-9]{0,30}\\.[0-9]{1,40}(e-?[1-9][0-9])?"
+                .prop_map(|text| Value::decimal(&text).unwrap()),
             any::<String>().prop_map(|text| Value::Str(text.into())),
             (-62_135_596_800_000_000..253_402_300_800_000_000i64).prop_map(Value::Timestamp),
         ]

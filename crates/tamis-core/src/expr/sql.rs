@@ -207,6 +207,17 @@ impl Writer {
             // Without a suffix or an exponent both would read a decimal, and round twice.
             (Value::Float(x), Dialect::Spark) => format!("{:?}D", x + 0.0),
             (Value::Float(x), Dialect::DuckDb) => format!("{:e}", x + 0.0),
+            (Value::Decimal(decimal), dialect) => {
+                /// The widest decimals of both.
+                const MOST_DIGITS: usize = 38;
+                let text = decimal.plain();
+                if decimal.precision() > MOST_DIGITS {
+                    let message =
+                        format!("{decimal} has more digits than the {MOST_DIGITS} of a decimal in SQL");
+                    return Err(ExpressionError::new(message));
+                }
+                if dialect == Dialect::Spark { format!("{text}BD") } else { text }
+            }
             (Value::Str(text), Dialect::Spark) => {
                 let mut literal = String::new();
                 let _ = write_string(&mut literal, text);

@@ -9,6 +9,16 @@ use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, REGISTRY};
 use crate::value::{Value, ValueRef};
 
+/// Near the other numbers, and near one another; the longer ones have no key of their own.
+const DECIMALS: [&str; 6] = [
+    "2.0000000000000000001",
+    "1.9999999999999999999",
+    "2.5000000000000000000000000000001",
+    "2.5000000000000000000000000000002",
+    "2.4999999999999999999999999999999",
+    "12345678901234567.89",
+];
+
 const ATTRIBUTES: [&str; 3] = ["a", "b", "c"];
 
 /// The attributes that are present, with their values.
@@ -42,6 +52,7 @@ fn number() -> impl Strategy<Value = Value> {
         6 => (0..5i64).prop_map(Value::Int),
         1 => (0..10).prop_map(|halves| Value::Float(halves as f64 / 2.0)),
         1 => Just(Value::Float(f64::NAN)),
+        1 => prop::sample::select(&DECIMALS[..]).prop_map(|text| Value::decimal(text).expect("a number")),
     ]
 }
 

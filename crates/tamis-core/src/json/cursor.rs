@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::value::Value;
+
 /// What is wrong, at which byte.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -23,13 +25,6 @@ impl Fault {
         self.hint = Some(hint);
         self
     }
-}
-
-/// A number of JSON: an integer unless it is written with a fraction or an exponent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum JsonNumber {
-    Int(i64),
-    Float(f64),
 }
 
 /// A place in JSON text.
@@ -213,20 +208,27 @@ impl<'a> Cursor<'a> {
         Ok(digits.iter().fold(0, |code, digit| code * 16 + (*digit as char).to_digit(16).unwrap_or(0)))
     }
 
-    /// A number; floats are rounded to the nearest.
-    pub fn number(&mut self) -> Result<JsonNumber, Fault> {
+    /// A number. One with a fraction or an exponent is a float, rounded to the nearest; but with more digits than
+    /// any float is written with, it is exact.
+    pub fn number(&mut self) -> Result<Value, Fault> {
         let start = self.at;
         let is_integer = self.scan_number()?;
         let digits = &self.text[start..self.at];
         if is_integer {
             let too_large = || {
                 Fault::new(start, format!("the integer {} does not fit in 64 bits", shortened(digits)))
-                    .with_hint("write it as a string, or as a float with a fraction or an exponent (1e20)")
+                    .with_hint("write it as a float (1e20), exactly as {\"$decimal\": \"…\"}, or as a string")
             };
-            return digits.parse().map(JsonNumber::Int).map_err(|_| too_large());
+            return digits.parse().map(Value::Int).map_err(|_| too_large());
+        }
+        if has_more_digits_than_floats(digits) {
+            return Value::decimal(digits).map_err(|refused| {
+                Fault::new(start, format!("the number {} cannot be read: {refused}", shortened(digits)))
+                    .with_hint("write it with fewer digits, or as a string")
+            });
         }
         match digits.parse::<f64>() {
-            Ok(x) if x.is_finite() => Ok(JsonNumber::Float(x)),
+            Ok(x) if x.is_finite() => Ok(Value::Float(x)),
             _ => Err(Fault::new(
                 start,
                 format!("the number {} is beyond every 64-bit float", shortened(digits)),
@@ -341,6 +343,18 @@ static IS_PLAIN: [bool; 256] = {
     plain[b'\\' as usize] = false;
     plain
 };
+
+/// Whether a number has digits behind the 17th, zeros around them aside: no float is written so.
+fn has_more_digits_than_floats(number: &str) -> bool {
+    const MOST_DIGITS_OF_FLOATS: usize = 17;
+    if number.len() <= MOST_DIGITS_OF_FLOATS {
+        return false;
+    }
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = |c: char| matches!(c, '0' | '.' | '-');
+    let significant = mantissa.trim_start_matches(is_zero).trim_end_matches(is_zero);
+    significant.bytes().filter(u8::is_ascii_digit).count() > MOST_DIGITS_OF_FLOATS
+}
 
 fn shortened(digits: &str) -> Cow<'_, str> {
     if digits.len() <= 40 { digits.into() } else { format!("{}…", &digits[..40]).into() }

@@ -33,6 +33,7 @@ pub(crate) fn write_value(json: &mut String, value: &Value) {
         Value::Bool(truth) => json.push_str(if *truth { "true" } else { "false" }),
         Value::Int(i) => json.push_str(&i.to_string()),
         Value::Float(x) => write_float(json, *x),
+        Value::Decimal(decimal) => json.push_str(&format!("{{\"$decimal\":\"{decimal}\"}}")),
         Value::Str(text) => write_text(json, text),
         Value::Timestamp(micros) => {
             json.push_str("{\"$timestamp\":\"");

@@ -1,4 +1,5 @@
-//! Predicates whose truth has to be asked of their operator: patterns, and whatever has no shape.
+//! Predicates whose truth has to be asked of their operator: patterns, whatever has no shape, and comparisons
+//! with decimals that have more digits than a key.
 //!
 //! Literals rule most of them out: one automaton per attribute finds which literals a text contains,
 //! and only the patterns behind those are asked. Automata and compiled tests are built when an event
@@ -10,6 +11,7 @@ use super::patterns::{Patterns, TextShape};
 use crate::error::Result;
 use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
+use crate::expr::atoms::Atom;
 use crate::expr::codec;
 use crate::expr::operators::{Operator, Shape, Test};
 use crate::fork::get_or_init;
@@ -86,7 +88,7 @@ impl AskedPredicates {
             let rules = asked.operator.rules();
             let outcome = match get_or_init(&ready.tests[at as usize], || rules.compile(&asked.operands)) {
                 Some(test) => test(value),
-                None => rules.evaluate(Some(value), &asked.operands),
+                None => asked.operator.outcome(Some(value), &asked.operands),
             };
             asked.report(outcome, set);
         };
@@ -161,6 +163,10 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Asked>>> {
 }
 
 impl Asked {
+    pub fn new(atom: &Atom, bit: u32, false_bit: u32) -> Self {
+        Self { bit, false_bit, operator: atom.operator, operands: atom.operands.clone() }
+    }
+
     fn report(&self, outcome: Outcome, set: &mut dyn FnMut(u32)) {
         if outcome.can_be_true {
             set(self.bit);

@@ -8,6 +8,7 @@ use rustc_hash::FxBuildHasher;
 use super::asked::{Asked, AskedPredicates};
 use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
 use super::cuts::{Cut, CutTable, CutsBuilder};
+use super::keys::has_exact_key;
 use super::listing::ListingBuilder;
 use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};
@@ -298,7 +299,7 @@ impl Layout<'_> {
         entry.first_bit = first_bit;
         entry.present = self.bit();
         let atoms = self.atoms;
-        let mut asked_atoms = vec![];
+        let (mut asked_atoms, mut asked) = (vec![], vec![]);
         let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
         let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
         for (at, &id) in group.iter().enumerate() {
@@ -314,13 +315,19 @@ impl Layout<'_> {
             }
             let defined = kind.map_or(entry.present, |kind| entry.defined[kind as usize]);
             let holds_null = atom.operands.iter().any(|operand| matches!(operand, Value::Null));
+            // What has no key of its own has to be asked.
+            let is_keyed = atom.operands.iter().all(|operand| has_exact_key(operand.as_ref()));
             match rules.shape(&atom.operands) {
                 Shape::Points(values) => {
                     let bit = self.bit();
-                    let scalars = values.iter().filter(|value| !matches!(value, Value::Null));
-                    for value in scalars {
-                        let kind = value.kind().expect("not null") as usize;
-                        points[kind].push((value.as_ref(), bit));
+                    if is_keyed {
+                        let scalars = values.iter().filter(|value| !matches!(value, Value::Null));
+                        for value in scalars {
+                            let kind = value.kind().expect("not null") as usize;
+                            points[kind].push((value.as_ref(), bit));
+                        }
+                    } else {
+                        asked.push(Asked::new(atom, bit, 0));
                     }
                     self.places[id as usize] = if rules.evaluate(None, &atom.operands) == Outcome::FALSE {
                         Place::BitOrAbsent { bit, defined, absent: self.absent_bit(&mut entry) }
@@ -329,7 +336,7 @@ impl Layout<'_> {
                         Place::Bit { bit, defined: if holds_null { 0 } else { defined } }
                     };
                 }
-                Shape::Elements(values) if !holds_null && one_scalar_kind(values).is_some() => {
+                Shape::Elements(values) if is_keyed && !holds_null && one_scalar_kind(values).is_some() => {
                     let kind = one_scalar_kind(values).expect("just checked") as usize;
                     if entry.clean[kind] == 0 {
                         entry.clean[kind] = self.bit();
@@ -338,7 +345,7 @@ impl Layout<'_> {
                     points[4 + kind].extend(values.iter().map(|value| (value.as_ref(), bit)));
                     self.places[id as usize] = Place::Bit { bit, defined: entry.clean[kind] };
                 }
-                Shape::Range { low, high } => {
+                Shape::Range { low, high } if is_keyed => {
                     let kind =
                         low.or(high).and_then(|bound| bound.value.kind()).expect("a range has a scalar end");
                     ranges[kind as usize].push(id);
@@ -363,8 +370,8 @@ impl Layout<'_> {
         }
         entry.points = self.points.tables_so_far() - entry.first_points;
         entry.first_asked = 0;
-        entry.asked = asked_atoms.len() as u32;
-        let asked = asked_atoms.into_iter().map(|id| self.asked_atom(id, &entry)).collect();
+        asked.extend(asked_atoms.into_iter().map(|id| self.asked_atom(id, &entry)));
+        entry.asked = asked.len() as u32;
         self.asked.push(asked);
         entry.first_cuts = self.cut_tables.len() as u32;
         for (kind, ids) in ranges.iter().enumerate() {
@@ -398,7 +405,7 @@ impl Layout<'_> {
             false_bit = self.bit();
             Place::TwoBits { bit, false_bit }
         };
-        Asked { bit, false_bit, operator: atom.operator, operands: atom.operands.clone() }
+        Asked::new(atom, bit, false_bit)
     }
 
     fn cut_table(&mut self, kind: Kind, ids: &[u32]) {

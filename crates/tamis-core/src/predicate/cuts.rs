@@ -16,7 +16,7 @@ use std::hint::select_unpredictable;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::keys::ordered_key;
+use super::keys::{KEY_BITS, ordered_key};
 use super::points::{text_at, text_place};
 use crate::event::ValueRef;
 use crate::snapshot::Buffer;
@@ -47,14 +47,15 @@ pub struct Cuts {
     pub rests: Buffer<u32>,
 }
 
-/// Keys have no more bits than this behind the first 64: 81, and one for the side of the cut.
-const REST_BITS: u32 = 18;
+/// Cuts have no more bits than this behind the first 64: those of a key, and one for the side of the cut.
+const REST_BITS: u32 = KEY_BITS + 1 - 64;
 
 /// Cuts with the same leading bits that are looked at one by one: there are seldom more than two.
 const FEW_SAME: usize = 4;
 
 fn head_and_rest(key: u128) -> (u64, u32) {
-    ((key >> REST_BITS) as u64, (key & ((1 << REST_BITS) - 1)) as u32)
+    const { assert!(REST_BITS == u32::BITS) };
+    ((key >> REST_BITS) as u64, key as u32)
 }
 
 impl Cuts {
@@ -137,6 +138,7 @@ pub enum Cut {
 }
 
 impl Cut {
+    /// The cut just before or just after an operand, or a value that is looked for.
     pub fn new(operand: ValueRef<'_>, after: bool) -> Self {
         match operand {
             ValueRef::Str(text) => Cut::Text(text.into(), after),

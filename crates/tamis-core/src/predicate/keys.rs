@@ -1,16 +1,29 @@
 //! Scalars as integers that compare, or hash, like the scalars.
 
 use crate::event::ValueRef;
+use crate::event::number::DISTANCE_BITS;
 use crate::event::value::Kind;
 
-/// A number, timestamp or boolean as an integer of at most 81 bits that sorts like it.
-/// `None` for strings and for what is not a scalar.
+/// How many bits a key may have, and one for the side of a cut: 64 that lead, and the distance of a number.
+pub const KEY_BITS: u32 = 64 + DISTANCE_BITS;
+
+/// A number, timestamp or boolean as an integer of [`KEY_BITS`] that sorts like it. Numbers that are not exact
+/// (see [`has_exact_key`]) lie between those that are. `None` for strings and for what is not a scalar.
 #[inline]
 pub fn ordered_key(value: ValueRef<'_>) -> Option<u128> {
     match value {
-        ValueRef::Bool(b) => Some(b as u128),
-        ValueRef::Timestamp(t) => Some((t as u64 ^ 1 << 63) as u128),
+        ValueRef::Bool(b) => Some((b as u128) << DISTANCE_BITS),
+        ValueRef::Timestamp(t) => Some(((t as u64 ^ 1 << 63) as u128) << DISTANCE_BITS),
         _ => value.number().map(|number| number.key()),
+    }
+}
+
+/// Whether no other value of its kind has the key of this one. Operands that are found by their keys must have
+/// such a key; values need not.
+pub fn has_exact_key(operand: ValueRef<'_>) -> bool {
+    match operand {
+        ValueRef::Decimal(decimal) => decimal.number().is_exact(),
+        _ => true,
     }
 }
 
@@ -22,10 +35,11 @@ pub fn join(parts: [u64; 2]) -> u128 {
     (parts[0] as u128) << 64 | parts[1] as u128
 }
 
-/// Hashes are stored in snapshots: this function never changes.
+/// Tables in snapshots rely on it: to change this function is to change the format.
 #[inline]
 pub fn hash_key(parts: [u64; 2]) -> u64 {
-    let mixed = (parts[1] ^ parts[0].rotate_left(32)) as u128 * 0x9E37_79B9_7F4A_7C15;
+    // The upper bits meet the distance, which is the same for all integers and floats.
+    let mixed = (parts[1] ^ parts[0]) as u128 * 0x9E37_79B9_7F4A_7C15;
     (mixed ^ (mixed >> 64)) as u64
 }
 

@@ -6,6 +6,8 @@
 //! no predicate asks for. A prefix is a range of strings; other patterns cut strings in ways that order
 //! does not show (see [`text`](super::text)).
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 
 use super::text;
@@ -195,7 +197,9 @@ struct Cuts {
 impl Cuts {
     fn add(&mut self, operand: ValueRef<'_>, strings: &mut text::Strings) {
         match operand {
-            ValueRef::Int(_) | ValueRef::Float(_) => self.numbers.push(operand.to_owned()),
+            ValueRef::Int(_) | ValueRef::Float(_) | ValueRef::Decimal(_) => {
+                self.numbers.push(operand.to_owned());
+            }
             ValueRef::Timestamp(at) => self.timestamps.push(at),
             ValueRef::Bool(_) => self.booleans = true,
             ValueRef::Str(text) => strings.add_point(text),
@@ -223,43 +227,52 @@ impl Cuts {
         }
         if !self.numbers.is_empty() {
             self.numbers.push(Value::Float(f64::NEG_INFINITY));
-            let after = self.numbers.iter().filter_map(number_after).collect::<Vec<_>>();
+            self.numbers.sort_by(order);
+            self.numbers.dedup_by(|a, b| order(a, b).is_eq());
+            let next = self.numbers.iter().skip(1).map(Some).chain([None]);
+            let after: Vec<Value> = self
+                .numbers
+                .iter()
+                .zip(next)
+                .filter_map(|(number, next)| number_after(number, next))
+                .collect();
             values.extend(self.numbers.into_iter().chain(after));
         }
         values
     }
 }
 
-/// The least number above this one, integers and floats taken together. If the gap above it is empty,
-/// this is the next operand, which does no harm.
-fn number_after(number: &Value) -> Option<Value> {
-    let next_float = |x: f64| match x {
-        _ if x.is_nan() => None,
-        f64::INFINITY => Some(f64::NAN),
-        _ => Some(x.next_up()),
-    };
+/// A number above this one and below the next operand, if there is one: the nearest integer or float that
+/// will do, or else a decimal.
+fn number_after(number: &Value, next: Option<&Value>) -> Option<Value> {
+    let float = number.as_ref().nearest_float()?;
     let as_integer = match *number {
         Value::Int(i) => Some(i),
         // Beyond 2^53 floats are whole and further apart than integers.
         Value::Float(x) if x.trunc() == x && x >= -(2f64.powi(63)) && x < 2f64.powi(63) => Some(x as i64),
         _ => None,
     };
-    let float = match *number {
-        Value::Int(i) => i as f64,
-        Value::Float(x) => x,
-        _ => return None,
+    let next_float = match float {
+        _ if float.is_nan() => None,
+        f64::INFINITY => Some(f64::NAN),
+        _ => Some(float.next_up()),
     };
     let candidates = [
         as_integer.and_then(|i| i.checked_add(1)).map(Value::Int),
         Some(Value::Float(float)),
-        next_float(float).map(Value::Float),
+        next_float.map(Value::Float),
     ];
-    let is_above = |value: &Value| value.as_ref().compare(number.as_ref()).is_some_and(|order| order.is_gt());
-    candidates
-        .into_iter()
-        .flatten()
-        .filter(is_above)
-        .min_by(|a, b| a.as_ref().compare(b.as_ref()).expect("two numbers"))
+    let least = candidates.into_iter().flatten().filter(|value| order(value, number).is_gt()).min_by(order);
+    match next {
+        Some(next) if least.as_ref().is_none_or(|least| order(least, next).is_ge()) => {
+            Value::number_between(number, next)
+        }
+        _ => least,
+    }
+}
+
+fn order(a: &Value, b: &Value) -> Ordering {
+    a.as_ref().compare(b.as_ref()).expect("two numbers")
 }
 
 /// How many elements are told apart before all arrays are one class of which nothing is known.
@@ -310,8 +323,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_number_is_next_among_integers_and_floats() {
-        let after = |value| number_after(&value);
+    fn between_two_operands_there_is_a_number() {
+        let after = |value| number_after(&value, None);
         assert_eq!(after(Value::Int(1 << 53)), Some(Value::Int((1 << 53) + 1)));
         assert_eq!(after(Value::Int(0)), Some(Value::Float(0.0f64.next_up())));
         assert_eq!(after(Value::Float(-0.0)), Some(Value::Float(0.0f64.next_up())));
@@ -320,6 +333,15 @@ mod tests {
         assert_eq!(after(Value::Float(f64::MAX)), Some(Value::Float(f64::INFINITY)));
         assert!(matches!(after(Value::Float(f64::INFINITY)), Some(Value::Float(x)) if x.is_nan()));
         assert_eq!(after(Value::Float(f64::NAN)), None);
+        assert_eq!(
+            after(Value::decimal("0.10000000000000000001").unwrap()),
+            Some(Value::Float(0.1f64.next_up()))
+        );
+        let between = number_after(&Value::Float(0.1), Some(&Value::Float(0.1f64.next_up())));
+        assert_eq!(between, Some(Value::decimal("0.100000000000000001").unwrap()));
+        let between = number_after(&Value::Int(i64::MIN), Some(&Value::Int(i64::MIN + 1)));
+        assert_eq!(between, Some(Value::decimal("-9223372036854775807.9").unwrap()));
+        assert_eq!(number_after(&Value::Float(f64::MAX), Some(&Value::Float(f64::INFINITY))), None);
     }
 
     #[test]

@@ -272,10 +272,8 @@ fn interpolate(list: &[(f64, f64)], v: f64, ends: (f64, f64)) -> Option<f64> {
 
 fn as_number(value: ValueRef<'_>) -> Option<f64> {
     match value {
-        ValueRef::Int(i) => Some(i as f64),
-        ValueRef::Float(x) => (!x.is_nan()).then_some(x),
         ValueRef::Timestamp(at) => Some(at as f64),
-        _ => None,
+        _ => value.nearest_float().filter(|x| !x.is_nan()),
     }
 }
 

@@ -16,8 +16,8 @@
 //!
 //! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place
 //! makes the next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the
-//! reader. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into memory for file
-//! systems where that cannot be ruled out.
+//! reader. [`Snapshot::check_unchanged`](super::Snapshot::check_unchanged) notices the second from the header.
+//! [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into memory, where neither can happen.
 
 use std::fmt;
 use std::fs::File;
@@ -164,6 +164,14 @@ impl Memory {
         let _ = mapping.advise(memmap2::Advice::HugePage); // only a wish
         source.read_exact(&mut mapping[..len])?;
         mapping.make_read_only().map(Self)
+    }
+
+    /// The eight bytes at `offset` as they are now, even if another program has changed the file.
+    pub fn current_word(&self, offset: usize) -> u64 {
+        let word = &self.0[offset..][..size_of::<u64>()];
+        // SAFETY: the bytes lie inside the mapping, and any of them are a valid `u64`. Volatile, so that the
+        // compiler neither keeps an older value nor assumes that it cannot change.
+        u64::from_ne_bytes(unsafe { word.as_ptr().cast::<[u8; 8]>().read_volatile() })
     }
 }
 

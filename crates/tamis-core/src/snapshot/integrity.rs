@@ -132,6 +132,8 @@ impl Snapshot {
         if blocks.is_empty() {
             return Ok(());
         }
+        // Of a file that became shorter the rest cannot be read.
+        self.check_unchanged()?;
         let first_damaged = AtomicUsize::new(usize::MAX);
         let next = AtomicUsize::new(0);
         let work = || {
@@ -152,7 +154,7 @@ impl Snapshot {
         });
         match first_damaged.into_inner() {
             usize::MAX => Ok(()),
-            block => Err(self.damage(block)),
+            block => self.check_unchanged().and(Err(self.damage(block))),
         }
     }
 

@@ -35,7 +35,7 @@ use bytemuck::{Pod, Zeroable};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the container that this kernel reads and writes.
-pub const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 8;
 
 /// Sections are checksummed, and checked on first touch, in blocks of this many bytes.
 pub const BLOCK_BYTES: usize = 1 << 20;
@@ -68,8 +68,11 @@ pub(super) struct Header {
     pub checksums_offset: u64,
     pub block_count: u64,
     pub table_checksum: u64,
-    pub reserved: [u64; 6],
-    /// xxh3-64 of all bytes before it.
+    /// xxh3-64 of the block checksums: headers of different content differ, also where length and generation agree.
+    /// Nothing but the identity of the file rests on it.
+    pub content_checksum: u64,
+    pub reserved: [u64; 5],
+    /// xxh3-64 of all bytes before it: the identity of the file.
     pub header_checksum: u64,
 }
 
@@ -90,7 +93,8 @@ pub(super) struct TableEntry {
 pub(super) const HEADER_BYTES: usize = size_of::<Header>();
 pub(super) const ENTRY_BYTES: usize = size_of::<TableEntry>();
 const CHECKSUM_BYTES: usize = size_of::<u64>();
-const SEALED_BYTES: usize = HEADER_BYTES - CHECKSUM_BYTES;
+/// Where the header's own checksum is.
+pub(super) const SEALED_BYTES: usize = HEADER_BYTES - CHECKSUM_BYTES;
 
 // Part of the format: a change here needs a new version.
 const _: () = assert!(HEADER_BYTES == 128 && ENTRY_BYTES == 64);

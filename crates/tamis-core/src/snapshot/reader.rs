@@ -9,7 +9,7 @@ use bytemuck::Pod;
 
 use super::buffer::{Buffer, Memory};
 use super::integrity::Checked;
-use super::layout::{Header, Layout, Section};
+use super::layout::{Header, Layout, SEALED_BYTES, Section};
 use crate::{Error, Result};
 
 /// An open snapshot. Clones share it; buffers taken from it keep it alive.
@@ -20,8 +20,9 @@ use crate::{Error, Result};
 /// behaviour.
 ///
 /// The file may be replaced while it is open ([`SnapshotWriter`](super::SnapshotWriter) renames a new one
-/// over it): an open snapshot stays what it was. It must not be modified or truncated in place; see
-/// [`open_copied`](Self::open_copied).
+/// over it): an open snapshot stays what it was. It must not be modified or truncated in place;
+/// [`check_unchanged`](Self::check_unchanged) notices another snapshot in its place, and
+/// [`open_copied`](Self::open_copied) is safe from it.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) inner: Arc<Inner>,
@@ -101,6 +102,25 @@ impl Snapshot {
         Buffer::within(&self.inner.memory, section.bytes.clone()).ok_or_else(|| {
             self.error(format!("section `{name}` is not aligned for {}", std::any::type_name::<T>()))
         })
+    }
+
+    /// Whether the header is still the one that was opened: one cache line is looked at. Whoever copies another
+    /// snapshot over this file writes its header first, so what was read *before* a check that holds is right.
+    pub fn is_unchanged(&self) -> bool {
+        let Inner { memory, layout, .. } = &*self.inner;
+        memory.current_word(SEALED_BYTES) == layout.header.header_checksum
+    }
+
+    /// An error if the file was overwritten in place since it was opened.
+    pub fn check_unchanged(&self) -> Result<()> {
+        if self.is_unchanged() {
+            return Ok(());
+        }
+        Err(self.error(
+            "the file was overwritten while it was open, so what was read from it is lost; write a new file and \
+             rename it over the old one, as saving an index does, and open it again"
+                .into(),
+        ))
     }
 
     /// The names of all sections, in the order in which they were written.

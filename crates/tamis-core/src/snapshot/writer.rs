@@ -156,6 +156,7 @@ impl<S: Sink> SnapshotWriter<S> {
         header.checksums_offset = self.position;
         header.block_count = self.checksums.len() as u64;
         let checksums = std::mem::take(&mut self.checksums);
+        header.content_checksum = xxh3_64(bytemuck::cast_slice(&checksums));
         self.write(bytemuck::cast_slice(&checksums))?;
 
         self.pad_to(ALIGNMENT)?;

@@ -1,11 +1,13 @@
 //! The values that events carry and predicates compare with.
 
+pub mod decimal;
 pub mod number;
 pub mod set;
 pub mod timestamp;
 
 use std::cmp::Ordering;
 
+use decimal::Decimal;
 use number::Number;
 use set::Among;
 
@@ -17,6 +19,8 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     Float(f64),
+    /// A number that is neither a 64-bit integer nor a float.
+    Decimal(Box<Decimal>),
     Str(Box<str>),
     /// Microseconds since the epoch, UTC.
     Timestamp(i64),
@@ -36,6 +40,7 @@ pub enum ValueRef<'a> {
     Bool(bool),
     Int(i64),
     Float(f64),
+    Decimal(&'a Decimal),
     Str(&'a str),
     Timestamp(i64),
     Array(&'a [Value]),
@@ -49,7 +54,7 @@ pub enum ValueRef<'a> {
 #[repr(u8)]
 pub enum Kind {
     Bool = 0,
-    /// Integers and floats, compared by exact mathematical value.
+    /// Integers, floats and decimals, compared by the values they stand for (see [`super::number`]).
     Number = 1,
     Str = 2,
     Timestamp = 3,
@@ -84,6 +89,7 @@ impl Value {
             Value::Bool(b) => ValueRef::Bool(*b),
             Value::Int(i) => ValueRef::Int(*i),
             Value::Float(x) => ValueRef::Float(*x),
+            Value::Decimal(decimal) => ValueRef::Decimal(decimal),
             Value::Str(s) => ValueRef::Str(s),
             Value::Timestamp(t) => ValueRef::Timestamp(*t),
             Value::Array(items) => ValueRef::Array(items),
@@ -107,7 +113,7 @@ impl Value {
     pub fn interval(low: Value, high: Value) -> Result<Value, String> {
         for (end, value) in [("low", &low), ("high", &high)] {
             match value {
-                Value::Bool(_) | Value::Int(_) | Value::Str(_) | Value::Timestamp(_) => {}
+                Value::Bool(_) | Value::Int(_) | Value::Decimal(_) | Value::Str(_) | Value::Timestamp(_) => {}
                 Value::Float(x) if !x.is_nan() => {}
                 Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
                 Value::Null => return Err(format!("the {end} end of an interval must not be null")),
@@ -156,7 +162,7 @@ impl<'a> ValueRef<'a> {
         match self {
             ValueRef::Null => None,
             ValueRef::Bool(_) => Some(Kind::Bool),
-            ValueRef::Int(_) | ValueRef::Float(_) => Some(Kind::Number),
+            ValueRef::Int(_) | ValueRef::Float(_) | ValueRef::Decimal(_) => Some(Kind::Number),
             ValueRef::Str(_) => Some(Kind::Str),
             ValueRef::Timestamp(_) => Some(Kind::Timestamp),
             ValueRef::Array(_) => Some(Kind::Array),
@@ -175,7 +181,16 @@ impl<'a> ValueRef<'a> {
         match self {
             ValueRef::Int(i) => Some(Number::from_i64(i)),
             ValueRef::Float(x) => Some(Number::from_f64(x)),
+            ValueRef::Decimal(decimal) => Some(decimal.number()),
             _ => None,
+        }
+    }
+
+    /// The float that is nearest to a number.
+    pub fn nearest_float(self) -> Option<f64> {
+        match self {
+            ValueRef::Float(x) => Some(x),
+            _ => self.number().map(Number::nearest),
         }
     }
 
@@ -193,6 +208,7 @@ impl<'a> ValueRef<'a> {
             (ValueRef::Bool(a), ValueRef::Bool(b)) => Some(a.cmp(&b)),
             (ValueRef::Str(a), ValueRef::Str(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
             (ValueRef::Timestamp(a), ValueRef::Timestamp(b)) => Some(a.cmp(&b)),
+            (ValueRef::Decimal(a), ValueRef::Decimal(b)) => Some(a.compare(b)),
             _ => Some(self.number()?.cmp(&other.number()?)),
         }
     }
@@ -203,6 +219,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Bool(b) => Value::Bool(b),
             ValueRef::Int(i) => Value::Int(i),
             ValueRef::Float(x) => Value::Float(x),
+            ValueRef::Decimal(decimal) => Value::Decimal(Box::new(decimal.clone())),
             ValueRef::Str(s) => Value::Str(s.into()),
             ValueRef::Timestamp(t) => Value::Timestamp(t),
             ValueRef::Array(items) => Value::Array(items.to_vec()),
@@ -221,6 +238,7 @@ impl PartialEq for Value {
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::Int(a), Value::Int(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+            (Value::Decimal(a), Value::Decimal(b)) => a == b,
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
@@ -240,6 +258,7 @@ impl std::hash::Hash for Value {
             Value::Bool(b) => b.hash(state),
             Value::Int(i) | Value::Timestamp(i) => i.hash(state),
             Value::Float(x) => if x.is_nan() { f64::NAN } else { *x }.to_bits().hash(state),
+            Value::Decimal(decimal) => decimal.hash(state),
             Value::Str(s) => s.hash(state),
             Value::Array(items) => items.hash(state),
             Value::Interval(ends) => ends.hash(state),

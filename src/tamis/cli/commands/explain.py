@@ -10,11 +10,15 @@ def explain(
     *,
     event: o.InlineEvent = None,
     row: o.Row = 0,
+    tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
+    now: o.Now = None,
     as_json: o.AsJson = False,
     format: o.EventsFormat = None,
     rules_format: o.RulesFormat = None,
 ) -> int:
-    """Show the truth value of every part of a rule for one event.
+    """Show the truth value of every part of a rule for one event, and whether it expired or lacks a tag.
 
     Exits with 0 if the rule matches, 1 if it does not.
     """
@@ -23,14 +27,17 @@ def explain(
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.io.events import at_place, one_event
     from tamis.cli.io.rules import load_index
-    from tamis.cli.one_rule import find_id, show
+    from tamis.cli.one_rule import find_id, moment, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
     place, record = one_event(events, format, event, row)
+    at = moment(now)
     try:
-        explanation = index.explain(subscription, record)
+        explanation = index.explain(
+            subscription, record, tags=tag, tags_all=tag_all, tags_none=tag_none, now=at
+        )
     except tamis.EventError as error:
         raise UserError(at_place(place, error)) from None
     show(explanation, as_json)
-    return FOUND if explanation.truth in ("true", "either") else NOT_FOUND
+    return FOUND if explanation.matches else NOT_FOUND

@@ -10,6 +10,10 @@ def why_not(
     *,
     event: o.InlineEvent = None,
     row: o.Row = 0,
+    tag: o.Tags = None,
+    tag_all: o.TagsAll = None,
+    tag_none: o.TagsNone = None,
+    now: o.Now = None,
     as_json: o.AsJson = False,
     format: o.EventsFormat = None,
     rules_format: o.RulesFormat = None,
@@ -23,13 +27,14 @@ def why_not(
     from tamis.cli.failure import FOUND, NOT_FOUND, UserError
     from tamis.cli.io.events import at_place, one_event
     from tamis.cli.io.rules import load_index
-    from tamis.cli.one_rule import find_id, show
+    from tamis.cli.one_rule import find_id, moment, show
 
     index = load_index(rules, rules_format)
     subscription = find_id(index, id)
     place, record = one_event(events, format, event, row)
+    at = moment(now)
     try:
-        reasons = index.why_not(subscription, record)
+        reasons = index.why_not(subscription, record, tags=tag, tags_all=tag_all, tags_none=tag_none, now=at)
     except tamis.EventError as error:
         raise UserError(at_place(place, error)) from None
     show(reasons, as_json)

@@ -179,6 +179,8 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         a.compare_ids(*a_row, b, *b_row)
     });
     let builder = join(&parts, &rows, &started.attributes, threads)?;
+    // Nothing may be kept of a file that was overwritten while it was read.
+    parts.iter().try_for_each(|part| part.segment.prepare())?;
     let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
     let merged = Part::new(merged);
 

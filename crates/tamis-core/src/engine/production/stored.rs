@@ -32,6 +32,8 @@ impl Production {
         let schema = schema.map(Schema::to_json).unwrap_or_default();
         writer.section_bytes("schema", schema.as_bytes())?;
         stored::write(&segment, &mut writer)?;
+        // Nothing may be kept of a file that was overwritten while it was read.
+        view.parts.iter().try_for_each(|part| part.segment.prepare())?;
         writer.finish(view.generation)
     }
 

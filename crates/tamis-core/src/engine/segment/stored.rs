@@ -178,8 +178,9 @@ impl Origin {
         &self.snapshot
     }
 
-    /// Verifies the arrays that matching reads, the first time.
+    /// Verifies the arrays that matching reads, the first time; and that they were not overwritten, every time.
     pub fn verify_once(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+        self.snapshot.check_unchanged()?;
         let verified = get_or_init(&self.verified, || {
             self.verify(layout, ledger, scoring).map_err(|error| error.to_string())
         });
@@ -187,7 +188,7 @@ impl Origin {
     }
 
     pub fn is_verified(&self) -> bool {
-        matches!(self.verified.get(), Some(Ok(())))
+        matches!(self.verified.get(), Some(Ok(()))) && self.snapshot.is_unchanged()
     }
 
     fn verify(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
@@ -203,6 +204,7 @@ impl Origin {
 
     /// Verifies the part of a cold section that is about to be read.
     pub fn check_records(&self, from: u64, to: u64) -> Result<()> {
+        self.snapshot.check_unchanged()?;
         self.snapshot.check_range("records", from as usize..to as usize)
     }
 }

@@ -17,7 +17,7 @@ pub struct ColumnView<'b> {
     pub(super) data: Data<'b>,
 }
 
-/// The elements of a column. The last three variants are built when the batch is opened, one element a
+/// The elements of a column. The last four variants are built when the batch is opened, one element a
 /// row; all others read the batch's own memory.
 pub(super) enum Data<'b> {
     Bool(&'b BooleanArray),
@@ -43,6 +43,8 @@ pub(super) enum Data<'b> {
     Date(&'b [i32]),
     Record,
     Ready(Vec<ValueRef<'b>>),
+    /// Numbers.
+    Decimals(Vec<Value>),
     /// Row `r` holds `values[offsets[r]..offsets[r + 1]]`.
     Arrays {
         values: Vec<Value>,
@@ -83,6 +85,7 @@ impl<'b> ColumnView<'b> {
             Data::Date(days) => ValueRef::Timestamp(days[at] as i64 * MICROS_PER_DAY),
             Data::Record => ValueRef::Record,
             Data::Ready(values) => values[at],
+            Data::Decimals(values) => values[at].as_ref(),
             Data::Arrays { values, offsets } => ValueRef::Array(&values[offsets[at]..offsets[at + 1]]),
             Data::Intervals(intervals) => intervals[at].as_ref()?.as_ref(),
         })

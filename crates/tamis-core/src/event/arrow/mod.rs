@@ -8,7 +8,7 @@
 //! | boolean, integers, floats (also of 16 bits) | the same; an unsigned integer above 2^63 - 1 is an error |
 //! | utf8, large utf8, utf8 view | string |
 //! | timestamp of any unit and zone, date | timestamp in UTC microseconds, nanoseconds rounded down |
-//! | decimal | integer if its scale is 0 and it fits, else the nearest float |
+//! | decimal | the same number: an integer, a float that stands for it, or a decimal |
 //! | lists of any layout | array; one of records or of lists is present but compares with nothing |
 //! | struct | a nested record: `column.field`; a null struct makes its fields absent |
 //! | struct of `low` and `high`, if the caller says so | interval |

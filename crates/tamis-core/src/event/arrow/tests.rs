@@ -131,19 +131,32 @@ fn timestamps_of_every_unit_are_utc_microseconds() {
 }
 
 #[test]
-fn decimals_are_the_nearest_float_or_an_integer() {
-    let decimals = Decimal128Array::from(vec![Some(10), None, Some(-123), Some(123_456_789_012_345_678_901)]);
-    let decimals = decimals.with_precision_and_scale(38, 2).unwrap();
-    let expected =
-        [Value::Float(0.1), Value::Null, Value::Float(-1.23), Value::Float(1234567890123456789.01)];
+fn decimals_are_exact() {
+    let exact = |text: &str| Value::decimal(text).unwrap();
+    let decimals =
+        vec![Some(10), None, Some(-123), Some(123_456_789_012_345_678_901), Some(90_071_992_547_409_921)];
+    let decimals = Decimal128Array::from(decimals).with_precision_and_scale(38, 2).unwrap();
+    let expected = [
+        Value::Float(0.1),
+        Value::Null,
+        Value::Float(-1.23),
+        exact("1234567890123456789.01"),
+        exact("900719925474099.21"),
+    ];
+    assert!(expected[3..].iter().all(|value| matches!(value, Value::Decimal(_))));
     assert_eq!(read(decimals), expected);
-    let whole = Decimal128Array::from(vec![i64::MAX as i128, i64::MAX as i128 + 1]);
+    let whole = Decimal128Array::from(vec![i64::MAX as i128, i64::MAX as i128 + 1, i128::MAX / 2]);
     let whole = whole.with_precision_and_scale(38, 0).unwrap();
-    assert_eq!(read(whole), [Value::Int(i64::MAX), Value::Float(2f64.powi(63))]);
+    let most = exact("85070591730234615865843651857942052863");
+    assert_eq!(read(whole), [Value::Int(i64::MAX), Value::Float(2f64.powi(63)), most]);
     let hundreds = Decimal32Array::from(vec![7]).with_precision_and_scale(5, -2).unwrap();
     assert_eq!(read(hundreds), [Value::Int(700)]);
-    let wide = Decimal256Array::from(vec![i256::from_i128(-15)]).with_precision_and_scale(50, 1).unwrap();
-    assert_eq!(read(wide), [Value::Float(-1.5)]);
+    let wide = vec![i256::from_i128(-15), i256::MAX, i256::MIN];
+    let wide = Decimal256Array::from(wide).with_precision_and_scale(76, 76).unwrap();
+    let digits = "57896044618658097711785492504343953926634992332820282019728792003956564819967";
+    let widest = |sign: &str, digits: &str| exact(&format!("{sign}{}.{}", &digits[..1], &digits[1..]));
+    let least = widest("-", &digits.replace("19967", "19968"));
+    assert_eq!(read(wide), [exact("-15e-76"), widest("", digits), least]);
     let tiny = Decimal64Array::from(vec![3]).with_precision_and_scale(18, 18).unwrap();
     assert_eq!(read(tiny), [Value::Float(3e-18)]);
 }

@@ -80,7 +80,7 @@ pub(super) fn view<'x>(
             None => return Err(unsupported(path, array.data_type())),
         },
     };
-    let is_by_row = matches!(data, Data::Ready(_) | Data::Arrays { .. });
+    let is_by_row = matches!(data, Data::Ready(_) | Data::Decimals(_) | Data::Arrays { .. });
     Ok(Some(ColumnView { place: if is_by_row { place.by_row() } else { place }, data }))
 }
 
@@ -179,11 +179,11 @@ fn timestamps<'x>(path: &str, place: &Place, values: &'x [i64], micros: i64) -> 
 
 fn decimals<'x, T: DecimalType>(array: &dyn Array, place: &Place, scale: i8) -> Data<'x> {
     let decimals = array.as_primitive::<T>().values();
-    let mut values = vec![ValueRef::Null; place.len];
+    let mut values = vec![Value::Null; place.len];
     for (row, at) in place.present() {
         values[row] = decimal::<T>(decimals[at], scale);
     }
-    Data::Ready(values)
+    Data::Decimals(values)
 }
 
 /// Those that are exact.
@@ -192,20 +192,18 @@ const POWERS_OF_TEN: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The nearest float, or the integer itself where there is no fraction and it fits.
-fn decimal<'x, T: DecimalType>(unscaled: T::Native, scale: i8) -> ValueRef<'x> {
+/// Decimals up to this many units are always what their nearest float stands for: they have at most 15 digits.
+const FEW_UNITS: u64 = 1_000_000_000_000_000;
+
+fn decimal<T: DecimalType>(unscaled: T::Native, scale: i8) -> Value {
     match unscaled.to_i64() {
-        Some(i) if scale == 0 => return ValueRef::Int(i),
+        Some(i) if scale == 0 => Value::Int(i),
         // Both are exact floats, so the division rounds once and to the nearest.
-        Some(i) if i.unsigned_abs() <= 1 << 53 && (1..=22).contains(&scale) => {
-            return ValueRef::Float(i as f64 / POWERS_OF_TEN[scale as usize]);
+        Some(i) if i.unsigned_abs() <= FEW_UNITS && (1..=22).contains(&scale) => {
+            Value::Float(i as f64 / POWERS_OF_TEN[scale as usize])
         }
-        _ => {}
-    }
-    let text = T::format_decimal(unscaled, T::MAX_PRECISION, scale);
-    match text.parse() {
-        Ok(i) if scale <= 0 => ValueRef::Int(i),
-        _ => ValueRef::Float(text.parse().expect("a decimal is written as a number")),
+        _ => Value::decimal(&T::format_decimal(unscaled, T::MAX_PRECISION, scale))
+            .expect("the decimals of Arrow have fewer digits and smaller exponents than ours"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Events as JSON text.
 //!
 //! An event is a JSON object. Numbers without fraction and exponent are integers and must fit in 64
-//! bits; all others are floats, rounded to the nearest. Objects are nested records and become dotted
-//! paths. Arrays hold scalars of one kind and nulls; arrays of arrays and arrays of objects are present
+//! bits; all others are floats, rounded to the nearest, except that a number with more than 17 digits is exact.
+//! Objects are nested records and become dotted paths. Arrays hold scalars of one kind and nulls; arrays of arrays and arrays of objects are present
 //! but compare with nothing. A name given twice is an error. What JSON cannot say is said by an object
 //! with one name that starts with a dollar:
 //!
@@ -11,6 +11,7 @@
 //! | `{"$timestamp": "2026-01-31T12:00:00Z"}` | a timestamp |
 //! | `{"$interval": [20, 30]}` | a closed interval |
 //! | `{"$float": "NaN"}`, `"Infinity"`, `"-Infinity"` | the floats JSON lacks |
+//! | `{"$decimal": "12345678901234567.89"}` | a number, exactly |
 //! | `{"$event": {…}, "$weights": {"age": 0.6}}` | at the top: an event with weights |
 //!
 //! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
@@ -28,7 +29,7 @@ use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
 use super::{Attributes, Event, Schema, Value, ValueRef};
 use crate::json::TextPlace;
-use crate::json::cursor::{Cursor, Fault, JsonNumber};
+use crate::json::cursor::{Cursor, Fault};
 
 pub use write::write;
 
@@ -103,6 +104,7 @@ enum Marker {
     Interval,
     Where,
     Float,
+    Decimal,
 }
 
 impl Marker {
@@ -112,6 +114,7 @@ impl Marker {
             "$interval" => Some(Marker::Interval),
             "$where" => Some(Marker::Where),
             "$float" => Some(Marker::Float),
+            "$decimal" => Some(Marker::Decimal),
             _ => None,
         }
     }
@@ -202,10 +205,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
                 Some(b'-' | b'0'..=b'9') => reader.cursor.at(),
                 _ => return Err(reader.cursor.unexpected("a weight, which is a number,")),
             };
-            let weight = match reader.cursor.number()? {
-                JsonNumber::Int(i) => i as f64,
-                JsonNumber::Float(x) => x,
-            };
+            let weight = reader.cursor.number()?.as_ref().nearest_float().expect("it is a number");
             let put = reader.fields.put_weight(&name, weight);
             put.map_err(|error| Fault::new(at, format!("{} (of `{name}`)", error.message)))
         })
@@ -257,10 +257,11 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
                 Cow::Borrowed(text) => self.fields.put(ValueRef::Str(text)),
                 Cow::Owned(text) => self.fields.put_owned(Value::Str(text.into())),
             },
-            Some(b'-' | b'0'..=b'9') => self.fields.put(match self.cursor.number()? {
-                JsonNumber::Int(i) => ValueRef::Int(i),
-                JsonNumber::Float(x) => ValueRef::Float(x),
-            }),
+            Some(b'-' | b'0'..=b'9') => match self.cursor.number()? {
+                Value::Int(i) => self.fields.put(ValueRef::Int(i)),
+                Value::Float(x) => self.fields.put(ValueRef::Float(x)),
+                decimal => self.fields.put_owned(decimal),
+            },
             Some(b'[') => {
                 let array = self.array()?;
                 self.fields.put_owned(array);
@@ -299,7 +300,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
         if wanted.fields { self.record() } else { self.cursor.skip() }
     }
 
-    /// `{"$timestamp": …}`, `{"$interval": …}`, `{"$where": …}` or `{"$float": …}`.
+    /// `{"$timestamp": …}`, `{"$interval": …}`, `{"$where": …}`, `{"$float": …}` or `{"$decimal": …}`.
     fn marked(&mut self, marker: Marker) -> Result<Value, Fault> {
         self.cursor.expect(b'{', "an object")?;
         self.cursor.string()?;
@@ -324,6 +325,13 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
                         .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
                 }
             },
+            Marker::Decimal => {
+                let text = self.cursor.string()?;
+                Value::decimal(&text).map_err(|refused| {
+                    Fault::new(at, format!("{text:?} is no decimal: {refused}"))
+                        .with_hint("decimals are written {\"$decimal\": \"12345678901234567.89\"}")
+                })?
+            }
             Marker::Where => {
                 let text = self.cursor.string()?;
                 Value::among_text(&text).map_err(|wrong| {
@@ -361,10 +369,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
         loop {
             items.push(match self.cursor.peek() {
                 Some(b'"') => Value::Str(self.cursor.string()?.into()),
-                Some(b'-' | b'0'..=b'9') => match self.cursor.number()? {
-                    JsonNumber::Int(i) => Value::Int(i),
-                    JsonNumber::Float(x) => Value::Float(x),
-                },
+                Some(b'-' | b'0'..=b'9') => self.cursor.number()?,
                 Some(b'[') => {
                     self.cursor.skip()?;
                     Value::Array(Vec::new())

@@ -270,6 +270,7 @@ fn scalar() -> impl Strategy<Value = String> {
         (0i64..4_000_000_000_000_000).prop_map(|micros| {
             format!("{{\"$timestamp\": \"{}\"}}", crate::event::timestamp::format_timestamp_iso(micros))
         }),
+        "[1-9][0-9]{0,24}\\.[0-9]{1,24}".prop_map(|digits| format!("{{\"$decimal\": \"{digits}\"}}")),
         prop::sample::select(vec!["NaN", "Infinity", "-Infinity"])
             .prop_map(|name| format!("{{\"$float\": \"{name}\"}}")),
         (any::<i32>(), any::<u16>())
@@ -358,9 +359,21 @@ proptest! {
     }
 
     #[test]
-    fn floats_are_rounded_to_the_nearest(digits in "-?[1-9][0-9]{0,24}\\.[0-9]{1,24}(e-?[0-9]{1,2})?") {
+    fn floats_are_rounded_to_the_nearest(digits in "-?[1-9][0-9]{0,7}\\.[0-9]{1,9}0{0,9}(e-?[0-9]{1,2})?") {
         let expected: f64 = digits.parse().unwrap();
         let read = record(&format!("{{\"a\": {digits}}}"));
         prop_assert_eq!(read.get("a"), Some(&Value::Float(expected)));
+    }
+
+    #[test]
+    fn with_more_digits_than_floats_have_a_number_is_exact(
+        digits in "-?[1-9][0-9]{0,24}\\.[0-9]{17,24}[1-9](e-?[0-9]{1,2})?",
+    ) {
+        let expected = Value::decimal(&digits).unwrap();
+        for json in [format!("{{\"a\": {digits}}}"), format!("{{\"a\": {{\"$decimal\": \"{digits}\"}}}}")] {
+            let read = record(&json);
+            prop_assert_eq!(read.get("a"), Some(&expected));
+            prop_assert_eq!(&record(&write(&read)), &read);
+        }
     }
 }

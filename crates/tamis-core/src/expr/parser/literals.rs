@@ -4,14 +4,20 @@ use std::borrow::Cow;
 
 use super::fault::{Fault, Parsed};
 use crate::value::Value;
+use crate::value::decimal::Refused;
 use crate::value::timestamp::parse_timestamp;
 
 /// The value of a number token, which `negative` puts below zero.
 ///
-/// Digits alone are an integer, as with the suffixes `L`, `S` and `Y`; all others are floats.
+/// Digits alone are an integer, as with the suffixes `L`, `S` and `Y`. With the suffix `D` or `F` it is a float,
+/// rounded to the nearest. All others are the number that is written: an integer that fits, a float that stands
+/// for it, or a decimal.
 pub(super) fn number(text: &str, negative: bool, at: usize) -> Parsed<Value> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return integer(text, negative, i64::MIN, i64::MAX, at);
+        return match integer(text, negative, i64::MIN, i64::MAX, at) {
+            Err(_) => exact(text, negative, at),
+            fits => fits,
+        };
     }
     let (body, suffix) = split_suffix(text);
     let is_integer = body.bytes().all(|byte| byte.is_ascii_digit());
@@ -21,19 +27,21 @@ pub(super) fn number(text: &str, negative: bool, at: usize) -> Parsed<Value> {
         'Y' if is_integer => integer(body, negative, i8::MIN.into(), i8::MAX.into(), at),
         // A 32-bit float has the value it is rounded to, as in Spark.
         'F' => float(body.parse::<f32>().ok().map(f64::from), text, negative, at),
-        'D' | ' ' => float(body.parse::<f64>().ok(), text, negative, at),
+        'D' => float(body.parse::<f64>().ok(), text, negative, at),
+        'B' | ' ' => exact(body, negative, at),
         _ => Err(bad_number(text, at)),
     }
 }
 
-/// The digits and the suffix in upper case: `D` also for `BD`, a space for none.
+/// The digits and the suffix in upper case: `B` for `BD`, a space for none.
 fn split_suffix(text: &str) -> (&str, char) {
     let Some(last) = text.chars().next_back().filter(char::is_ascii_alphabetic) else {
         return (text, ' ');
     };
     let body = &text[..text.len() - 1];
     match last.to_ascii_uppercase() {
-        'D' => (body.strip_suffix(['b', 'B']).unwrap_or(body), 'D'),
+        'D' => body.strip_suffix(['b', 'B']).map_or((body, 'D'), |body| (body, 'B')),
+        'B' => (text, '?'),
         suffix => (body, suffix),
     }
 }
@@ -49,17 +57,38 @@ fn integer(digits: &str, negative: bool, lowest: i64, highest: i64, at: usize) -
     match magnitude {
         Some(value) if (lowest..=highest).contains(&value) => Ok(Value::Int(value)),
         _ if lowest == i64::MIN => Err(Fault::new(at, "the integer does not fit into 64 bits")
-            .hint(format!("integers go from {lowest} to {highest}; with a suffix it is a float: 1e30, 5D"))),
+            .hint(format!("with the suffix L it must lie between {lowest} and {highest}"))),
         _ => Err(Fault::new(at, "the integer does not fit its suffix").hint(format!(
             "it must lie between {lowest} and {highest}; without the suffix it may be larger"
         ))),
     }
 }
 
+fn exact(text: &str, negative: bool, at: usize) -> Parsed<Value> {
+    // Few digits and no exponent, and most numbers are so, need no other look at them.
+    let is_short = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = match text.parse::<f64>() {
+        Ok(float) if is_short => return Ok(Value::Float(if negative { -float } else { float })),
+        _ if negative => Value::number_literal(&format!("-{text}")),
+        _ => Value::number_literal(text),
+    };
+    value.map_err(|refused| match refused {
+        Refused::NoNumber => bad_number(text, at),
+        Refused::TooLarge => too_large(at),
+        Refused::TooSmall | Refused::TooManyDigits => {
+            Fault::new(at, format!("the number cannot be compared exactly: {refused}"))
+                .hint("write the suffix D for the nearest float: 1e-500D")
+        }
+    })
+}
+
+fn too_large(at: usize) -> Box<Fault> {
+    Fault::new(at, "the number is too large for a float").hint("write DOUBLE 'Infinity' if you mean infinity")
+}
+
 fn float(parsed: Option<f64>, text: &str, negative: bool, at: usize) -> Parsed<Value> {
     match parsed {
-        Some(value) if value.is_infinite() => Err(Fault::new(at, "the number is too large for a float")
-            .hint("write DOUBLE 'Infinity' if you mean infinity")),
+        Some(value) if value.is_infinite() => Err(too_large(at)),
         Some(value) => Ok(Value::Float(if negative { -value } else { value })),
         None => Err(bad_number(text, at)),
     }

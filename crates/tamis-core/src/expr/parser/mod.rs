@@ -29,7 +29,6 @@ use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
 use crate::error::ExpressionError;
-use crate::value::Value;
 
 /// Reads an expression, or says what is wrong with it, where, and what would be right.
 ///
@@ -246,11 +245,8 @@ impl<'a> Parser<'a> {
         if self.cursor.token.kind != Kind::Number {
             return Err(self.cursor.expected("a weight after ^").hint("write (x > 1)^0.4"));
         }
-        let weight = match literals::number(self.cursor.lexeme(), negative, self.cursor.token.start)? {
-            Value::Int(weight) => weight as f64,
-            Value::Float(weight) => weight,
-            _ => unreachable!("a number token is a number"),
-        };
+        let weight = literals::number(self.cursor.lexeme(), negative, self.cursor.token.start)?;
+        let weight = weight.as_ref().nearest_float().expect("a number token is a number");
         self.cursor.advance()?;
         let expr = build::boost(node.expr, weight).map_err(|error| Fault::from_error(at, error))?;
         Ok(Node { expr, ..node })

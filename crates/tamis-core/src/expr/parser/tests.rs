@@ -181,7 +181,11 @@ fn numbers() {
         ("1e2BD", 100.0),
         ("1.5F", 1.5),
         ("0.1f", f64::from(0.1f32)),
-        ("18446744073709551616.0", 18446744073709551616.0),
+        ("18446744073709552000.0", 18446744073709551616.0),
+        ("1.152921504606847e18", (1u64 << 60) as f64),
+        ("18446744073709551616D", 18446744073709551616.0),
+        ("0.1000000000000000055D", 0.1),
+        ("9223372036854775808", (1u64 << 63) as f64),
         ("DOUBLE 'Infinity'", f64::INFINITY),
         ("double('-infinity')", f64::NEG_INFINITY),
         ("DOUBLE 'NaN'", f64::NAN),
@@ -190,8 +194,21 @@ fn numbers() {
         assert!(read == value || read.is_nan() && value.is_nan(), "{text}: {read}");
     }
     assert!(matches!(operand("-0.0"), Value::Float(zero) if zero.is_sign_negative()));
-    refused("x = 9223372036854775808", 5, "does not fit into 64 bits", "float");
-    refused("x = -9223372036854775809", 5, "does not fit into 64 bits", "");
+    for text in [
+        "-9223372036854775809",
+        "18446744073709551616",
+        "0.1000000000000000055",
+        "900719925474099.21BD",
+        "1.2345678901234567890123e5",
+        "1e-400",
+    ] {
+        let Value::Decimal(read) = operand(text) else { panic!("{text}") };
+        assert_eq!(Ok(Value::Decimal(read)), Value::decimal(text.trim_end_matches("BD")));
+    }
+    assert_eq!(operand("72057594037927940.0"), int(72057594037927940));
+    refused("x = 9223372036854775808L", 5, "does not fit into 64 bits", "suffix L");
+    refused("x = 1e-500", 5, "nearer to zero", "suffix D");
+    refused(&format!("x = 1.{}", "3".repeat(100)), 5, "more than 100 digits", "suffix D");
     refused("x = 128Y", 5, "does not fit its suffix", "between -128 and 127");
     refused("x = 40000S", 5, "does not fit its suffix", "");
     refused("x = 1e400", 5, "too large for a float", "Infinity");

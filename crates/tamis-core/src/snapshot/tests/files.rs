@@ -51,6 +51,41 @@ fn a_replaced_file_stays_what_it_was_for_those_who_have_it_open() {
 }
 
 #[test]
+fn a_file_that_is_overwritten_in_place_is_noticed() {
+    let snapshot_of = |values: &[u32], generation: u64| {
+        let mut writer = SnapshotWriter::in_memory();
+        writer.section("values", values).unwrap();
+        writer.finish(generation).unwrap()
+    };
+    let original = snapshot_of(&[1, 2, 3], 5);
+    let others = [
+        ("the same size and generation", snapshot_of(&[1, 2, 4], 5)),
+        ("older", snapshot_of(&[1, 2, 3], 4)),
+        ("newer", snapshot_of(&[1, 2, 3], 6)),
+        ("smaller", snapshot_of(&[], 5)),
+        ("larger", snapshot_of(&[7; 5000], 5)),
+        ("no snapshot at all", vec![7; original.len()]),
+        ("zeros", vec![0; original.len()]),
+    ];
+    let folder = TestFolder::new();
+    let path = folder.path("rules.tamis");
+    for (what, other) in others {
+        std::fs::write(&path, &original).unwrap();
+        let (mapped, copied) = (Snapshot::open(&path).unwrap(), Snapshot::open_copied(&path).unwrap());
+        mapped.check("values").unwrap();
+        std::fs::write(&path, &original).unwrap();
+        assert!(mapped.is_unchanged(), "the same content changes nothing");
+        std::fs::write(&path, other).unwrap();
+        assert!(!mapped.is_unchanged(), "{what}");
+        let message = refusal(mapped.check_unchanged());
+        let named = format!("{}: the file was overwritten while it was open", path.display());
+        assert!(message.starts_with(&named) && message.contains("rename it over the old one"), "{message}");
+        copied.check_unchanged().unwrap();
+        assert_eq!(*copied.section::<u32>("values").unwrap(), [1, 2, 3]);
+    }
+}
+
+#[test]
 fn readers_see_whole_snapshots_while_a_writer_replaces_them() {
     let folder = TestFolder::new();
     let path = folder.path("rules.tamis");
