@@ -18,10 +18,12 @@ mod locked;
 mod options;
 mod over_predicates;
 mod predicates;
+pub mod ranked;
 mod registry;
 mod scan;
 mod scored_intervals;
 mod short_list;
+mod span;
 mod weights;
 
 pub use registry::{algorithm_names, new_index};

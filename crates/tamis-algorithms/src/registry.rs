@@ -1,8 +1,8 @@
 //! The algorithms by name, and indexes that are made of them.
 
+use crate::scored_intervals::ScoredIntervals;
 use tamis_core::engine::Index;
 use tamis_core::engine::contract::AUTO;
-use tamis_core::engine::scored_intervals::ScoredIntervals;
 use tamis_core::error::{Error, Result};
 use tamis_core::event::{Schema, Value};
 

@@ -1,10 +1,14 @@
 //! The Tamis kernel: given one event, find every stored Boolean expression that it satisfies.
 //!
 //! The walk of the data, and the only one:
-//! text → AST → normal form → index on one side,
-//! record → encoded event → satisfied predicates → candidates → matches → ranked on the other.
+//! text → AST → normal form → engine on one side,
+//! record → encoded event → satisfied predicates → candidates → matches → collector on the other.
+//!
+//! Who matches needs [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
+//! events of [`event`]. Who writes an engine needs [`engine::contract`] and, of the rest, what is public on purpose: atoms
+//! and operators of [`expr`], some structures of [`predicate`], bounds of [`query`], and the locks of [`fork`].
 
-pub mod attributes;
+mod attributes;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -16,7 +20,6 @@ mod module_graph;
 pub mod predicate;
 mod prefetch;
 pub mod query;
-pub mod ranked;
 pub mod relate;
 pub mod snapshot;
 pub mod subscription;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
 use tamis_core::engine::batch::{BatchAnswer, ask_events};
-use tamis_core::engine::id_column::id_type;
+use tamis_core::engine::id_type;
 use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::weighted::WeightedEvents;
@@ -256,14 +256,15 @@ pub fn time_events(
     repeats: usize,
     options: Options,
 ) -> PyResult<PyArrowStream> {
-    let query = query.query();
+    // The clock is read once: what is measured is matching.
+    let query = query.query().clone().at_current_time();
     let given = Batch::from_python(events, options.intervals, options.weights)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
         given.visit(index.index(), reader.attributes(), |_, events| {
             times.extend(least_times(events, repeats, |event, space| {
-                reader.ask(query, event, space).map_or(0, |(answer, _)| answer.matches())
+                reader.ask(&query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));
             Ok(())
         })?;

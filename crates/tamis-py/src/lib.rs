@@ -19,6 +19,7 @@ mod results;
 mod rows;
 mod subscription;
 mod weights;
+mod wrong_values;
 
 use pyo3::prelude::*;
 
@@ -47,4 +48,6 @@ mod _kernel {
         PyPruningQueue, PySelectivities, access_predicates, decide_covers, decide_overlaps,
         example_of_overlap, prune_many,
     };
+    #[pymodule_export]
+    use crate::wrong_values::wrong_values;
 }

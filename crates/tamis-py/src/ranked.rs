@@ -3,7 +3,7 @@
 use parking_lot::RwLock;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
-use tamis_core::ranked::{BoxIndex, STRUCTURES, Settings, Side, Sides, Structure};
+use tamis_algorithms::ranked::{BoxIndex, STRUCTURES, Settings, Side, Sides, Structure};
 
 use crate::errors::{OrRaise, argument_error};
 

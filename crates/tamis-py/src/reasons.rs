@@ -5,9 +5,8 @@ use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::engine::neighbourhood::neighbourhood;
 use tamis_core::engine::reasons::{Case, attributes_with};
-use tamis_core::engine::{Id, Workspace};
+use tamis_core::engine::{Id, Workspace, neighbourhood};
 use tamis_core::expr::Expr;
 use tamis_core::expr::diagram::Graph;
 use tamis_core::query::Query;

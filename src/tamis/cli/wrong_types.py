@@ -6,15 +6,16 @@ Values of a type that no rule compares them with, and attributes that look missp
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from tamis._kernel import wrong_values
 from tamis._suggest import MISSPELT, suggestion
 from tamis.cli.io.events import Lines, Portion
+from tamis.errors import EventError
 
 EVENTS_LOOKED_AT = 10_000
 """A mistake in a column shows in the first events; looking at all of them would cost more than matching."""
-
-_KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
 
 
 class WrongTypes:
@@ -40,16 +41,16 @@ class WrongTypes:
             return
         if isinstance(portion, Lines):
             records = [_record(text) for text in portion.events[:room]]
+            readable: Any = [text for text, record in zip(portion.events, records, strict=False) if record]
         else:
-            records = portion.events.slice(0, room).to_pylist()
+            readable = portion.events.slice(0, room)
+            records = readable.to_pylist()
         self._looked_at += len(records)
         for record in records:
-            for path, value in _values(record, ""):
-                self._seen.add(path)
-                kind = _KINDS.get(type(value))
-                kinds = self._expected.get(path)
-                if kinds and kind is not None and kind not in kinds:
-                    self._wrong[path, kind] += 1
+            self._seen.update(_paths(record, ""))
+        with suppress(EventError):  # reported where events are matched
+            for path, kind, count in wrong_values(list(self._expected.items()), readable):
+                self._wrong[path, kind] += count
 
     def summary(self) -> str | None:
         """One line about all of them, or None."""
@@ -88,9 +89,9 @@ def _record(text: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _values(record: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def _paths(record: dict[str, Any], prefix: str) -> Iterator[str]:
     for name, value in record.items():
         if isinstance(value, dict):
-            yield from _values(value, f"{prefix}{name}.")
+            yield from _paths(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, value
+            yield prefix + name

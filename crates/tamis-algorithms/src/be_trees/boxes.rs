@@ -21,7 +21,7 @@
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use super::split::split;
-use tamis_core::engine::scored_intervals::span::{Span, number_at};
+use crate::span::{Span, number_at};
 use tamis_core::event::AttrId;
 
 #[derive(Default)]

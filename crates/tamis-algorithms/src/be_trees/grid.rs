@@ -19,7 +19,7 @@
 //! the size of the domain. Which cells exist depends only on the intervals, not on the order they came in.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
-use tamis_core::engine::scored_intervals::span::{Span, number_at};
+use crate::span::{Span, number_at};
 use tamis_core::event::AttrId;
 
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::places::Places;
 use crate::circuit::{self, Circuit, Gate, Negations};
+use crate::span::Span;
 use crate::weights::{InOrder, Weight, weights_of};
-use tamis_core::engine::scored_intervals::span::Span;
 use tamis_core::error::{Error, Result};
 use tamis_core::event::{AttrId, Attributes, Event, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};

@@ -35,6 +35,7 @@ mod top_k;
 #[cfg(test)]
 mod tests;
 
+use crate::span::Span;
 use boxes::Boxes;
 use grid::Grid;
 use held::Conjunction;
@@ -42,7 +43,6 @@ use node::{CNode, Directory, Settings, Store};
 use places::Places;
 use rank::{Loss, MatchShare, capacity_for};
 use summary::Bounding;
-use tamis_core::engine::scored_intervals::span::Span;
 
 use super::algorithm::Algorithm;
 use super::options;

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::held::Conjunction;
 use super::rank::{Feedback, Loss};
 use super::summary::{Bounding, Summary};
-use tamis_core::engine::scored_intervals::span::Span;
+use crate::span::Span;
 use tamis_core::event::AttrId;
 
 /// Partitions are nested at most this deep; below, l-nodes grow.

@@ -1,6 +1,6 @@
 //! Where the values of one event lie, found by attribute without a search.
 
-use tamis_core::engine::scored_intervals::span::{Span, is_exact_number};
+use crate::span::{Span, is_exact_number};
 use tamis_core::event::{AttrId, Event};
 
 /// The interval of one attribute of an event.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis_core::engine::scored_intervals::span::{Span, number_at};
+use crate::span::{Span, number_at};
 
 /// How many events a loss is averaged over before old ones count half.
 const WINDOW: u64 = 1024;

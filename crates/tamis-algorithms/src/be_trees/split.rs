@@ -12,7 +12,7 @@
 //! intervals are dealt to the sides from both ends in one pass. Where neither gives both sides their share, the
 //! space is cut in half.
 
-use tamis_core::engine::scored_intervals::span::{Span, number_at};
+use crate::span::{Span, number_at};
 
 /// Which side each interval goes to; `None` for those that lie over both.
 pub type Sides = Vec<Option<usize>>;

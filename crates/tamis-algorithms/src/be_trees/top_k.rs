@@ -15,8 +15,8 @@ use super::Tree;
 use super::node::{CNode, Directory, PNode};
 use super::places::Places;
 use super::summary::{Bounding, least_weight};
+use crate::span::Span;
 use tamis_core::engine::contract::Work;
-use tamis_core::engine::scored_intervals::span::Span;
 use tamis_core::event::Event;
 use tamis_core::query::Scale;
 

@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ranked::STRUCTURES;
 use tamis_core::engine::{Id, IdRef};
 use tamis_core::event::Record;
 use tamis_core::expr::parse;
 use tamis_core::expr::testing::compare;
 use tamis_core::query::{Ranking, Score, TopK};
-use tamis_core::ranked::{STRUCTURES, Settings};
 
 fn subscription(row: u32, expression: tamis_core::expr::Expr) -> Subscription {
     Subscription::new(Id::Int(row as i64), expression)
@@ -62,7 +62,7 @@ proptest! {
                         index.rescore(*row, rescored, &attributes);
                     } else {
                         let (row, gone) = held.swap_remove(which);
-                        Algorithm::remove(&mut index, row, &gone, &attributes);
+                        index.remove(row, &gone, &attributes);
                     }
                 }
                 if row % 5 != 0 && row + 1 != given.len() {

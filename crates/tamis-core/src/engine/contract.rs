@@ -327,6 +327,14 @@ pub trait Blocks {
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)>;
 
+    /// Calls `add` with each event and its best matches, the best first, until it says to stop.
+    fn best(
+        &mut self,
+        range: Range<usize>,
+        ranking: &Ranking,
+        add: &mut dyn FnMut(usize, &[Scored]) -> bool,
+    ) -> Option<Result<Observation>>;
+
     /// Adds the number of matches of each event to `counts`.
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation>;
 }

@@ -10,12 +10,11 @@ use std::sync::Arc;
 
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
-use crate::event::{AttrId, Attributes, Event, ValueRef};
+use crate::event::{AttrId, Attributes, Event, EventSource, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
 use crate::expr::normal_form::normal_form;
 
-const KINDS: [Kind; 6] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp, Kind::Array, Kind::Record];
 /// Some predicate asks for the attribute.
 const ASKED: u32 = 1 << 31;
 
@@ -71,22 +70,70 @@ impl ExpectedKinds {
         event.values.iter().filter(is_wrong).count() as u64
     }
 
-    /// The same for a range of events in columns. Only columns that may hold such values are read.
+    /// The same for a range of events in columns.
     pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> u64 {
-        let may_be_wrong = columns
-            .columns()
-            .filter(|(attribute, column)| column.kind().is_none_or(|kind| self.is_wrong(*attribute, kind)));
-        let values = may_be_wrong.flat_map(|(attribute, column)| {
-            range.clone().filter_map(move |row| Some((attribute, column.value(row)?.kind()?)))
-        });
-        values.filter(|(attribute, kind)| self.is_wrong(*attribute, *kind)).count() as u64
+        let mut count = 0;
+        self.for_each_wrong(columns, range, |_, _| count += 1);
+        count
+    }
+
+    /// Calls `found` with every value in columns that is of a kind that none expects. Only columns that may
+    /// hold such values are read.
+    fn for_each_wrong(
+        &self,
+        columns: &ArrowEvents<'_>,
+        range: Range<usize>,
+        mut found: impl FnMut(AttrId, Kind),
+    ) {
+        for (attribute, column) in columns.columns() {
+            if column.kind().is_some_and(|kind| !self.is_wrong(attribute, kind)) {
+                continue;
+            }
+            for row in range.clone() {
+                if let Some(kind) = column.value(row).and_then(|value| value.kind())
+                    && self.is_wrong(attribute, kind)
+                {
+                    found(attribute, kind);
+                }
+            }
+        }
+    }
+
+    /// How many values of many events are of a kind that none expects, by attribute and kind.
+    pub fn wrong_values(&self, events: &dyn EventSource) -> BTreeMap<(AttrId, Kind), u64> {
+        let mut counts = BTreeMap::new();
+        let mut add = |attribute, kind| *counts.entry((attribute, kind)).or_default() += 1;
+        if let Some(columns) = events.columns() {
+            self.for_each_wrong(columns, 0..columns.len(), &mut add);
+            return counts;
+        }
+        let mut event = Event::default();
+        for row in 0..events.len() {
+            events.fill(row, &mut event);
+            for (attribute, value) in &event.values {
+                if let Some(kind) = value.kind().filter(|kind| self.is_wrong(*attribute, *kind)) {
+                    add(*attribute, kind);
+                }
+            }
+        }
+        counts
+    }
+
+    /// What is expected of attributes by name, with the numbers that they get.
+    pub fn named<'n>(expected: impl IntoIterator<Item = (&'n str, Vec<Kind>)>) -> (Self, Attributes) {
+        let (mut all, mut attributes) = (Self::default(), Attributes::default());
+        for (name, kinds) in expected {
+            let kinds = kinds.into_iter().fold(0, |kinds, kind| kinds | 1 << kind as u32);
+            all.add(attributes.intern(name), kinds);
+        }
+        (all, attributes)
     }
 
     /// The attributes that are asked for, with the kinds that are expected.
     pub fn by_name(&self, attributes: &Attributes) -> BTreeMap<String, Vec<Kind>> {
         let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
         let named = asked.map(|(attribute, kinds)| {
-            let expected = KINDS.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
+            let expected = Kind::ALL.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
             (attributes.name(AttrId(attribute as u32)).to_string(), expected.collect())
         });
         named.collect()
@@ -95,6 +142,8 @@ impl ExpectedKinds {
 
 #[cfg(test)]
 mod tests {
+    use crate::event::json::read_record;
+
     use super::*;
     use crate::engine::{Id, Index, Subscription};
     use crate::expr::parser::parse;
@@ -120,5 +169,24 @@ mod tests {
         for texts in [&few, &many] {
             assert_eq!(holding(texts).reader().unwrap().expected_kinds(), expected);
         }
+    }
+
+    #[test]
+    fn wrong_values_are_counted_by_attribute_and_kind() {
+        let (expected, attributes) = ExpectedKinds::named([
+            ("age", vec![Kind::Number]),
+            ("x", vec![]),
+            ("s", vec![Kind::Str, Kind::Bool]),
+        ]);
+        let read = |text: &str| read_record(text.as_bytes()).unwrap();
+        let records = [
+            read(r#"{"age": "27", "x": 1, "s": true, "unknown": 1}"#),
+            read(r#"{"age": "30", "s": 1.5}"#),
+            read(r#"{"age": 30, "s": null}"#),
+        ];
+        let events: Vec<Event<'_>> = records.iter().map(|record| record.resolve(&attributes)).collect();
+        let wrong = |name: &str, kind| (attributes.get(name).unwrap(), kind);
+        let counts = BTreeMap::from([(wrong("age", Kind::Str), 2), (wrong("s", Kind::Number), 1)]);
+        assert_eq!(expected.wrong_values(&events), counts);
     }
 }

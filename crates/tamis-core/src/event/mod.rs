@@ -1,12 +1,12 @@
 //! Events: values, attributes, and how records and Arrow batches become something an index can read.
 
 pub mod arrow;
-pub mod error;
-pub mod fields;
+pub(crate) mod error;
+pub(crate) mod fields;
 pub mod json;
-pub mod record;
-pub mod schema;
-pub mod source;
+pub(crate) mod record;
+pub(crate) mod schema;
+pub(crate) mod source;
 pub mod weighted;
 
 pub use crate::attributes::{AttrId, Attributes};

@@ -1,6 +1,5 @@
 //! Gives every predicate of a segment its bits.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
@@ -16,8 +15,8 @@ use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
 use crate::event::{AttrId, Value, ValueRef};
 use crate::expr::ast::Outcome;
+use crate::expr::atoms::AtomTable;
 use crate::expr::atoms::Literal;
-use crate::expr::atoms::{Atom, AtomTable};
 use crate::expr::operators::Shape;
 use crate::prefetch::prefetch;
 
@@ -80,8 +79,7 @@ enum Place {
     },
 }
 
-pub struct CatalogBuilder<'a> {
-    atoms: Cow<'a, AtomTable>,
+pub struct CatalogBuilder {
     places: Vec<Place>,
     catalog: Catalog,
     cut_tables: Vec<CutTable>,
@@ -94,9 +92,9 @@ pub struct CatalogBuilder<'a> {
     tested: Vec<AtomicU64>,
 }
 
-impl<'a> CatalogBuilder<'a> {
+impl CatalogBuilder {
     /// Lays out the bits of all atoms of the table.
-    pub fn new(atoms: &'a AtomTable) -> Self {
+    pub fn new(atoms: &AtomTable) -> Self {
         let by_attribute = by_attribute(atoms);
         let mut layout = Layout {
             atoms,
@@ -130,7 +128,6 @@ impl<'a> CatalogBuilder<'a> {
             ..Catalog::default()
         };
         Self {
-            atoms: Cow::Borrowed(atoms),
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
             cut_tables: layout.cut_tables,
@@ -140,19 +137,6 @@ impl<'a> CatalogBuilder<'a> {
             tested: (0..catalog.bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             catalog,
         }
-    }
-
-    pub fn atom(&self, id: u32) -> &Atom {
-        self.atoms.atom(id)
-    }
-
-    pub fn bits(&self) -> u32 {
-        self.catalog.bits
-    }
-
-    /// The same for those who know their predicates by number alone.
-    pub fn without_atoms(self) -> CatalogBuilder<'static> {
-        CatalogBuilder { atoms: Cow::default(), ..self }
     }
 
     /// The catalog as it is before access intervals are known: enough to fire events for counting.

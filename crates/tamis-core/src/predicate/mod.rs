@@ -8,13 +8,13 @@
 
 pub mod asked;
 pub mod bits;
-pub mod catalog;
-pub mod catalog_builder;
+pub(crate) mod catalog;
+pub(crate) mod catalog_builder;
 pub mod cuts;
 pub mod keys;
-pub mod lanes;
-pub mod listing;
+pub(crate) mod lanes;
+pub(crate) mod listing;
 pub mod patterns;
-pub mod placed;
-pub mod points;
-pub mod stabbing;
+pub(crate) mod placed;
+pub(crate) mod points;
+pub(crate) mod stabbing;

@@ -203,14 +203,6 @@ impl<'v> PlacedBlock<'v> {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub fn event(&self, event: usize) -> PlacedEvent<'_> {
         let first = if event == 0 { 0 } else { self.ends[event - 1] };
         PlacedEvent { places: &self.places[first as usize..self.ends[event] as usize], values: &self.values }

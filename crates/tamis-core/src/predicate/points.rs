@@ -204,9 +204,6 @@ pub fn text_place(offset: usize, length: usize) -> u64 {
     (offset as u64) << 24 | length as u64
 }
 
-/// Longest string a place can hold; the language limits literals far below it.
-pub const MAX_POOLED_TEXT: usize = (1 << 24) - 1;
-
 pub fn text_at(place: u64, pool: &[u8]) -> &[u8] {
     let (offset, length) = ((place >> 24) as usize, (place & 0xFF_FFFF) as usize);
     pool.get(offset..offset + length).unwrap_or_default()

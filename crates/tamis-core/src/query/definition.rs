@@ -94,6 +94,11 @@ impl Query {
         }
     }
 
+    /// The same with the moment fixed, if it is not: for many events that are asked about together.
+    pub fn at_current_time(self) -> Self {
+        Self { now: self.now.or_else(|| Some(current_time())), ..self }
+    }
+
     /// What it wants of subscriptions beside a match, when it is asked now.
     pub fn filter(&self) -> Filter<'_> {
         Filter { tags: &self.tags, now: self.now.unwrap_or_else(current_time) }

@@ -8,14 +8,14 @@
 //! `function` is a user's own monotone score. `measure` is one of these scores, made ready for one event.
 
 pub mod bounds;
-pub mod collector;
-pub mod definition;
-pub mod filter;
+pub(crate) mod collector;
+pub(crate) mod definition;
+pub(crate) mod filter;
 pub mod function;
-pub mod measure;
-pub mod scale;
+pub(crate) mod measure;
+pub(crate) mod scale;
 pub mod score;
-pub mod top_k;
+pub(crate) mod top_k;
 
 pub use collector::Collector;
 pub use definition::{Ask, Query};

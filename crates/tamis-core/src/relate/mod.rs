@@ -13,7 +13,7 @@ pub mod prune;
 mod replace;
 mod selectivity;
 mod text;
-pub mod tree;
+pub(crate) mod tree;
 
 pub use access::{ALWAYS, AccessPlan, access_predicates};
 pub use covers::{covers, covers_by_structure};

@@ -279,7 +279,7 @@ fn as_number(value: ValueRef<'_>) -> Option<f64> {
 
 /// The negated tests of array elements, each true when its first bit is set and its second is clear. An array
 /// that holds the element and a null sets the second bit alone, so that the two cannot be counted apart.
-fn not_in_arrays(leaves: &Leaves, builder: &CatalogBuilder<'_>) -> Vec<(LeafId, u32, u32)> {
+fn not_in_arrays(leaves: &Leaves, builder: &CatalogBuilder) -> Vec<(LeafId, u32, u32)> {
     let on_arrays = |literal: &Literal| {
         let atom = leaves.atoms().atom(literal.atom());
         matches!(atom.operator.rules().shape(&atom.operands), Shape::Elements(_))
@@ -297,7 +297,7 @@ fn not_in_arrays(leaves: &Leaves, builder: &CatalogBuilder<'_>) -> Vec<(LeafId, 
 }
 
 /// How many events made a literal true, given how many set each bit.
-fn times_true(builder: &CatalogBuilder<'_>, literal: Literal, counts: &[i64]) -> i64 {
+fn times_true(builder: &CatalogBuilder, literal: Literal, counts: &[i64]) -> i64 {
     let of = |bit: u32| counts[bit as usize];
     match builder.test(literal) {
         LiteralTest::Never => 0,

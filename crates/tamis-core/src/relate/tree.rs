@@ -49,10 +49,6 @@ impl Leaves {
         self.leaves.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.leaves.is_empty()
-    }
-
     pub fn ids(&self) -> impl Iterator<Item = LeafId> + use<> {
         (0..self.leaves.len() as u32).map(LeafId)
     }

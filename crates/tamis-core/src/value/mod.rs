@@ -63,6 +63,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Kind; 6] =
+        [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp, Kind::Array, Kind::Record];
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Kind::Bool => "boolean",

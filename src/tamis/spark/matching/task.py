@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question, attribute_columns
+from tamis.spark.matching.answer import Answers, Question, attribute_columns
 from tamis.spark.store.directory import Directory, open_directory
 from tamis.spark.store.host_cache import open_shard
 from tamis.spark.store.pins import pinned
@@ -113,7 +112,7 @@ class Seen:
         """Count one batch; it comes back with its columns named as the attributes."""
         batch = attribute_columns(given, self.version.attributes)
         self.rows += batch.num_rows
-        for name, count in wrong_values(batch, self.version.attributes):
+        for name, _, count in wrong_values(list(self.version.attributes.items()), batch):
             self.wrong[name] = self.wrong.get(name, 0) + count
         return batch
 
@@ -137,49 +136,3 @@ class Seen:
         name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
         with suppress(OSError, ArgumentError):
             directory.create(name, json.dumps(content).encode())
-
-
-def wrong_values(batch: pa.RecordBatch, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
-    """Attributes with values that no predicate expects, and how many.
-
-    >>> batch = pa.record_batch({"age": ["27", None], "name": ["a", "b"]})
-    >>> list(wrong_values(batch, {"age": ["number"], "name": ["string"]}))
-    [('age', 1)]
-    """
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not name.startswith(KEY_PREFIX):
-            yield from _wrong_in(name, column, expected)
-
-
-def _wrong_in(path: str, column: pa.Array, expected: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
-    if pa.types.is_struct(column.type):
-        for at, field in enumerate(column.type):
-            yield from _wrong_in(f"{path}.{field.name}", pc.struct_field(column, [at]), expected)
-    elif pa.types.is_map(column.type):
-        if not pa.types.is_string(column.type.key_type):
-            return
-        kind = _kind(column.type.item_type)
-        for name, kinds in expected.items():
-            if name.startswith(path + ".") and kinds and kind not in kinds:
-                key = name.removeprefix(path + ".")
-                values = pc.map_lookup(column, pa.scalar(key, column.type.key_type), "first")
-                yield from _counted(name, values)
-    elif path in expected and expected[path] and _kind(column.type) not in expected[path]:
-        yield from _counted(path, column)
-
-
-def _counted(name: str, column: Any) -> Iterator[tuple[str, int]]:
-    if count := len(column) - column.null_count:
-        yield name, count
-
-
-def _kind(arrow: pa.DataType) -> str:
-    if pa.types.is_boolean(arrow):
-        return "boolean"
-    if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
-        return "number"
-    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
-        return "string"
-    if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow):
-        return "timestamp"
-    return "array" if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) else "record"

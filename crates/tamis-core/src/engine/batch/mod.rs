@@ -10,10 +10,10 @@ mod threads;
 use std::ops::Range;
 use std::time::Instant;
 
-use super::contract::{Blocks, Location, Observation, Version, Work, Workspace};
+use super::contract::{Blocks, Location, Observation, Scored, Version, Work, Workspace};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::query::{Ask, Filter, Query, Ranking};
 use budget::Budget;
@@ -247,32 +247,43 @@ fn top_k_events(
     most: usize,
 ) -> Result<BatchTopK> {
     let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
-    let blocks: Vec<Result<BatchTopK>> =
-        in_blocks(events.len(), WIDTH, threads, Workspace::default, |space, range| {
-            let mut found = BatchTopK::default();
-            let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
-            let mut event = Event::default();
-            for row in range {
-                events.fill(row, &mut event);
-                let start = Instant::now();
-                let (best, work) = version.top_k(&event, ranking, filter, space)?;
-                let observed =
-                    Observation { events: 1, matches: best.len(), work, nanoseconds: nanoseconds(start) };
-                observe(index, events, row, observed);
-                if found.answered > 0 && found.events.len() + best.len() > most {
-                    break;
-                }
-                found.answered += 1;
-                for (at, scored) in best.iter().enumerate() {
-                    found.events.push(row as u32);
-                    found.locations.push(scored.location);
-                    found.scores.push(scored.score);
-                    found.ranks.push(at as u32 + 1);
-                }
+    let new_thread = || Thread::new(version, events, filter);
+    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
+        let mut found = BatchTopK::default();
+        let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
+        let first = range.start;
+        let mut add = |at: usize, best: &[Scored]| {
+            if found.answered > 0 && found.events.len() + best.len() > most {
+                return false;
             }
-            budget.spend(found.events.len());
-            Ok(found)
-        });
+            found.answered += 1;
+            for (rank, scored) in best.iter().enumerate() {
+                found.events.push((first + at) as u32);
+                found.locations.push(scored.location);
+                found.scores.push(scored.score);
+                found.ranks.push(rank as u32 + 1);
+            }
+            true
+        };
+        match thread.blocks.as_mut().and_then(|blocks| blocks.best(range.clone(), ranking, &mut add)) {
+            Some(observed) => observe(index, events, first, observed?),
+            None => {
+                let mut outcome = Ok(());
+                one_by_one(index, events, range, |at, event| {
+                    match version.top_k(event, ranking, filter, &mut thread.alone) {
+                        Ok((best, work)) => (add(at, &best), best.len(), work),
+                        Err(error) => {
+                            outcome = Err(error);
+                            (false, 0, Work::default())
+                        }
+                    }
+                });
+                outcome?;
+            }
+        }
+        budget.spend(found.events.len());
+        Ok::<_, Error>(found)
+    });
     let mut all = BatchTopK::default();
     for block in blocks {
         let block = block?;
@@ -339,7 +350,7 @@ mod tests {
     use super::*;
     use crate::engine::{Id, Subscription};
     use crate::event::arrow::ArrowEvents;
-    use crate::query::Tags;
+    use crate::query::{Score, Tags};
 
     const RULES: [&str; 14] = [
         "int = 7",
@@ -447,6 +458,20 @@ mod tests {
                     done += some.answered;
                 }
                 assert_eq!(found, alone.concat());
+            }
+            for score in ["priority", "relevance", "relaxed", "max(int, 2 * float) + small"] {
+                let ranking = Ranking::new(3, Score::named(score).expect(score));
+                let one =
+                    |row| reader.top_k(&events.event(row), &ranking, &filter, &mut Workspace::default());
+                let alone: Vec<_> = (0..events.len()).map(|row| one(row).expect(score).0).collect();
+                let most = usize::MAX;
+                let together =
+                    top_k_events(&index, &*reader, &events, &ranking, &filter, 2, most).expect(score);
+                let scored = together.locations.iter().zip(&together.scores);
+                let scored: Vec<_> =
+                    scored.map(|(location, score)| Scored { location: *location, score: *score }).collect();
+                assert_eq!(scored, alone.concat(), "{score}");
+                assert_eq!(together.answered, events.len());
             }
             let counting = Query { ask: Ask::Count, ..Query::default() };
             let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();

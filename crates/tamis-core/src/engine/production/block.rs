@@ -5,17 +5,18 @@ use std::time::Instant;
 
 use super::version::sort_by_row;
 use super::view::{AllRows, Part, RowFilter, View};
-use crate::engine::contract::{Blocks, Location, Observation, Version, Work};
+use crate::engine::contract::{Blocks, Location, Observation, Scored, Version, Work};
 use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask, WIDTH};
 use crate::engine::segment::counters::Counters;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::matcher::Scratch;
+use crate::error::Result;
 use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
 use crate::predicate::catalog::Catalog;
 use crate::predicate::placed::PlacedBlock;
-use crate::query::Filter;
 use crate::query::collector::Count;
+use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
 /// Events that are tried one by one before the rest is matched bit-parallel.
 const PROBES: usize = 8;
@@ -43,6 +44,16 @@ impl Blocks for BlocksOfView<'_> {
     ) -> Option<(usize, Observation)> {
         let block = Block::new(self.view, self.events, range)?;
         Some(self.space.matches(&block, self.filter, most, add))
+    }
+
+    fn best(
+        &mut self,
+        range: Range<usize>,
+        ranking: &Ranking,
+        add: &mut dyn FnMut(usize, &[Scored]) -> bool,
+    ) -> Option<Result<Observation>> {
+        let block = Block::new(self.view, self.events, range)?;
+        Some(self.space.best(&block, ranking, self.filter, add))
     }
 
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
@@ -200,6 +211,59 @@ impl<'e> BlockSpace<'e> {
         block.buffered(filter, |at, _| counts[at] += 1);
         let matches = counts[..alone].iter().map(|count| *count as usize).sum();
         self.observed(block, block.len(), alone, matches, started)
+    }
+
+    /// Calls `add` with each event and its best matches, until it says to stop.
+    fn best(
+        &mut self,
+        block: &Block<'e>,
+        ranking: &Ranking,
+        filter: &Filter<'_>,
+        add: &mut dyn FnMut(usize, &[Scored]) -> bool,
+    ) -> Result<Observation> {
+        let started = Instant::now();
+        let Self { placed, scratch, .. } = self;
+        let (view, point) = (block.view, Event::default());
+        // By priority, segments see nothing of an event but what is placed.
+        let is_seen = ranking.score != Score::Priority || !view.buffer.is_empty();
+        let loaded: Vec<Event<'_>> = match &block.events {
+            Events::Columns(columns, range) if is_seen => {
+                range.clone().map(|row| columns.event(row)).collect()
+            }
+            _ => vec![],
+        };
+        let event_at = |at: usize| match &block.events {
+            Events::Loaded(events) => &events[at],
+            Events::Columns(..) => loaded.get(at).unwrap_or(&point),
+        };
+        let mut work = Work { mismatches: block.mismatches(block.len()), ..Work::default() };
+        let measure_at = |at| Measure::new(ranking, event_at(at), &view.attributes);
+        let measures: Vec<Measure<'_>> = (0..block.len()).map(measure_at).collect();
+        let mut best: Vec<TopK<'_, Location>> =
+            measures.iter().map(|_| TopK::new(ranking.k, ranking.min_score)).collect();
+        for (at, (measure, best)) in measures.iter().zip(&mut best).enumerate() {
+            view.offer_buffered(event_at(at), measure, filter, best);
+            work.candidates += view.buffer.len() as u64;
+        }
+        for number in 0..view.parts.len() {
+            block.place(view.ranked_catalog(number, &ranking.score)?, placed);
+            for (at, (measure, best)) in measures.iter().zip(&mut best).enumerate() {
+                let fires = placed.event(at);
+                work += view.offer_part(number, event_at(at), &fires, measure, filter, scratch, best)?;
+            }
+        }
+        let mut matches = 0;
+        for (at, best) in best.into_iter().enumerate() {
+            let sorted = best.into_sorted().into_iter();
+            let scored: Vec<Scored> =
+                sorted.map(|found| Scored { location: found.item, score: found.score }).collect();
+            matches += scored.len();
+            if !add(at, &scored) {
+                break;
+            }
+        }
+        let nanoseconds = started.elapsed().as_nanos() as u64;
+        Ok(Observation { events: block.len(), matches, work, nanoseconds })
     }
 
     /// Calls `add` with each event that matches something and all its matches, ordered by id, as far as there is

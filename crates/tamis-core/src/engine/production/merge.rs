@@ -132,7 +132,7 @@ fn choose(view: &View) -> Option<Vec<Part>> {
 
 /// Whether so many rows died that the segment should be rewritten.
 pub(super) fn is_worn(part: &Part) -> bool {
-    let dead = part.deaths.count() as f64 / part.segment.len().max(1) as f64;
+    let dead = part.tombstones.count() as f64 / part.segment.len().max(1) as f64;
     dead > MOST_DEAD && part.segment.len() > 64
 }
 
@@ -144,7 +144,7 @@ fn size_class(rows: usize) -> usize {
 pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     if let [part] = view.parts.as_slice()
         && view.buffer.is_empty()
-        && part.deaths.count() == 0
+        && part.tombstones.count() == 0
     {
         return Ok(part.segment.clone());
     }
@@ -170,8 +170,8 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     let mut rows: Vec<(u32, u32)> = vec![];
     for (at, part) in parts.iter().enumerate() {
         // A row that is dying in an unpublished change counts as living: that change may fail.
-        let living =
-            (0..part.segment.len() as u32).filter(|row| !part.deaths.is_dead(*row, started.generation));
+        let living = (0..part.segment.len() as u32)
+            .filter(|row| !part.tombstones.is_removed(*row, started.generation));
         rows.extend(living.map(|row| (at as u32, row)));
     }
     rows.sort_by(|(a, a_row), (b, b_row)| {
@@ -186,9 +186,9 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
 
     let _lock = inner.writer.lock();
     for (new_row, (part, row)) in rows.iter().enumerate() {
-        let died = parts[*part as usize].deaths.generation_of(*row);
+        let died = parts[*part as usize].tombstones.generation_of(*row);
         if died != 0 {
-            merged.deaths.end(new_row as u32, died);
+            merged.tombstones.end(new_row as u32, died);
         }
     }
     let mut next = View::clone(&inner.current.load());

@@ -8,7 +8,6 @@
 mod auto;
 pub mod block;
 pub mod buffer;
-pub mod deaths;
 pub mod merge;
 mod neighbours;
 mod owners;
@@ -16,6 +15,7 @@ pub mod ranked;
 pub mod samples;
 mod statistics;
 mod stored;
+pub mod tombstones;
 mod version;
 pub mod view;
 
@@ -258,7 +258,7 @@ impl<'a> Draft<'a> {
         match place {
             Location::Row { part, row } => {
                 let part = &self.next.parts[part as usize];
-                part.deaths.end(row, self.next.generation);
+                part.tombstones.end(row, self.next.generation);
                 self.ended.push((part.clone(), row));
             }
             Location::Buffer(gone) => {
@@ -304,7 +304,7 @@ impl Drop for Draft<'_> {
     fn drop(&mut self) {
         if !self.published {
             for (part, row) in &self.ended {
-                part.deaths.revive(*row);
+                part.tombstones.revive(*row);
             }
         }
     }

@@ -22,7 +22,7 @@ pub fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
         .filter(|unit| shared[*unit as usize] || asked_by(layout, *unit).any(|asked| shared[asked as usize]))
         .flat_map(|unit| layout.rows_of(unit))
         .copied()
-        .filter(|other| *other != row && !held.deaths.is_dead(*other, view.generation))
+        .filter(|other| *other != row && !held.tombstones.is_removed(*other, view.generation))
         .collect();
     rows.sort_unstable();
     rows.into_iter().map(|row| Location::Row { part, row }).collect()

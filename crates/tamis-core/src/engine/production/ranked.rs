@@ -19,9 +19,10 @@ use crate::engine::segment::walk::UnitCollector;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::placed::Fires;
 use crate::query::collector::All;
 use crate::query::function::Function;
-use crate::query::{Candidate, Filter, Measure, TopK};
+use crate::query::{Candidate, Filter, Measure, Score, TopK};
 
 impl View {
     /// Offers everything that may be among the best.
@@ -39,6 +40,24 @@ impl View {
         }
         let candidates = self.buffer.len() as u64;
         let mut work = Work { candidates, mismatches: self.mismatches(event), ..Work::default() };
+        self.offer_buffered(event, measure, filter, best);
+        for number in 0..self.parts.len() {
+            work += match event.has_intervals {
+                true => self.query(number, event, measure, filter).ask_all(best)?,
+                false => self.offer_part(number, event, event, measure, filter, scratch, best)?,
+            };
+        }
+        Ok(work)
+    }
+
+    /// Offers the matches in the buffer.
+    pub(super) fn offer_buffered<'v>(
+        &'v self,
+        event: &Event<'_>,
+        measure: &Measure<'_>,
+        filter: &Filter<'_>,
+        best: &mut TopK<'v, Location>,
+    ) {
         for (at, buffered) in self.buffer.iter().enumerate() {
             if filter.keeps(&buffered.subscription)
                 && let Some(score) = measure.of(&buffered.subscription, event, &self.attributes)
@@ -46,24 +65,50 @@ impl View {
                 best.offer(buffered.subscription.id.as_ref(), score, Location::Buffer(at as u32));
             }
         }
-        for (number, part) in self.parts.iter().enumerate() {
-            let question = Question {
-                view: self,
-                part,
-                number: number as u32,
-                event,
-                measure,
-                keeps: RowFilter::new(self, part, filter, event),
-            };
-            work += if !is_relaxed {
-                question.ask_best(None, scratch, best)?
-            } else if event.has_intervals {
-                question.ask_all(best)?
-            } else {
-                question.ask_best(Some(part.segment.relaxed(&self.attributes)?), scratch, best)?
-            };
-        }
-        Ok(work)
+    }
+
+    /// Offers what may be among the best of one part. `fires` is the event, a point, or what is known of where
+    /// it lies in [`ranked_catalog`](Self::ranked_catalog).
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn offer_part<'v>(
+        &'v self,
+        number: usize,
+        event: &Event<'_>,
+        fires: &impl Fires,
+        measure: &Measure<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+        best: &mut TopK<'v, Location>,
+    ) -> Result<Work> {
+        let relaxed = match measure {
+            Measure::Relaxed(_) => Some(self.parts[number].segment.relaxed(&self.attributes)?),
+            _ => None,
+        };
+        self.query(number, event, measure, filter).ask_best(relaxed, fires, scratch, best)
+    }
+
+    /// The predicates in which the best of one part are looked up by a score.
+    pub(super) fn ranked_catalog(&self, number: usize, score: &Score) -> Result<&Catalog> {
+        let segment = &self.parts[number].segment;
+        Ok(match score {
+            Score::Relaxed => &segment.relaxed(&self.attributes)?.layout.catalog,
+            _ => &segment.layout.catalog,
+        })
+    }
+
+    fn query<'a, 'v>(
+        &'v self,
+        number: usize,
+        event: &'a Event<'a>,
+        measure: &'a Measure<'a>,
+        filter: &'a Filter<'a>,
+    ) -> PartQuery<'a, 'v>
+    where
+        'v: 'a,
+    {
+        let part = &self.parts[number];
+        let keeps = RowFilter::new(self, part, filter, event);
+        PartQuery { view: self, part, number: number as u32, event, measure, keeps }
     }
 
     /// Offers every match, scored by its definition: for intervals, of which the bits of an event do not
@@ -88,8 +133,8 @@ impl View {
     }
 }
 
-/// One question to one part.
-struct Question<'a, 'v> {
+/// A query to one part.
+struct PartQuery<'a, 'v> {
     view: &'v View,
     part: &'v Part,
     number: u32,
@@ -98,8 +143,8 @@ struct Question<'a, 'v> {
     keeps: RowFilter<'a>,
 }
 
-impl<'v> Question<'_, 'v> {
-    /// Every row by its record: relaxed questions with intervals.
+impl<'v> PartQuery<'_, 'v> {
+    /// Every row by its record: relaxed queries with intervals.
     fn ask_all(&self, best: &mut TopK<'v, Location>) -> Result<Work> {
         let rows = self.part.segment.len() as u32;
         for row in 0..rows {
@@ -138,6 +183,7 @@ impl<'v> Question<'_, 'v> {
     fn ask_best(
         &self,
         relaxed: Option<&Relaxed>,
+        fires: &impl Fires,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -159,16 +205,16 @@ impl<'v> Question<'_, 'v> {
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let outline = Outline::new(self.measure, self.event, &layout.catalog);
-        let scorer = Scorer { question: self, layout, scoring, is_relaxed: relaxed.is_some(), outline };
+        let scorer = Scorer { query: self, layout, scoring, is_relaxed: relaxed.is_some(), outline };
         let mut offering = Offering { scorer, best, rows: vec![], failed: None };
-        let work = layout.best_units(self.event, scratch, &wanted, &mut offering);
+        let work = layout.best_units(fires, scratch, &wanted, &mut offering);
         offering.failed.map_or(Ok(work), Err)
     }
 }
 
 /// What the rows of one layout score.
 struct Scorer<'a, 'v> {
-    question: &'a Question<'a, 'v>,
+    query: &'a PartQuery<'a, 'v>,
     layout: &'a Layout,
     scoring: &'a Scoring,
     is_relaxed: bool,
@@ -179,8 +225,8 @@ impl<'v> Scorer<'_, 'v> {
     /// The score of a row that holds, or `None` if it cannot be among the best.
     #[inline]
     fn score(&self, row: u32, bits: &[u64], best: &TopK<'v, Location>) -> Result<Option<f64>> {
-        let Self { question, scoring, .. } = self;
-        let (part, measure, wanted) = (question.part, question.measure, best.least_wanted());
+        let Self { query, scoring, .. } = self;
+        let (part, measure, wanted) = (query.part, query.measure, best.least_wanted());
         if let Measure::Priority = measure {
             let priority = part.segment.ledger.priority(row);
             return Ok((priority >= wanted).then_some(priority));
@@ -188,7 +234,7 @@ impl<'v> Scorer<'_, 'v> {
         if wanted > f64::NEG_INFINITY {
             let outline = self.outline.bound(row, &scoring.outlines, bits);
             let bound = outline.unwrap_or_else(|| measure.bound(scoring.bound(row)));
-            if bound < wanted || bound == wanted && !question.could_tie(row, best) {
+            if bound < wanted || bound == wanted && !query.could_tie(row, best) {
                 return Ok(None);
             }
         }
@@ -204,7 +250,7 @@ impl<'v> Scorer<'_, 'v> {
         };
         match score {
             Some(score) => Ok(Some(score)),
-            None => question.by_record(row),
+            None => query.by_record(row),
         }
     }
 }
@@ -272,9 +318,9 @@ struct Offering<'a, 'b, 'v> {
 impl Offering<'_, '_, '_> {
     #[inline]
     fn row(&mut self, row: u32, bits: &[u64]) {
-        let question = self.scorer.question;
+        let query = self.scorer.query;
         match self.scorer.score(row, bits, self.best) {
-            Ok(Some(score)) if question.keeps.keeps(row) => question.offer(row, score, self.best),
+            Ok(Some(score)) if query.keeps.keeps(row) => query.offer(row, score, self.best),
             Ok(_) => {}
             Err(error) => self.failed = Some(error),
         }
@@ -296,7 +342,7 @@ impl UnitCollector for Offering<'_, '_, '_> {
 
 impl RankingCollector for Offering<'_, '_, '_> {
     fn least_bound(&self, score: f64) -> f32 {
-        let Scorer { question, outline, .. } = &self.scorer;
+        let Scorer { query, outline, .. } = &self.scorer;
         if let Outline::Sum(Factors::One) = outline {
             return rounded_up(score);
         }
@@ -304,7 +350,7 @@ impl RankingCollector for Offering<'_, '_, '_> {
         let (mut allows, mut least) = (f32::INFINITY.to_bits(), 0);
         while least < allows {
             let middle = least.midpoint(allows);
-            if question.measure.bound(f32::from_bits(middle) as f64) >= score {
+            if query.measure.bound(f32::from_bits(middle) as f64) >= score {
                 allows = middle;
             } else {
                 least = middle + 1;
@@ -315,11 +361,11 @@ impl RankingCollector for Offering<'_, '_, '_> {
 
     #[inline]
     fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
-        let Scorer { question, scoring, outline, .. } = &self.scorer;
+        let Scorer { query, scoring, outline, .. } = &self.scorer;
         match (lead.outline(), outline) {
             (Some(place), _) => outline.bound_at(place, &scoring.outlines, bits),
             (None, Outline::Sum(Factors::One)) => lead.bound as f64,
-            (None, _) => question.measure.bound(lead.bound as f64),
+            (None, _) => query.measure.bound(lead.bound as f64),
         }
     }
 
@@ -332,8 +378,8 @@ impl RankingCollector for Offering<'_, '_, '_> {
 
     #[inline]
     fn could_tie(&self, unit: u32) -> bool {
-        let Scorer { question, layout, .. } = &self.scorer;
-        layout.rows_of(unit).iter().any(|row| question.could_tie(*row, self.best))
+        let Scorer { query, layout, .. } = &self.scorer;
+        layout.rows_of(unit).iter().any(|row| query.could_tie(*row, self.best))
     }
 
     fn units(&mut self, units: &[u32], bits: &[u64]) {

@@ -39,11 +39,6 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Considers an event. Never waits.
-    pub fn offer(&self, event: &Event<'_>) {
-        self.offer_many(1, |_, keep| keep(event));
-    }
-
     /// Considers so many events; `see` calls what it is given with the event of a number. Never waits.
     pub fn offer_many(&self, events: usize, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
         let first = self.seen.fetch_add(events as u64, Ordering::Relaxed);
@@ -70,10 +65,6 @@ impl Samples {
     /// How many are kept; 0 when somebody is adding one just now.
     pub fn len(&self) -> usize {
         self.kept.try_lock().map_or(0, |kept| kept.0.len())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     pub fn snapshot(&self) -> Vec<OwnedEvent> {

@@ -47,7 +47,8 @@ impl Version for View {
         }
         self.parts.iter().enumerate().find_map(|(part, held)| {
             let row = held.segment.ledger.find(id)?;
-            (!held.deaths.is_dead(row, self.generation)).then_some(Location::Row { part: part as u32, row })
+            (!held.tombstones.is_removed(row, self.generation))
+                .then_some(Location::Row { part: part as u32, row })
         })
     }
 
@@ -151,7 +152,8 @@ impl Version for View {
             let ledger = &part.segment.ledger;
             for tag in (0..ledger.tag_count()).map(|tag| ledger.tag_name(tag)) {
                 let rows = ledger.rows_with_tag(tag);
-                let alive = rows.iter().filter(|row| !part.deaths.is_dead(**row, self.generation)).count();
+                let alive =
+                    rows.iter().filter(|row| !part.tombstones.is_removed(**row, self.generation)).count();
                 if alive > 0 {
                     *counts.entry(tag.into()).or_default() += alive;
                 }

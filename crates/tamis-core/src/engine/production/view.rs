@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
-use super::deaths::Deaths;
 use super::owners::Owners;
+use super::tombstones::Tombstones;
 use crate::engine::contract::{Location, Work};
 use crate::engine::expected_kinds::ExpectedKinds;
 use crate::engine::segment::Segment;
@@ -24,17 +24,17 @@ use crate::subscription::IdKind;
 #[derive(Clone)]
 pub struct Part {
     pub segment: Arc<Segment>,
-    pub deaths: Arc<Deaths>,
+    pub tombstones: Arc<Tombstones>,
 }
 
 impl Part {
     pub fn new(segment: Segment) -> Self {
-        let deaths = Arc::new(Deaths::new(segment.len()));
-        Self { segment: Arc::new(segment), deaths }
+        let tombstones = Arc::new(Tombstones::new(segment.len()));
+        Self { segment: Arc::new(segment), tombstones }
     }
 
     pub fn living(&self) -> usize {
-        self.segment.len() - self.deaths.count()
+        self.segment.len() - self.tombstones.count()
     }
 }
 
@@ -73,7 +73,7 @@ impl View {
     pub fn unsorted_locations(&self) -> impl Iterator<Item = Location> + '_ {
         let rows = self.parts.iter().enumerate().flat_map(move |(part, held)| {
             (0..held.segment.len() as u32)
-                .filter(move |row| !held.deaths.is_dead(*row, self.generation))
+                .filter(move |row| !held.tombstones.is_removed(*row, self.generation))
                 .map(move |row| Location::Row { part: part as u32, row })
         });
         rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
@@ -252,7 +252,7 @@ pub struct RowFilter<'a> {
     now: i64,
     tags: Option<TaggedRows<'a>>,
     event: &'a Event<'a>,
-    checks_deaths: bool,
+    checks_tombstones: bool,
     checks_expiry: bool,
 }
 
@@ -265,14 +265,14 @@ impl<'a> RowFilter<'a> {
             now: filter.now,
             tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, ledger)),
             event,
-            checks_deaths: part.deaths.any(),
+            checks_tombstones: part.tombstones.any(),
             checks_expiry: !ledger.expiries.is_empty(),
         }
     }
 
     /// Whether there is nothing to filter.
     pub fn keeps_all(&self) -> bool {
-        !self.checks_deaths && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
+        !self.checks_tombstones && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {
@@ -287,7 +287,7 @@ impl<'a> RowFilter<'a> {
 
     /// Whether the row is alive, unexpired and tagged.
     pub fn keeps_row(&self, row: u32) -> bool {
-        !(self.checks_deaths && self.part.deaths.is_dead(row, self.view.generation)
+        !(self.checks_tombstones && self.part.tombstones.is_removed(row, self.view.generation)
             || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
             && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
     }

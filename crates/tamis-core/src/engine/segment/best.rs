@@ -23,7 +23,7 @@ use super::program::Leaf;
 use super::scoring::leads::Lead;
 use super::walk::UnitCollector;
 use crate::engine::contract::Work;
-use crate::event::Event;
+use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
 /// How many entries are looked at, and how many units are queued, before units are decided: enough for
@@ -74,7 +74,7 @@ impl Layout {
     /// collector last wanted.
     pub fn best_units(
         &self,
-        event: &Event<'_>,
+        event: &impl Fires,
         scratch: &mut Scratch,
         wanted: &Wanted<'_>,
         collector: &mut impl RankingCollector,

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Segment;
 use super::buffered::Buffered;
-use super::builder::plan_layout;
 use super::forms::{Forms, Import};
 use super::ledger::LedgerBuilder;
+use super::planner::plan_layout;
 use super::scoring::ScoringBuilder;
 use crate::error::Result;
 use crate::event::{AttrId, Attributes, Event};

@@ -46,10 +46,6 @@ impl Ledger {
         self.record_off.len().saturating_sub(1)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub fn id_kind(&self) -> IdKind {
         if self.text_id_off.is_empty() { IdKind::Int } else { IdKind::Str }
     }
@@ -369,10 +365,6 @@ impl LedgerBuilder {
 
     pub fn len(&self) -> usize {
         self.rows
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The ids of all rows, in their order.

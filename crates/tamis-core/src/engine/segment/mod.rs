@@ -8,7 +8,6 @@ pub mod best;
 pub mod bit_parallel;
 pub mod buffered;
 pub mod build;
-pub mod builder;
 pub mod counters;
 pub mod dag;
 pub mod evaluation;
@@ -19,6 +18,7 @@ pub mod lone_set;
 mod masks;
 pub mod matcher;
 pub mod plan;
+pub mod planner;
 pub mod program;
 pub mod record;
 pub mod relaxed;
@@ -38,10 +38,10 @@ use crate::event::Attributes;
 use crate::fork::get_or_init;
 use crate::subscription::Subscription;
 pub use build::{SegmentBuilder, all_cores, build_on_threads};
-use builder::{LayoutBasis, Sharing};
 use forms::Forms;
 use layout::Layout;
 use ledger::Ledger;
+use planner::{LayoutBasis, Sharing};
 use relaxed::Relaxed;
 use scoring::Scoring;
 use stored::Origin;
@@ -102,9 +102,5 @@ impl Segment {
 
     pub fn len(&self) -> usize {
         self.ledger.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.ledger.is_empty()
     }
 }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::access::{Key, PackedAccess};
-use super::builder::{LayoutBasis, Sharing};
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead};
+use super::planner::{LayoutBasis, Sharing};
 use super::program::{CodeKind, Leaf};
 use super::scoring::leads::{Lead, Leads};
 use super::scoring::{Scoring, ScoringBuilder};
@@ -15,7 +15,7 @@ use crate::predicate::catalog_builder::CatalogBuilder;
 const WORTH_A_THREAD: usize = 32 * 1024;
 
 pub struct Plan {
-    pub catalog: CatalogBuilder<'static>,
+    pub catalog: CatalogBuilder,
     pub rows: Rows,
     pub units: Vec<Unit>,
     pub code: Vec<u32>,

@@ -7,9 +7,9 @@
 //! matching needs, and most indexes are never asked.
 
 use super::Segment;
-use super::builder::lay_out;
 use super::forms::Forms;
 use super::layout::Layout;
+use super::planner::lay_out;
 use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
 use crate::error::{Error, Result};
 use crate::event::Attributes;

@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use bytemuck::{Pod, Zeroable};
 
 use super::Segment;
-use super::builder::{LayoutBasis, Sharing};
 use super::layout::Layout;
 use super::ledger::Ledger;
+use super::planner::{LayoutBasis, Sharing};
 use super::scoring::Scoring;
 use super::validate::validate;
 use crate::error::{Error, Result};

@@ -97,7 +97,7 @@ impl ScoringBuilder {
     }
 
     /// Puts tests in the place of literals. `order` lists the rows as their units are numbered.
-    pub fn finish(mut self, catalog: &CatalogBuilder<'_>, order: &[u32], block_bounds: Vec<f64>) -> Scoring {
+    pub fn finish(mut self, catalog: &CatalogBuilder, order: &[u32], block_bounds: Vec<f64>) -> Scoring {
         if !self.weighted || self.code.len() > u32::MAX as usize / 4 {
             return Scoring::default();
         }
@@ -180,7 +180,7 @@ fn maybe_negated(expr: &Expr) -> Option<&Predicate> {
 }
 
 /// Writes the tests of a literal and says how they are joined.
-fn write_tests(of: u32, catalog: &CatalogBuilder<'_>, code: &mut Vec<u32>) -> Form {
+fn write_tests(of: u32, catalog: &CatalogBuilder, code: &mut Vec<u32>) -> Form {
     let cut = |table: u32, cut: u32, above: bool| {
         let table = catalog.cut_table(table);
         Leaf::set(if above { table.above } else { table.below } + cut).0

@@ -1,14 +1,14 @@
 //! The conjunctions of intervals that an index holds: what must be true, where that lies, what it weighs.
 
-use super::span::Span;
-use crate::error::{Error, Result};
-use crate::event::{AttrId, Attributes, Event};
-use crate::expr::atoms::{Atom, Literal};
-use crate::expr::operators::Shape;
-use crate::expr::{Expr, Predicate};
-use crate::query::score::weight_of;
 use crate::ranked::{Extent, Scored, ScoredInterval};
-use crate::subscription::Subscription;
+use crate::span::Span;
+use tamis_core::error::{Error, Result};
+use tamis_core::event::{AttrId, Attributes, Event};
+use tamis_core::expr::atoms::{Atom, Literal};
+use tamis_core::expr::operators::Shape;
+use tamis_core::expr::{Expr, Predicate};
+use tamis_core::query::score::weight_of;
+use tamis_core::subscription::Subscription;
 
 pub struct Conjunction {
     leaves: Box<[(Literal, Atom)]>,

@@ -86,7 +86,7 @@ pub fn plan_layout(forms: &Forms, samples: &[Event<'_>], threads: usize) -> Resu
     planner.compile_units(threads)?;
     let Planner { units, code, accesses, catalog, expected_candidates, .. } = planner;
     let basis = LayoutBasis { samples: samples.len(), candidates: expected_candidates };
-    Ok(Plan { catalog: catalog.without_atoms(), rows, units, code, accesses, sharing, basis })
+    Ok(Plan { catalog, rows, units, code, accesses, sharing, basis })
 }
 
 /// How many nodes all expressions had together when they were written.
@@ -106,7 +106,7 @@ struct Planner<'a> {
     /// By literal: each is asked for once per node that has it.
     literal_selectivity: Vec<f64>,
     selectivity: Selectivity,
-    catalog: CatalogBuilder<'a>,
+    catalog: CatalogBuilder,
     code: Vec<u32>,
     accesses: Vec<PackedAccess>,
     /// By the selectivities of the accesses that are in use.

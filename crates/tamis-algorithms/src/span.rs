@@ -5,10 +5,10 @@
 //! different kinds share the line, and texts only bring their first six bytes: the line rules candidates out,
 //! it never decides.
 
-use crate::event::{Value, ValueRef};
-use crate::expr::atoms::{Atom, Literal};
-use crate::expr::operators::{Bound, Shape};
-use crate::predicate::keys::{KEY_BITS, ordered_key};
+use tamis_core::event::{Value, ValueRef};
+use tamis_core::expr::atoms::{Atom, Literal};
+use tamis_core::expr::operators::{Bound, Shape};
+use tamis_core::predicate::keys::{KEY_BITS, ordered_key};
 
 /// A closed interval of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,9 +151,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::AttrId;
-    use crate::expr::operators::Operator;
-    use crate::expr::testing::{any_event, any_interval_event, any_predicate};
+    use tamis_core::event::AttrId;
+    use tamis_core::expr::operators::Operator;
+    use tamis_core::expr::testing::{any_event, any_interval_event, any_predicate};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]

@@ -1,24 +1,24 @@
 //! Which rows of an immutable segment have been removed, and when.
 //!
-//! A row dies at a generation. A reader whose view is older still sees it; so a removal is one store
-//! and no reader waits or copies.
+//! A tombstone holds the generation of the removal. A reader whose view is older still sees the row; so a removal
+//! is one store, and no reader waits or copies.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-pub struct Deaths {
+pub struct Tombstones {
     rows: usize,
-    /// The generation of death per row, 0 for the living. Not allocated until somebody dies.
+    /// The generation of the removal per row, 0 for the living. Not allocated until a row is removed.
     at: OnceLock<Box<[AtomicU64]>>,
     count: AtomicUsize,
 }
 
-impl Deaths {
+impl Tombstones {
     pub fn new(rows: usize) -> Self {
         Self { rows, at: OnceLock::new(), count: AtomicUsize::new(0) }
     }
 
-    /// Whether any row has died, in any generation.
+    /// Whether any row was removed, in any generation.
     pub fn any(&self) -> bool {
         self.at.get().is_some()
     }
@@ -27,9 +27,9 @@ impl Deaths {
         self.count.load(Ordering::Acquire)
     }
 
-    pub fn is_dead(&self, row: u32, generation: u64) -> bool {
-        let died = self.generation_of(row);
-        died != 0 && died <= generation
+    pub fn is_removed(&self, row: u32, generation: u64) -> bool {
+        let removed = self.generation_of(row);
+        removed != 0 && removed <= generation
     }
 
     /// 0 for the living.

@@ -1,0 +1,53 @@
+//! Values of a kind that no predicate expects, in events from Python.
+
+use pyo3::prelude::*;
+use tamis_core::engine::ExpectedKinds;
+use tamis_core::event::arrow::ArrowEvents;
+use tamis_core::event::value::Kind;
+use tamis_core::event::{Event, EventSource};
+
+use crate::batch::Given;
+use crate::errors::{OrRaise, argument_error};
+
+/// (attribute, kind of value, how many), sorted by attribute as they were given.
+#[pyfunction]
+pub fn wrong_values(
+    expected: Vec<(String, Vec<String>)>,
+    events: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(String, &'static str, u64)>> {
+    let py = events.py();
+    let mut named = vec![];
+    for (name, kinds) in &expected {
+        let kinds: Option<Vec<Kind>> = kinds.iter().map(|kind| Kind::named(kind)).collect();
+        let kinds = kinds.ok_or_else(|| argument_error(py, format!("`{name}` expects an unknown kind")))?;
+        named.push((name.as_str(), kinds));
+    }
+    let (expected, attributes) = ExpectedKinds::named(named);
+    let given = Given::from_python(events, vec![])?;
+    let counted = py.detach(|| {
+        let mut found: Vec<(String, &'static str, u64)> = vec![];
+        let mut count = |events: &dyn EventSource| {
+            for ((attribute, kind), count) in expected.wrong_values(events) {
+                let (name, kind) = (attributes.name(attribute), kind.name());
+                match found.iter_mut().find(|(known, of, _)| **known == **name && *of == kind) {
+                    Some((_, _, total)) => *total += count,
+                    None => found.push((name.to_string(), kind, count)),
+                }
+            }
+        };
+        match &given {
+            Given::Tables { batches, .. } => {
+                for batch in batches {
+                    count(&ArrowEvents::new(batch, &attributes, None)?);
+                }
+            }
+            Given::Records(records) => {
+                let resolved: Vec<Event<'_>> =
+                    records.iter().map(|record| record.resolve(&attributes)).collect();
+                count(&resolved);
+            }
+        }
+        Ok::<_, tamis_core::Error>(found)
+    });
+    counted.or_raise(py)
+}
