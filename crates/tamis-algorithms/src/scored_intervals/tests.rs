@@ -44,8 +44,7 @@ proptest! {
     ) {
         for (name, structure) in STRUCTURES {
             let settings = Settings { structure, branching: 3 };
-            let mut index = ScoredIntervals::default();
-            index.settings = settings;
+            let mut index = ScoredIntervals { settings, ..ScoredIntervals::default() };
             let mut attributes = Attributes::default();
             let mut held: Vec<(u32, Subscription)> = vec![];
             for (row, (expr, priority, weight, changed)) in given.iter().enumerate() {
