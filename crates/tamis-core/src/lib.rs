@@ -8,7 +8,6 @@
 //! events of [`event`]. Who writes an engine needs [`engine::contract`] and, of the rest, what is public on purpose: atoms
 //! and operators of [`expr`], some structures of [`predicate`], bounds of [`query`], and the locks of [`fork`].
 
-mod attributes;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -24,6 +23,8 @@ pub mod relate;
 pub mod snapshot;
 pub mod subscription;
 pub mod suggest;
+pub mod term;
+mod text;
 pub mod value;
 
 pub use error::{Error, Result};

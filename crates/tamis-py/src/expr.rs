@@ -197,9 +197,11 @@ impl PyExpression {
     /// >>> tamis.parse("b > 1 AND (a = 2 OR b < 0)").attributes
     /// ['a', 'b']
     #[getter]
-    fn attributes(&self) -> Vec<String> {
+    fn terms(&self) -> Vec<String> {
         let mut names = Vec::new();
-        visit_predicates(&self.0, &mut |predicate| names.push(predicate.attribute.to_string()));
+        visit_predicates(&self.0, &mut |predicate| {
+            predicate.term.for_each_attribute(&mut |name| names.push(name.to_string()))
+        });
         names.sort_unstable();
         names.dedup();
         names

@@ -6,7 +6,7 @@
 //! are absent, and a name given twice (`{"a.b": 1, "a": {"b": 2}}`) is an error.
 
 use super::error::EventError;
-use super::{AttrId, Attributes, Event, Schema, Value, ValueRef};
+use super::{Event, Schema, TermId, Terms, Value, ValueRef};
 
 /// What the listener wants of a field. What it does not want, the reader may skip unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +88,20 @@ impl Path {
 #[derive(Debug, Default)]
 pub struct Scratch {
     owned: Vec<Value>,
+    /// The values of computed terms.
+    computed: Vec<Value>,
     /// For each owned value, its place among the event's values.
     places: Vec<usize>,
     path: Path,
     /// The attribute at each step of the path.
-    entered: Vec<Option<AttrId>>,
+    entered: Vec<Option<TermId>>,
     /// How many values the last event had: a good guess for the next.
     last_len: usize,
 }
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
 pub struct EventBuilder<'a, 'i> {
-    attributes: &'i Attributes,
+    terms: &'i Terms,
     schema: Option<&'i Schema>,
     scratch: &'a mut Scratch,
     event: Event<'a>,
@@ -107,37 +109,38 @@ pub struct EventBuilder<'a, 'i> {
 
 impl<'a, 'i> EventBuilder<'a, 'i> {
     /// With a schema, strings of attributes that are declared as timestamps become timestamps.
-    pub fn new(attributes: &'i Attributes, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
+    pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
         scratch.owned.clear();
         scratch.places.clear();
         scratch.path.clear();
         scratch.entered.clear();
         let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
-        Self { attributes, schema, scratch, event }
+        Self { terms, schema, scratch, event }
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.
     pub fn finish(self) -> Result<Event<'a>, EventError> {
-        let Self { attributes, scratch, mut event, .. } = self;
+        let Self { terms, scratch, mut event, .. } = self;
         scratch.last_len = event.values.len();
-        let scratch: &'a Scratch = scratch;
-        for (place, value) in scratch.places.iter().zip(&scratch.owned) {
+        let Scratch { owned, computed, places, .. } = scratch;
+        for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
         }
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a value", attributes.name(twice[0].0)));
+            return Err(given_twice("a value", terms.name(twice[0].0)));
         }
         event.values.retain(|(_, value)| !matches!(value, ValueRef::Null));
         event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a weight", attributes.name(twice[0].0)));
+            return Err(given_twice("a weight", terms.name(twice[0].0)));
         }
+        terms.compute(&mut event.values, computed);
         Ok(event)
     }
 
-    fn current(&self) -> Option<AttrId> {
+    fn current(&self) -> Option<TermId> {
         self.scratch.entered.last().copied().flatten()
     }
 }
@@ -146,9 +149,9 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
     fn enter(&mut self, name: &str) -> Wanted {
         self.scratch.path.enter(name);
         let path = self.scratch.path.as_str();
-        let attribute = self.attributes.get(path);
+        let attribute = self.terms.get(path);
         self.scratch.entered.push(attribute);
-        Wanted { value: attribute.is_some(), fields: self.attributes.has_fields(path) }
+        Wanted { value: attribute.is_some(), fields: self.terms.has_fields(path) }
     }
 
     fn leave(&mut self) {
@@ -183,7 +186,7 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
 
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {
         check_weight(attribute, weight)?;
-        if let Some(attribute) = self.attributes.get(attribute) {
+        if let Some(attribute) = self.terms.named(attribute) {
             self.event.weights.push((attribute, weight));
         }
         Ok(())

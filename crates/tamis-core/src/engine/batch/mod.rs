@@ -429,7 +429,7 @@ mod tests {
             let batch = batch(1300);
             let tags = Tags::default();
             let filter = Filter { tags: &tags, now: 0 };
-            let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
+            let events = ArrowEvents::new(&batch, reader.terms(), None).expect("every type is known");
             let mut space = Workspace::default();
             let alone: Vec<_> = (0..events.len())
                 .map(|row| reader.matches(&events.event(row), &filter, &mut space).0)
@@ -449,7 +449,7 @@ mod tests {
                 let mut done = 0;
                 while done < events.len() {
                     let rest = batch.slice(done, events.len() - done);
-                    let rest = ArrowEvents::new(&rest, reader.attributes(), None).expect("as before");
+                    let rest = ArrowEvents::new(&rest, reader.terms(), None).expect("as before");
                     let some = match_events(&index, &*reader, &rest, &filter, threads, most);
                     assert!((1..=rest.len()).contains(&some.answered));
                     assert!(some.locations.len() <= most + threads * greatest);

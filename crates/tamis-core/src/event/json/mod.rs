@@ -14,7 +14,7 @@
 //! | `{"$decimal": "12345678901234567.89"}` | a number, exactly |
 //! | `{"$event": {…}, "$weights": {"age": 0.6}}` | at the top: an event with weights |
 //!
-//! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
+//! Terms that no subscription uses are skipped: their syntax is checked, their values are not.
 
 mod write;
 
@@ -27,7 +27,7 @@ use super::error::EventError;
 use super::fields::{EventBuilder, Fields, Scratch, Wanted};
 use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
-use super::{Attributes, Event, Schema, Value, ValueRef};
+use super::{Event, Schema, Terms, Value, ValueRef};
 use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault};
 
@@ -42,22 +42,22 @@ pub const MAX_DEPTH: usize = 100;
 /// of attributes that are declared as timestamps become timestamps.
 ///
 /// ```
-/// use tamis_core::event::{json, Attributes, Scratch};
-/// let mut attributes = Attributes::default();
-/// let age = attributes.intern("person.age");
+/// use tamis_core::event::{json, Terms, Scratch};
+/// let mut terms = Terms::default();
+/// let age = terms.intern("person.age");
 /// let mut scratch = Scratch::default();
 /// let text = br#"{"person": {"age": 27, "name": "Ada"}}"#;
-/// let event = json::read(text, &attributes, None, &mut scratch).unwrap();
+/// let event = json::read(text, &terms, None, &mut scratch).unwrap();
 /// assert_eq!(event.values.len(), 1);
 /// assert_eq!(event.get(age).unwrap().to_owned(), tamis_core::event::Value::Int(27));
 /// ```
 pub fn read<'a>(
     json: &'a [u8],
-    attributes: &Attributes,
+    terms: &Terms,
     schema: Option<&Schema>,
     scratch: &'a mut Scratch,
 ) -> Result<Event<'a>, EventError> {
-    let mut builder = EventBuilder::new(attributes, schema, scratch);
+    let mut builder = EventBuilder::new(terms, schema, scratch);
     walk(json, &mut builder)?;
     builder.finish()
 }
