@@ -265,6 +265,10 @@ impl Writer {
             "/" if spark => format!("try_divide(CAST({first} AS DOUBLE), {second})"),
             "/" => format!("(CAST({first} AS DOUBLE) / {second})"),
             "%" if spark => format!("(CASE WHEN {second} <> 0 THEN {first} % {second} END)"),
+            "ip" => {
+                let message = "there is no text for networks that both engines understand";
+                return Err(ExpressionError::new(message).with_hint("leave out ip_in"));
+            }
             "length" => format!("char_length({all})"),
             "concat" if !spark => format!("({})", arguments.join(" || ")),
             "dayofweek" if !spark => format!("(dayofweek({all}) + 1)"),

@@ -4,6 +4,7 @@ use chrono::{Datelike, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
 use super::function::{ADDITIVE, COMPARISON, MULTIPLICATIVE, Notation, Rules};
+use super::network::ip_key;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
 use crate::value::{Kind, Value, ValueRef};
 
@@ -125,6 +126,7 @@ pub(super) static FUNCTIONS: &[Rules] = &[
     cast("cast as float", "float", NUMBER, to_float),
     cast("cast as string", "string", TEXT, to_text),
     cast("cast as timestamp", "timestamp", TIME, to_timestamp),
+    call("ip", (1, 1), &[TEXT], TEXT, |values| text(values[0]).and_then(ip_key).map(string)),
 ];
 
 fn string(text: impl Into<Box<str>>) -> Value {

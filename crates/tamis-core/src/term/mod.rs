@@ -7,6 +7,7 @@
 
 pub mod function;
 mod functions;
+mod network;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use function::{Function, Notation};
+pub use network::network_ends;
 pub use table::{TermId, Terms};
 
 use crate::error::ExpressionError;

@@ -94,5 +94,5 @@ pub(super) fn function_names() -> impl Iterator<Item = &'static str> {
         Syntax::Function(name) => Some(name),
         _ => None,
     });
-    tests.chain(Function::call_names())
+    tests.chain(["ip_in"]).chain(Function::call_names())
 }

@@ -8,7 +8,7 @@ use crate::expr::ast::{Expr, Outcome};
 use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
-use crate::term::{Argument, Function, Term};
+use crate::term::{Argument, Function, Term, network_ends};
 use crate::value::Value;
 
 impl Cursor<'_> {
@@ -264,6 +264,9 @@ impl Cursor<'_> {
             let value = self.value_call(word)?;
             return self.literal_first(value, word.start);
         }
+        if name.eq_ignore_ascii_case("ip_in") {
+            return self.network(word);
+        }
         let Some(operator) = function_named(name) else {
             let operand = self.function_call(word)?;
             return self.after_operand(operand, word.start);
@@ -292,6 +295,30 @@ impl Cursor<'_> {
             operand => vec![operand],
         };
         self.build(term, operator, false, operands, at)
+    }
+
+    /// `ip_in(address, '10.0.0.0/8')` is a range of `ip(address)`.
+    fn network(&mut self, word: Token) -> Parsed<Expr> {
+        self.advance()?;
+        let address = self.operand()?;
+        self.expect(Kind::Comma, "a comma and a network")?;
+        let at = self.token.start;
+        let network = self.value()?;
+        self.expect(Kind::Close, ")")?;
+        let Value::Str(network) = network else {
+            return Err(
+                Fault::new(at, "ip_in takes a network as a string").hint("write ip_in(x, '10.0.0.0/8')")
+            );
+        };
+        let ends = network_ends(&network).map_err(|error| Fault::from_error(at, error))?;
+        let ends = [ends.0, ends.1].map(|end| Value::Str(end.into()));
+        match self.apply("ip", vec![address], word.start)? {
+            Argument::Term(term) => self.build(term, Operator::BETWEEN, false, ends.to_vec(), at),
+            Argument::Constant(_) => Err(Fault::new(
+                word.start,
+                "expected an attribute as the first argument of ip_in, found a value",
+            )),
+        }
     }
 
     fn build(

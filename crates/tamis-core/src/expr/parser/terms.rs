@@ -147,7 +147,7 @@ impl Cursor<'_> {
     }
 
     /// A function of values alone is a value.
-    fn apply(&self, function: &str, arguments: Vec<Argument>, at: usize) -> Parsed<Argument> {
+    pub fn apply(&self, function: &str, arguments: Vec<Argument>, at: usize) -> Parsed<Argument> {
         let function = Function::named(function).expect("it is in the table");
         let constants: Option<Vec<&Value>> = arguments
             .iter()
