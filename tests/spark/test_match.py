@@ -89,7 +89,7 @@ def test_the_best_k_with_ties(
     assert best == sorted(wanted)
 
 
-def test_other_questions(
+def test_other_queries(
     index: tamis.spark.BuiltIndex, events: Any, records: list[Any], expected: list[tuple[int, int]]
 ) -> None:
     per_event = [sum(of == event for of, _ in expected) for event in range(len(records))]
@@ -391,7 +391,7 @@ def test_matches_of_files_are_counted_without_pairs(spark: Any, tmp_path: Any) -
     assert tamis.spark.explain(tagged).version.number == 1
 
 
-def test_questions_to_files_are_checked_as_others_are(spark: Any, tmp_path: Any) -> None:
+def test_queries_of_files_are_checked_as_others_are(spark: Any, tmp_path: Any) -> None:
     index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], RULES))
     with pytest.raises(tamis.ArgumentError, match="score ranks the best k"):
         tamis.spark.match_files(spark, str(tmp_path), index, score="relevance")

@@ -289,7 +289,7 @@ def test_only_subscriptions_that_are_held_bind_a_store_to_sources(
 def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamis.spark.building.on_executors import put_index
     from tamis.spark.matching import task
-    from tamis.spark.matching.answer import Question
+    from tamis.spark.matching.answer import TableQuery
     from tamis.spark.store.pins import Pin
     from tamis.spark.store.versions import Version, publish
 
@@ -301,8 +301,8 @@ def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         tamis.SnapshotError, match=r"version 1 .* ids of type int, but this query was started"
     ):
-        task.Source(str(tmp_path), None, None, ids="string").resolve(Question("all"))
-    _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(Question("all"))
+        task.Source(str(tmp_path), None, None, ids="string").resolve(TableQuery("all"))
+    _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(TableQuery("all"))
     assert version.number == 1
 
 

@@ -10,7 +10,7 @@ from tamis.errors import ArgumentError
 from tamis.spark.building.build_index import OnError, build, read_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, report_of
 from tamis.spark.events.parquet_files import match_parquet
-from tamis.spark.matching.answer import Question, match_question
+from tamis.spark.matching.answer import TableQuery, match_query
 from tamis.spark.plans.choose import PlanReport
 from tamis.spark.store.snapshot_file import published_snapshot
 from tamis.spark.store.subscription_store import SubscriptionStore
@@ -185,8 +185,8 @@ def match_files(
     index = index_of(spark, subscriptions, **building)
     payload = index.version.payloads if payload is None else payload
     selection = {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now}
-    question = match_question({"k": k, "score": score}, selection, payload=payload)
-    return match_parquet(spark, os.fspath(path), index, question)
+    query = match_query({"k": k, "score": score}, selection, payload=payload)
+    return match_parquet(spark, os.fspath(path), index, query)
 
 
 def count_files(
@@ -215,7 +215,7 @@ def count_files(
     """
     index = index_of(spark, subscriptions, **building)
     query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-    return match_parquet(spark, os.fspath(path), index, Question("count", query))
+    return match_parquet(spark, os.fspath(path), index, TableQuery("count", query))
 
 
 def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltIndex:

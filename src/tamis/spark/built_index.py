@@ -1,4 +1,4 @@
-"""An index that was built on a cluster: what it holds, where it lies, and questions to it.
+"""An index that was built on a cluster: what it holds, where it lies, and queries to it.
 
 `tamis.spark.build` makes one; `tamis.spark.match` makes one on the way. Asking gives a DataFrame, batch or
 streaming as the events are, whose tasks all use one version of the index.
@@ -17,7 +17,7 @@ from tamis._kernel import Query
 from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import absent_attributes
 from tamis.spark.events.columns import Projected, key_columns, orderable, project, quoted
-from tamis.spark.matching.answer import KEY_PREFIX, Question, match_question
+from tamis.spark.matching.answer import KEY_PREFIX, TableQuery, match_query
 from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.plans.choose import PlanReport
 from tamis.spark.plans.routing import (
@@ -54,7 +54,7 @@ class BuiltIndex:
     >>> index.version.subscriptions, index.version.plan
     (1, 'replicated')
 
-    Every question is a method, and its answer a DataFrame:
+    Every query is a method, and its answer a DataFrame:
 
     >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
     >>> [(row.event_id, row.subscription) for row in index.match(events).collect()]
@@ -97,14 +97,14 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        question = match_question(
+        query = match_query(
             {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
             {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
             payload=self.version.payloads if payload is None else payload,
             intervals=tuple(intervals),
             weights=weights,
         )
-        return self._ask(events, question, key, spread, source)
+        return self._ask(events, query, key, spread, source)
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -144,12 +144,12 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        return self._ask(events, Question(mode, query, intervals=tuple(intervals)), key, spread, source)
+        return self._ask(events, TableQuery(mode, query, intervals=tuple(intervals)), key, spread, source)
 
     def _ask(
         self,
         events: "DataFrame",
-        question: Question,
+        query: TableQuery,
         key: Key,
         spread: str | Iterable[str],
         source_column: str = "source",
@@ -163,49 +163,49 @@ class BuiltIndex:
             events = events.withColumn("source", sf.col(quoted(source_column)))
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
-        prefix = question.weights if isinstance(question.weights, str) else None
+        prefix = query.weights if isinstance(query.weights, str) else None
         projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
         absent = absent_attributes(events.schema, self.version.attributes, spread)
         if absent.meant:
             warnings.warn(absent.warning() or "", stacklevel=4)
         noted = [*projected.warnings, *filter(None, [absent.warning()])]
         if not streaming:
-            question = question.at(datetime.now(UTC))
+            query = query.at(datetime.now(UTC))
         run = uuid.uuid4().hex if self.keeps_reports else None
-        refuse_relaxed_sources(self.version, question)
+        refuse_relaxed_sources(self.version, query)
         planned = None if streaming and self.follows else self.version
         source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
-        result = self._planned(projected, question, source, by_source)
+        result = self._planned(projected, query, source, by_source)
         return described(result, self.report(events.sparkSession, source.run, noted))
 
     def _planned(
-        self, projected: Projected, question: Question, source: Source, by_source: bool
+        self, projected: Projected, query: TableQuery, source: Source, by_source: bool
     ) -> "DataFrame":
         """The plan's steps; with `by_source`, the last key column only says where the event comes from."""
         keys = projected.keys[:-1] if by_source else projected.keys
         types = ", ".join(projected.key_types[: len(keys)])
-        final = result_columns(question, types, self.version.ids)
+        final = result_columns(query, types, self.version.ids)
         events = projected.events
         if self.version.plan == "replicated":
-            return events.mapInArrow(match_task(source, question, keys), final)
-        if question.mode not in ("all", "by_subscription") and not events.isStreaming:
+            return events.mapInArrow(match_task(source, query, keys), final)
+        if query.mode not in ("all", "by_subscription") and not events.isStreaming:
             # Events are numbered on their way: a task that is tried again must number them alike.
             events = events.sortWithinPartitions(*orderable(events))
         dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
         routed = events.mapInArrow(
-            route_task(source, question, by_source), routed_schema(events.schema, dropped)
+            route_task(source, query, by_source), routed_schema(events.schema, dropped)
         )
         gathered = by_shard(routed, len(self.version.shards))
-        answer = shard_task(source, question, keys)
-        if question.mode in ("all", "by_subscription"):
+        answer = shard_task(source, query, keys)
+        if query.mode in ("all", "by_subscription"):
             return gathered.mapInArrow(answer, final)
-        partial = replace(question, mode="top_k" if question.mode == "top_k" else "count")
+        partial = replace(query, mode="top_k" if query.mode == "top_k" else "count")
         numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
         together = answered.repartition(EVENT)
         if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
-            together = together.sortWithinPartitions(*merge_order(question))
-        return together.mapInArrow(merge_task(question, ordered=not events.isStreaming), final)
+            together = together.sortWithinPartitions(*merge_order(query))
+        return together.mapInArrow(merge_task(query, ordered=not events.isStreaming), final)
 
     def report(
         self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()
@@ -214,10 +214,10 @@ class BuiltIndex:
         return PlanReport(spark, self.url, self.version, run, list(warnings))
 
 
-def result_columns(question: Question, key_types: str, ids: str) -> str:
+def result_columns(query: TableQuery, key_types: str, ids: str) -> str:
     """The columns of an answer, as Spark writes a schema.
 
-    >>> result_columns(Question("all"), "`event_id` bigint", "string")
+    >>> result_columns(TableQuery("all"), "`event_id` bigint", "string")
     '`event_id` bigint, subscription string, version bigint'
     """
     subscription = "subscription bigint" if ids == "int" else "subscription string"
@@ -228,10 +228,10 @@ def result_columns(question: Question, key_types: str, ids: str) -> str:
         "exists": ["matched boolean"],
         "unmatched": [],
         "by_subscription": [subscription, "matches bigint"],
-    }[question.mode]
-    columns = [key_types] if key_types and question.mode != "by_subscription" else []
+    }[query.mode]
+    columns = [key_types] if key_types and query.mode != "by_subscription" else []
     columns += [*own, "version bigint"]
-    return ", ".join([*columns, "payload binary"] if question.payload else columns)
+    return ", ".join([*columns, "payload binary"] if query.payload else columns)
 
 
 def described(result: "DataFrame", report: PlanReport) -> "DataFrame":

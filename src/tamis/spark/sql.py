@@ -35,7 +35,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from tamis.errors import ArgumentError
 from tamis.expr import parse
 from tamis.index import Index
-from tamis.spark.matching.answer import match_question
+from tamis.spark.matching.answer import match_query
 from tamis.spark.matching.slices import MOST_ROWS
 from tamis.spark.matching.task import lease, refuse_relaxed_sources
 from tamis.spark.store.directory import open_directory
@@ -191,14 +191,14 @@ class MatchTable:
 
     def _answers(self) -> Iterator[tuple[Any, ...]]:
         asked = self.asked
-        question = match_question({"k": asked.k, "score": asked.score}, {})
-        refuse_relaxed_sources(self.version, question)
+        query = match_query({"k": asked.k, "score": asked.score}, {})
+        refuse_relaxed_sources(self.version, query)
         events, self.waiting = self.waiting, []
         if not events:
             return
         names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
         batch = _batch([as_utc(event, self.columns) for event in events])
-        for found in question.pairs_in(self.indexes).of(batch):
+        for found in query.pairs_in(self.indexes).of(batch):
             for rows in found.to_batches(max_chunksize=MOST_ROWS):
                 for event, *rest in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
                     yield (events[event][asked.key], *rest, self.version.number)

@@ -21,7 +21,7 @@ from tamis.errors import ArgumentError
 from tamis.spark.built_index import BuiltIndex, described, result_columns
 from tamis.spark.events.absent_attributes import arrow_paths, compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gathered
 from tamis.spark.session import on_executor
@@ -37,8 +37,8 @@ KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
 
 
-def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
-    """Ask a question for the events in Parquet files: one file, or all below a folder.
+def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: TableQuery) -> "DataFrame":
+    """Ask a query for the events in Parquet files: one file, or all below a folder.
 
     Called by a function that users call: a warning about misspelt attributes points to their line.
     """
@@ -48,12 +48,12 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     absent = compared(index.version.attributes, columns, (name for name, is_map in columns.items() if is_map))
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
-    refuse_relaxed_sources(index.version, question)
-    question = question.at(datetime.now(UTC))
+    refuse_relaxed_sources(index.version, query)
+    query = query.at(datetime.now(UTC))
     source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, asked = source.resolve(question)
+        directory, version, asked = source.resolve(query)
         shards = range(len(version.shards))
         indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
         seen = Seen(version)
@@ -67,7 +67,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
     work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
     result = gathered(work, tasks, "task").mapInArrow(
-        task, result_columns(question, KEY_TYPES, index.version.ids)
+        task, result_columns(query, KEY_TYPES, index.version.ids)
     )
     return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
 

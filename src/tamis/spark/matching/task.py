@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
-from tamis.spark.matching.answer import Answers, Question, attribute_columns
+from tamis.spark.matching.answer import Answers, TableQuery, attribute_columns
 from tamis.spark.store.directory import Directory, open_directory
 from tamis.spark.store.host_cache import open_shard
 from tamis.spark.store.pins import pinned
@@ -35,19 +35,19 @@ class Source:
     ids: IdKind | None = None
     """The kind of ids that the query's columns were made for, where the version is still open."""
 
-    def resolve(self, question: Question) -> tuple[Directory, Version, Question]:
-        """The version of this task, and the question with the moment that its query fixed."""
+    def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
+        """The version of this task, and the query with the moment that its query fixed."""
         directory = open_directory(self.url)
         if self.version is not None:
             lease(directory, self.run, self.version)
-            if question.query.now is None and self.run is not None:
-                question = question.at(pinned(directory, self.version.number).now)
-            return directory, self.version, question
+            if query.kernel.now is None and self.run is not None:
+                query = query.at(pinned(directory, self.version.number).now)
+            return directory, self.version, query
         pin = pinned(directory)
         version = read_version(directory, pin.version)
         self._refuse_other_columns(version)
-        refuse_relaxed_sources(version, question)
-        return directory, version, question.at(pin.now)
+        refuse_relaxed_sources(version, query)
+        return directory, version, query.at(pin.now)
 
     def _refuse_other_columns(self, version: Version) -> None:
         """A streaming query keeps the columns that it started with."""
@@ -66,9 +66,9 @@ def lease(directory: Directory, run: str | None, version: Version) -> None:
             directory.create(f"leases/{run}-{hour}", str(version.number).encode())
 
 
-def refuse_relaxed_sources(version: Version, question: Question) -> None:
+def refuse_relaxed_sources(version: Version, query: TableQuery) -> None:
     """A relaxed match needs one true predicate, whichever: it would not keep to the source."""
-    if version.bound and question.query.score == "relaxed":
+    if version.bound and query.kernel.score == "relaxed":
         raise ArgumentError(
             'some subscriptions are bound to a source, and score="relaxed" counts any true predicate as a '
             "match: it would match events of other sources. Match each source with subscriptions of its own, "
@@ -76,11 +76,11 @@ def refuse_relaxed_sources(version: Version, question: Question) -> None:
         )
 
 
-def match_task(source: Source, question: Question, keys: list[str]) -> Task:
+def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
     """Match every event of a partition against all shards: the replicated plan."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, asked = source.resolve(question)
+        directory, version, asked = source.resolve(query)
         indexes = [
             index for shard in range(len(version.shards)) for index in open_shard(directory, version, shard)
         ]

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question, attribute_columns, split_keys
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
 from tamis.spark.matching.pairs import best_rows, prefixed, ranks_of
 from tamis.spark.matching.slices import gathered
 from tamis.spark.matching.task import Seen, Source, Task
@@ -94,22 +94,22 @@ class RouterIndexes:
         wanted[~kept_promise, :] = True
 
 
-def route_task(source: Source, question: Question, source_key: bool) -> Task:
+def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
     """Copy each event to the shards that might match it, numbered so that its answers find together again.
 
     With `source_key`, the last key column is the source of the event.
     """
-    answers_all = question.mode in ("count", "exists", "unmatched")
+    answers_all = query.mode in ("count", "exists", "unmatched")
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, _ = source.resolve(question)
+        directory, version, _ = source.resolve(query)
         router = RouterIndexes.of(directory, version)
         context = TaskContext.get()
         number = (context.partitionId() if context is not None else 0) << 33
         seen = Seen(version)
         for batch in batches:
             attributes, keys = split_keys(seen.note(batch))
-            if question.query.score == "relaxed":
+            if query.kernel.score == "relaxed":
                 # One true predicate is enough for a match: nobody can be left out.
                 visits = np.ones((batch.num_rows, router.shards), bool)
             else:
@@ -133,11 +133,11 @@ def route_task(source: Source, question: Question, source_key: bool) -> Task:
     return task
 
 
-def shard_task(source: Source, question: Question, keys: list[str]) -> Task:
+def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
     """Match the events of a partition against the shards that they were routed to."""
-    counts = question.mode in ("count", "exists", "unmatched")
-    asked = replace(question, mode="count") if counts else question
-    carried = keys if question.mode in ("all", "by_subscription") else [*keys, EVENT]
+    counts = query.mode in ("count", "exists", "unmatched")
+    asked = replace(query, mode="count") if counts else query
+    carried = keys if query.mode in ("all", "by_subscription") else [*keys, EVENT]
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, resolved = source.resolve(asked)
@@ -168,7 +168,7 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
         yield int(shard), chosen
 
 
-def merge_task(question: Question, *, ordered: bool) -> Task:
+def merge_task(query: TableQuery, *, ordered: bool) -> Task:
     """Bring the answers of an event's shards together.
 
     Where rows come ordered as `merge_order` says, an event is done when the next begins, and its best rows
@@ -176,13 +176,13 @@ def merge_task(question: Question, *, ordered: bool) -> Task:
     for each event.
     """
     if not ordered:
-        return _merge_in_any_order(question)
-    return _first_of_each(question.k) if question.mode == "top_k" else _added_up_in_order(question)
+        return _merge_in_any_order(query)
+    return _first_of_each(query.k) if query.mode == "top_k" else _added_up_in_order(query)
 
 
-def merge_order(question: Question) -> list[Any]:
+def merge_order(query: TableQuery) -> list[Any]:
     """The columns by which answers are sorted before they are merged, as Spark takes them."""
-    best_first = [sf.desc("score"), sf.asc("subscription")] if question.mode == "top_k" else []
+    best_first = [sf.desc("score"), sf.asc("subscription")] if query.mode == "top_k" else []
     return [sf.asc(EVENT), *best_first]
 
 
@@ -205,7 +205,7 @@ def _first_of_each(k: int) -> Task:
     return task
 
 
-def _added_up_in_order(question: Question) -> Task:
+def _added_up_in_order(query: TableQuery) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []  # of one event
         for batch in batches:
@@ -214,15 +214,15 @@ def _added_up_in_order(question: Question) -> Task:
             events = batch.column(EVENT).to_numpy()
             of_last = int(np.searchsorted(events, events[-1]))
             if of_last or (waiting and waiting[0].column(EVENT)[0].as_py() != events[-1]):
-                yield from _finished([*waiting, batch.slice(0, of_last)], question)
+                yield from _finished([*waiting, batch.slice(0, of_last)], query)
                 waiting = []
             waiting.append(batch.slice(of_last))
-        yield from _finished(waiting, question)
+        yield from _finished(waiting, query)
 
     return task
 
 
-def _merge_in_any_order(question: Question) -> Task:
+def _merge_in_any_order(query: TableQuery) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         rows, most = 0, ROWS_BEFORE_MERGE
@@ -230,23 +230,23 @@ def _merge_in_any_order(question: Question) -> Task:
             waiting.append(batch)
             rows += batch.num_rows
             if rows > most:
-                waiting = list(_added_up(waiting, question))
+                waiting = list(_added_up(waiting, query))
                 rows = sum(part.num_rows for part in waiting)
                 # What is left may be all different events: adding up for each batch would never end.
                 most = max(ROWS_BEFORE_MERGE, 2 * rows)
-        yield from _finished(waiting, question)
+        yield from _finished(waiting, query)
 
     return task
 
 
-def _added_up(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
+def _added_up(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.RecordBatch]:
     """One row for each event with its count so far, or its best k rows so far."""
     answers = [batch for batch in answers if batch.num_rows]
     if not answers:
         return
-    if question.mode == "top_k":
+    if query.mode == "top_k":
         narrow = pa.Table.from_batches([batch.select([EVENT, "score", "subscription"]) for batch in answers])
-        rows, values = best_rows(narrow.rename_columns(["event", "score", "id"]), question.k)
+        rows, values = best_rows(narrow.rename_columns(["event", "score", "id"]), query.k)
         name = "rank"
     else:
         events, matches = (
@@ -261,15 +261,15 @@ def _added_up(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.
         yield _with_column(part, name, values[start:end])
 
 
-def _finished(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
+def _finished(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.RecordBatch]:
     """The rows of the answer for events whose rows are all there."""
-    for added_up in _added_up(answers, question):
+    for added_up in _added_up(answers, query):
         part = _without_event(added_up)
-        if question.mode in ("top_k", "count"):
+        if query.mode in ("top_k", "count"):
             yield part
             continue
         totals = part.column("matches").to_numpy()
-        if question.mode == "exists":
+        if query.mode == "exists":
             names = ["matched" if name == "matches" else name for name in part.schema.names]
             columns = [pa.array(totals > 0) if name == "matched" else part.column(name) for name in names]
             yield pa.record_batch(columns, names=names)
