@@ -16,7 +16,15 @@ from pyspark.sql import functions as sf
 from tamis._kernel import Query
 from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import absent_attributes
-from tamis.spark.events.columns import Projected, key_columns, orderable, project, quoted
+from tamis.spark.events.columns import (
+    Projected,
+    attribute_values,
+    key_columns,
+    orderable,
+    project,
+    quoted,
+    refuse_taken,
+)
 from tamis.spark.matching.answer import KEY_PREFIX, TableQuery, match_query
 from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.plans.choose import PlanReport
@@ -29,12 +37,15 @@ from tamis.spark.plans.routing import (
     routed_schema,
     shard_task,
 )
+from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
 from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Key = str | Sequence[str] | None
+
+_ANSWER = "__tamis_answer"
 
 _RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "matched")
 
@@ -74,6 +85,8 @@ class BuiltIndex:
     follows: bool = False
     keeps_reports: bool = True
     """Whether tasks may leave reports in the directory."""
+    moment: int | None = None
+    """The moment (UTC microseconds) that decides what has expired; that of each query unless it is fixed."""
     quarantined: "DataFrame | None" = None
     """The subscriptions that were left out, when `on_error="quarantine"` asked for it."""
 
@@ -95,6 +108,7 @@ class BuiltIndex:
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
         source: str = "source",
+        shape: ShapeName = "auto",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
         query = match_query(
@@ -104,7 +118,60 @@ class BuiltIndex:
             intervals=tuple(intervals),
             weights=weights,
         )
-        return self._ask(events, query, key, spread, source)
+        return self._ask(events, query, key, spread, source, shape=shape)
+
+    def match_column(
+        self,
+        events: "DataFrame",
+        *,
+        k: int | None = None,
+        score: Any = None,
+        min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: datetime | None = None,
+        spread: str | Iterable[str] = (),
+        intervals: Sequence[str] = (),
+    ) -> "Column":
+        """The matches of each event as a column of lists. See `tamis.spark.match_column`."""
+        query = match_query(
+            {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
+            {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
+            intervals=tuple(intervals),
+            weights=weights,
+        )
+        refuse_lists(self.version.plan, query)
+        answer, _, _ = self._answer_column(events, query, spread, stacklevel=3)
+        return answer.getField("matches")
+
+    def _answer_column(
+        self, events: "DataFrame", query: TableQuery, spread: str | Iterable[str], *, stacklevel: int
+    ) -> tuple["Column", list[str], str | None]:
+        """The column that answers, what is odd about the events, and the name of the query's reports."""
+        streaming = events.isStreaming
+        asked_for = None if streaming and self.follows else self.version.attributes
+        prefix = query.weights if isinstance(query.weights, str) else None
+        values, odd = attribute_values(events, asked_for, spread, also=prefix)
+        absent = absent_attributes(events.schema, self.version.attributes, spread)
+        if absent.meant:
+            warnings.warn(absent.warning() or "", stacklevel=stacklevel + 1)
+        source, query = self._source(query, streaming)
+        event = f"struct({', '.join(values) or 'CAST(NULL AS boolean) AS __tamis_nothing'})"
+        function = list_function(source, query, self.version.ids)
+        return function(sf.expr(event)), [*odd, *filter(None, [absent.warning()])], source.run
+
+    def _source(self, query: TableQuery, streaming: bool) -> tuple[Source, TableQuery]:
+        """Where the tasks of a query find their version, and the query at its moment."""
+        if not streaming:
+            query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
+        refuse_relaxed_sources(self.version, query)
+        run = uuid.uuid4().hex if self.keeps_reports else None
+        planned = None if streaming and self.follows else self.version
+        ids = self.version.ids if self.version.subscriptions else None
+        return Source(self.url, planned, run, ids=ids), query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -153,6 +220,8 @@ class BuiltIndex:
         key: Key,
         spread: str | Iterable[str],
         source_column: str = "source",
+        *,
+        shape: ShapeName = "rows",
     ) -> "DataFrame":
         streaming = events.isStreaming
         # Later versions may ask for other attributes.
@@ -161,6 +230,9 @@ class BuiltIndex:
         keys = key_columns(events, key)
         if source_column != "source" and source_column in events.columns:
             events = events.withColumn("source", sf.col(quoted(source_column)))
+        chosen = choose_shape(shape, events, self.version, query, keys)
+        if chosen.name == "column":
+            return self._match_by_column(events, query, keys, spread, chosen)
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
         prefix = query.weights if isinstance(query.weights, str) else None
@@ -169,14 +241,28 @@ class BuiltIndex:
         if absent.meant:
             warnings.warn(absent.warning() or "", stacklevel=4)
         noted = [*projected.warnings, *filter(None, [absent.warning()])]
-        if not streaming:
-            query = query.at(datetime.now(UTC))
-        run = uuid.uuid4().hex if self.keeps_reports else None
-        refuse_relaxed_sources(self.version, query)
-        planned = None if streaming and self.follows else self.version
-        source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
+        source, query = self._source(query, streaming)
         result = self._planned(projected, query, source, by_source)
-        return described(result, self.report(events.sparkSession, source.run, noted))
+        return described(result, self.report(events.sparkSession, source.run, noted, str(chosen)))
+
+    def _match_by_column(
+        self,
+        events: "DataFrame",
+        query: TableQuery,
+        keys: list[str],
+        spread: str | Iterable[str],
+        shape: Shape,
+    ) -> "DataFrame":
+        """A row for each match, from lists: Spark itself repeats the keys."""
+        refuse_taken(keys, _RESULT)
+        answer, noted, run = self._answer_column(events, query, spread, stacklevel=5)
+        kept = [sf.col(quoted(name)) for name in keys]
+        listed = events.select(*kept, answer.alias(_ANSWER))
+        version = sf.col(f"{_ANSWER}.version").alias("version")
+        rows = listed.select(*kept, version, sf.inline(sf.col(f"{_ANSWER}.matches")))
+        best = [sf.col("score"), sf.col("rank")] if query.mode == "top_k" else []
+        result = rows.select(*kept, sf.col("id").alias("subscription"), *best, sf.col("version"))
+        return described(result, self.report(events.sparkSession, run, noted, str(shape)))
 
     def _planned(
         self, projected: Projected, query: TableQuery, source: Source, by_source: bool
@@ -208,10 +294,14 @@ class BuiltIndex:
         return together.mapInArrow(merge_task(query, ordered=not events.isStreaming), final)
 
     def report(
-        self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()
+        self,
+        spark: "SparkSession",
+        run: str | None = None,
+        warnings: Sequence[str] = (),
+        shape: str = "",
     ) -> PlanReport:
         """The plan: what was chosen, sizes, and why; after a query ran, also what its tasks saw."""
-        return PlanReport(spark, self.url, self.version, run, list(warnings))
+        return PlanReport(spark, self.url, self.version, run, list(warnings), shape)
 
 
 def result_columns(query: TableQuery, key_types: str, ids: str) -> str:

@@ -34,12 +34,11 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from tamis.errors import ArgumentError
 from tamis.expr import parse
-from tamis.index import Index
 from tamis.spark.matching.answer import match_query
 from tamis.spark.matching.slices import MOST_ROWS
 from tamis.spark.matching.task import lease, refuse_relaxed_sources
 from tamis.spark.store.directory import open_directory
-from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.open_shards import open_all
 from tamis.spark.store.versions import Version, read_version
 
 if TYPE_CHECKING:
@@ -173,10 +172,7 @@ class MatchTable:
         directory = open_directory(asked.path)
         lease(directory, asked.run, self.version)
         self.columns = StructType.fromJson(json.loads(asked.columns))
-        shards = range(len(self.version.shards))
-        self.indexes: list[Index] = [
-            index for shard in shards for index in open_shard(directory, self.version, shard)
-        ]
+        self.indexes = open_all(directory, self.version)
         self.waiting: list[dict[str, Any]] = []
 
     def eval(self, events: Row, *_: Any) -> Iterator[tuple[Any, ...]]:

@@ -82,12 +82,34 @@ def project(
 
     `taken` are names that keys must not have; columns whose names begin with `also` come along.
     """
+    refuse_taken(keys, taken)
+    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
+    asked, warnings = attribute_values(events, attributes, spread, also=also)
+    selected += asked
+    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
+    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
+    if not selected:  # rows must still be counted
+        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
+    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
+
+
+def refuse_taken(keys: Iterable[str], taken: Iterable[str]) -> None:
+    """Refuse keys with names that the result has for itself."""
     for name in set(keys) & set(taken):
         raise ArgumentError(
             f"the key column {name!r} has the name of a column of the result; rename it with "
             f'events.withColumnRenamed("{name}", "event_{name}")'
         )
-    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
+
+
+def attribute_values(
+    events: "DataFrame",
+    attributes: dict[str, list[str]] | None,
+    spread: Iterable[str] = (),
+    *,
+    also: str | None = None,
+) -> tuple[list[str], list[str]]:
+    """What subscriptions ask of the events as SQL with aliases, and what is odd about it."""
     warnings: list[str] = []
     wanted = None if attributes is None else _Wanted.of(attributes)
     columns: dict[str, str] = {}
@@ -98,12 +120,7 @@ def project(
         needed = _needed(column.value, column.type, column.name, wanted, warnings)
         if needed is not None:
             columns[column.name] = needed
-    selected += [f"{column} AS {quoted(column_alias(name))}" for name, column in columns.items()]
-    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
-    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
-    if not selected:  # rows must still be counted
-        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
-    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
+    return [f"{value} AS {quoted(column_alias(name))}" for name, value in columns.items()], warnings
 
 
 def orderable(events: "DataFrame") -> list[str]:

@@ -25,7 +25,7 @@ from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gathered
 from tamis.spark.session import on_executor
-from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.open_shards import open_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,13 +49,12 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
     refuse_relaxed_sources(index.version, query)
-    query = query.at(datetime.now(UTC))
+    query = query.at(datetime.now(UTC) if index.moment is None else index.moment)
     source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, asked = source.resolve(query)
-        shards = range(len(version.shards))
-        indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
+        indexes = open_all(directory, version)
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, KEYS)
         pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())

@@ -17,9 +17,13 @@ from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
 from tamis.spark.matching.answer import Answers, TableQuery, attribute_columns
 from tamis.spark.store.directory import Directory, open_directory
-from tamis.spark.store.host_cache import open_shard
-from tamis.spark.store.pins import pinned
+from tamis.spark.store.garbage import collect_now_and_then
+from tamis.spark.store.open_shards import open_all
+from tamis.spark.store.pins import micro_batch, pinned
 from tamis.spark.store.versions import IdKind, Version, read_version
+
+BATCHES_REPORTED = 100
+"""Micro-batches of a stream whose reports stay: older ones go as new ones come."""
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -38,6 +42,8 @@ class Source:
     def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
         """The version of this task, and the query with the moment that its query fixed."""
         directory = open_directory(self.url)
+        if self.run is not None:
+            collect_now_and_then(directory)
         if self.version is not None:
             lease(directory, self.run, self.version)
             if query.kernel.now is None and self.run is not None:
@@ -63,7 +69,7 @@ def lease(directory: Directory, run: str | None, version: Version) -> None:
     if run is not None:
         with suppress(OSError, ArgumentError):  # a disk that takes no files must not stop those who only read
             hour = int(time.time() // 3600)
-            directory.create(f"leases/{run}-{hour}", str(version.number).encode())
+            directory.create(f"leases/{run}-{hour}@{version.number}", b"")
 
 
 def refuse_relaxed_sources(version: Version, query: TableQuery) -> None:
@@ -81,9 +87,7 @@ def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, asked = source.resolve(query)
-        indexes = [
-            index for shard in range(len(version.shards)) for index in open_shard(directory, version, shard)
-        ]
+        indexes = open_all(directory, version)
         seen = Seen(version)
         answers = Answers(asked, indexes, version.number, keys)
         yield from answers.to_batches(seen.watch(batches))
@@ -117,22 +121,32 @@ class Seen:
         return batch
 
     def report(self, directory: Directory, run: str | None, matches: int, step: str = "match") -> None:
-        """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
+        """Leave a report for `tamis.spark.explain`; a task that is tried again replaces nothing.
+
+        Of a stream, the reports of the last `BATCHES_REPORTED` micro-batches stay.
+        """
         context = TaskContext.get()
         if context is None or run is None:
             return
-        batch = context.getLocalProperty("streaming.sql.batchId")
+        own, partition = micro_batch(), context.partitionId()
+        batch = None if own is None else own[1]
         content = {
             "step": step,
             "version": self.version.number,
-            "batch": None if batch is None else int(batch),
-            "partition": context.partitionId(),
+            "batch": batch,
+            "partition": partition,
             "rows": self.rows,
             "matches": matches,
             "visits": self.visits,
             "wrong_types": self.wrong,
             "seconds": time.monotonic() - self.started,
         }
-        name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
+        folder = f"reports/{run}"
         with suppress(OSError, ArgumentError):
-            directory.create(name, json.dumps(content).encode())
+            if batch is None:  # each action on a DataFrame has stages of its own
+                name = f"{step}-{context.stageId()}-{partition}.json"
+            else:
+                name = f"{step}-{batch:012d}-{partition}.json"
+            directory.create(f"{folder}/{name}", json.dumps(content).encode())
+            if batch is not None and batch >= BATCHES_REPORTED:
+                directory.delete(f"{folder}/{step}-{batch - BATCHES_REPORTED:012d}-{partition}.json")

@@ -31,7 +31,8 @@ class Sizes:
 
     subscriptions: int
     characters: int
-    host_memory: int
+    room: int
+    """Bytes that an index may take on a host."""
     tasks: int
     repeated: int = 0
     """Rows whose id another row has too."""
@@ -64,14 +65,14 @@ def choose(
 ) -> Plan:
     """The plan for an index of these sizes; what the caller wants wins.
 
-    `memory` is what the index may take on one host; half of the host's memory unless given.
+    `memory` is what the index may take on one host, where the caller knows better.
 
     >>> choose(Sizes(10**9, 10**11, 8 << 30, tasks=4)).name
     'sharded'
     >>> choose(Sizes(10, 100, 8 << 30, tasks=4), wanted="sharded", shards=3).shards
     3
     """
-    budget = memory if memory is not None else sizes.host_memory // 2
+    budget = memory if memory is not None else sizes.room
     size, room = _human(sizes.estimated_bytes), _human(budget)
     needed = max(2, -(-sizes.estimated_bytes // max(1, budget)), sizes.tasks)
     if wanted == "auto":
@@ -120,6 +121,8 @@ class PlanReport:
     version: Version
     run: str | None
     warnings: list[str]
+    shape: str = ""
+    """How matches come back from the Python workers, and why so."""
 
     def tasks(self) -> list[dict[str, Any]]:
         """What each task that has finished saw: rows, matches, seconds, values of the wrong type."""
@@ -154,6 +157,8 @@ class PlanReport:
             f"directory      {self.url}",
             f"attributes     {len(version.attributes):,} asked for",
         ]
+        if self.shape:
+            lines.append(f"shape          {self.shape}")
         if version.plan != "replicated":
             sizes = [sum(file.bytes for file in shard) for shard in version.shards]
             lines.append(f"shards         {len(sizes)}, largest {_human(max(sizes))}")

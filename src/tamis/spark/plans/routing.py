@@ -19,12 +19,16 @@ from pyspark import TaskContext
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
+from tamis.index import Index
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
 from tamis.spark.matching.pairs import best_rows, prefixed, ranks_of
 from tamis.spark.matching.slices import gathered
 from tamis.spark.matching.task import Seen, Source, Task
+from tamis.spark.store.change_log import changes_after
+from tamis.spark.store.changes import UPSERT, latest
 from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import open_file, open_shard
+from tamis.spark.store.host_cache import open_file
+from tamis.spark.store.open_shards import open_shard
 from tamis.spark.store.versions import Router, Version
 
 if TYPE_CHECKING:
@@ -47,24 +51,46 @@ class RouterIndexes:
         """Map the router's files."""
         # A store may have become replicated since its stream was planned: then everybody visits all.
         router = version.router
-        self.version = version
+        self.changed = version.changed
         self.knows_nothing = router is None
         router = router or Router()
-        self.rules = None if router.rules is None else open_file(directory, router.rules)
+        kept = {file.sha256 for file in (router.rules, router.advertisements) if file}
+        kept |= {file.sha256 for files in version.shards for file in files}
+        self.rules = None if router.rules is None else open_file(directory, router.rules, kept)
         promised = router.advertisements
-        self.advertisements = None if promised is None else open_file(directory, promised)
+        self.advertisements = None if promised is None else open_file(directory, promised, kept)
         self.sources = router.sources
         self.shards = len(version.shards)
+        self.added = Index()
+        """What came as changes, as it is: ids are `shard:` and the subscription's id in hexadecimal."""
+        self._home: dict[str, str] = {}
+        self._version = -1
 
     @classmethod
     def of(cls, directory: Directory, version: Version) -> "RouterIndexes":
-        """The router of a version, opened once."""
+        """The router of a version, opened once and brought from version to version."""
         files = (version.router.rules, version.router.advertisements) if version.router else ()
-        key = (directory.url, version.number, *(file.sha256 for file in files if file))
-        if key not in _routers:
-            _routers.clear()
-            _routers[key] = cls(directory, version)
-        return _routers[key]
+        key = (directory.url, version.base, *(file.name for file in files if file))
+        held = _routers.get(key)
+        if held is None or held._version > version.number:
+            held = cls(directory, version)
+        if not held.knows_nothing:
+            for changes in changes_after(directory, version, held._version):
+                held._learn(changes)
+        held._version = version.number
+        _routers.clear()
+        _routers[key] = held
+        return held
+
+    def _learn(self, changes: pa.Table) -> None:
+        """Learn where additions went."""
+        for change in latest(changes):
+            id = str(change["id"]).encode().hex()
+            if (old := self._home.pop(id, None)) is not None:
+                self.added.remove(old)
+            if change["op"] == UPSERT:
+                self._home[id] = f"{change.get('shard') or 0}:{id}"
+                self.added.add(self._home[id], change["expression"])
 
     def visits(
         self, events: pa.RecordBatch, sources: pa.Array | None
@@ -72,12 +98,13 @@ class RouterIndexes:
         """For each event and shard, whether the event must go there."""
         rows = events.num_rows
         wanted = np.full((rows, self.shards), self.knows_nothing)
-        if self.rules is not None:
-            for event, shard in prefixed(self.rules, events):
-                wanted[event, shard.astype(np.int64)] = True
+        for rules in (self.rules, self.added):
+            if rules is not None and len(rules):
+                for event, shard in prefixed(rules, events):
+                    wanted[event, shard.astype(np.int64)] = True
         if self.sources:
             self._visit_by_source(wanted, events, sources)
-        if self.version.changed:
+        if self.changed:
             wanted[:, 0] = True
         return wanted
 

@@ -40,8 +40,10 @@ Place = tuple[str, int]
 """Where a subscription stands in the order that is cut into shards: access predicate, hash of the id."""
 
 
-def assigned(rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Table | None) -> "DataFrame":
-    """The subscriptions with the number of their shard."""
+def assigned(
+    rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Table | None
+) -> tuple["DataFrame", list[Place]]:
+    """The subscriptions with the number of their shard, and the places where the next shard begins."""
     every = max(1, subscriptions // SAMPLED_SUBSCRIPTIONS)
     some = rows.filter(sf.pmod(sf.hash("id"), sf.lit(every)) == 0)
     placed = some.mapInArrow(_placing(sample), "key string, hash bigint, work double, size bigint").collect()
@@ -54,7 +56,7 @@ def assigned(rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Tabl
             yield batch.append_column(SHARD, pa.array(found, pa.int32()))
 
     types = ", ".join(f"`{name}` {kind}" for name, kind in rows.dtypes)
-    return rows.mapInArrow(task, f"{types}, {SHARD} int")
+    return rows.mapInArrow(task, f"{types}, {SHARD} int"), cuts
 
 
 def _placing(sample: pa.Table | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tamis.errors import ArgumentError
-from tamis.spark.building.build_index import build, read_on_executor
+from tamis.spark.building.build_index import build, opened_on_executor
 from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normalised
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.session import on_executor
@@ -72,8 +72,31 @@ class SubscriptionStore:
         return build(subscriptions, directory=self.url, **building)
 
     def built_index(self, spark: "SparkSession") -> BuiltIndex:
-        """The latest version; streaming matches follow to later ones."""
-        return BuiltIndex(self.url, read_on_executor(spark, self.url), follows=True)
+        """The latest version; streaming matches follow to later ones.
+
+        In `foreachBatch` it is the version of the micro-batch, also when that is replayed.
+        """
+        return opened_on_executor(spark, self.url)
+
+    def pinned_index(self, spark: "SparkSession", query: str, batch: int) -> BuiltIndex:
+        """The version of a micro-batch: the latest when it is first asked for, and the same from then on.
+
+        On a classic session `foreachBatch` needs no more than `built_index`, or `match` with the store. On
+        Spark Connect its function runs apart from the query, and says here which micro-batch it works for;
+        `query` is any name that no other query of the store has.
+
+        >>> import tempfile
+        >>> from pyspark.sql import SparkSession
+        >>> spark = SparkSession.builder.getOrCreate()
+        >>> store = SubscriptionStore(tempfile.mkdtemp())
+        >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+        >>> versions = [store.replace_all(rules).version.number]
+        >>> versions.append(store.pinned_index(spark, "alerts", 7).version.number)
+        >>> versions.append(store.replace_all(rules).version.number)
+        >>> [*versions, store.pinned_index(spark, "alerts", 7).version.number]
+        [1, 1, 2, 1]
+        """
+        return opened_on_executor(spark, self.url, (query, batch))
 
     def apply_changes(
         self,
