@@ -41,7 +41,7 @@ from tamis.spark.building.build_index import build
 from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.plans.choose import PlanReport
-from tamis.spark.sql import register
+from tamis.spark.sql import register, register_match
 from tamis.spark.store.subscription_store import SubscriptionStore
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "match_files",
     "open_index",
     "register",
+    "register_match",
     "unmatched",
     "validate",
 ]

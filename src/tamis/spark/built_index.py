@@ -154,7 +154,7 @@ class BuiltIndex:
         streaming = events.isStreaming
         asked_for = None if streaming and self.follows else self.version.attributes
         prefix = query.weights if isinstance(query.weights, str) else None
-        values, odd = attribute_values(events, asked_for, spread, also=prefix)
+        values, odd = attribute_values(events.schema, asked_for, spread, also=prefix)
         absent = absent_attributes(events.schema, self.version.attributes, spread)
         if absent.meant:
             warnings.warn(absent.warning() or "", stacklevel=stacklevel + 1)

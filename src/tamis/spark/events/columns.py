@@ -84,7 +84,7 @@ def project(
     """
     refuse_taken(keys, taken)
     selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
-    asked, warnings = attribute_values(events, attributes, spread, also=also)
+    asked, warnings = attribute_values(events.schema, attributes, spread, also=also)
     selected += asked
     types = {field.name: ddl(field.dataType) for field in events.schema.fields}
     key_types = [f"{quoted(name)} {types[name]}" for name in keys]
@@ -103,7 +103,7 @@ def refuse_taken(keys: Iterable[str], taken: Iterable[str]) -> None:
 
 
 def attribute_values(
-    events: "DataFrame",
+    schema: StructType,
     attributes: dict[str, list[str]] | None,
     spread: Iterable[str] = (),
     *,
@@ -113,7 +113,7 @@ def attribute_values(
     warnings: list[str] = []
     wanted = None if attributes is None else _Wanted.of(attributes)
     columns: dict[str, str] = {}
-    for column in _spread(events, spread):
+    for column in _spread(schema, spread):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
@@ -168,22 +168,22 @@ class _Source(NamedTuple):
     value: str
 
 
-def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
+def _spread(schema: StructType, spread: Iterable[str]) -> Iterator[_Source]:
     """The columns, with structs that are to be spread replaced by their fields.
 
     The keys of a map are spread in the task, where they are known.
     """
     wanted = [spread] if isinstance(spread, str) else list(spread)
     for name in wanted:
-        if name not in events.columns:
+        if name not in schema.names:
             raise ArgumentError(f"the events have no column {name!r} to spread")
-    for field in events.schema.fields:
+    for field in schema.fields:
         column = quoted(field.name)
         if field.name not in wanted:
             yield _Source(field.name, field.dataType, column)
         elif isinstance(field.dataType, StructType):
             for inner in field.dataType.fields:
-                if inner.name not in events.columns:
+                if inner.name not in schema.names:
                     yield _Source(inner.name, inner.dataType, _field(column, inner.name))
         elif isinstance(field.dataType, MapType):
             yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)

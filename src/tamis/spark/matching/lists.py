@@ -39,8 +39,8 @@ def answer_type(query: TableQuery, ids: IdKind) -> str:
     return f"struct<matches:{list_type(query, ids)},version:bigint>"
 
 
-def list_task(source: Source, query: TableQuery, ids: IdKind) -> Structs:
-    """Answer a column of structs, each an event, with a column of lists."""
+def list_task(source: Source, query: TableQuery, ids: IdKind, *, versions: bool = True) -> Structs:
+    """Answer a column of structs, each an event, with lists; with `versions`, as `answer_type` says."""
 
     def task(events: Iterator[pa.Array]) -> Iterator[pa.Array]:
         directory, version, asked = source.resolve(query)
@@ -51,8 +51,10 @@ def list_task(source: Source, query: TableQuery, ids: IdKind) -> Structs:
             batch = seen.note(pa.RecordBatch.from_struct_array(structs))
             lists = lists_of(pairs, batch, asked, ids)
             matches += len(lists.values)
-            numbers = pa.repeat(pa.scalar(version.number, pa.int64()), len(structs))
-            yield pa.StructArray.from_arrays([lists, numbers], ["matches", "version"])
+            if versions:
+                numbers = pa.repeat(pa.scalar(version.number, pa.int64()), len(structs))
+                lists = pa.StructArray.from_arrays([lists, numbers], ["matches", "version"])
+            yield lists
         seen.report(directory, source.run, matches)
 
     return task

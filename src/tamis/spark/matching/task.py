@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -38,17 +39,20 @@ class Source:
     """A name for the query, under which its tasks leave their reports in the directory; None for none."""
     ids: IdKind | None = None
     """The kind of ids that the query's columns were made for, where the version is still open."""
+    follows: bool = False
+    """Whether a micro-batch uses the latest version all the same: for what tables and streams use."""
 
     def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
         """The version of this task, and the query with the moment that its query fixed."""
         directory = open_directory(self.url)
         if self.run is not None:
             collect_now_and_then(directory)
-        if self.version is not None:
+        streaming = micro_batch() is not None
+        if self.version is not None and not (self.follows and streaming):
             lease(directory, self.run, self.version)
-            if query.kernel.now is None and self.run is not None:
+            if query.kernel.now is None and self.run is not None and streaming:
                 query = query.at(pinned(directory, self.version.number).now)
-            return directory, self.version, query
+            return directory, self.version, query.at(datetime.now(UTC))
         pin = pinned(directory)
         version = read_version(directory, pin.version)
         self._refuse_other_columns(version)

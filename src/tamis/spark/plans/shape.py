@@ -16,7 +16,7 @@ from pyspark.sql.pandas import functions as pandas_functions
 
 from tamis.errors import ArgumentError
 from tamis.spark.matching.answer import TableQuery
-from tamis.spark.matching.lists import answer_type, list_task
+from tamis.spark.matching.lists import answer_type, list_task, list_type
 from tamis.spark.matching.task import Source
 from tamis.spark.store.versions import IdKind, Version
 
@@ -105,13 +105,16 @@ def watermarks(events: "DataFrame", keys: list[str]) -> list[str]:
     ]
 
 
-def list_function(source: Source, query: TableQuery, ids: IdKind) -> "Callable[[Column], Column]":
-    """The function from a column of structs, each an event, to a column of lists and versions."""
-    task = list_task(source, query, ids)
+def list_function(
+    source: Source, query: TableQuery, ids: IdKind, *, versions: bool = True
+) -> "Callable[[Column], Column]":
+    """The function from a column of structs, each an event, to one of lists, maybe with their versions."""
+    task = list_task(source, query, ids, versions=versions)
+    returned = answer_type(query, ids) if versions else list_type(query, ids)
 
     def answer(events: Iterator[pa.Array]) -> Iterator[pa.Array]:  # Spark reads these hints
         return task(events)
 
     functions: Any = pandas_functions  # whose hints know no function that returns a record
-    column: Callable[[Column], Column] = functions.arrow_udf(answer, answer_type(query, ids))
+    column: Callable[[Column], Column] = functions.arrow_udf(answer, returned)
     return column
