@@ -25,6 +25,7 @@ from tamis.spark.events.columns import (
     quoted,
     refuse_taken,
 )
+from tamis.spark.events.names import ignores_case
 from tamis.spark.matching.answer import KEY_PREFIX, TableQuery, match_query
 from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.plans.choose import PlanReport
@@ -154,16 +155,31 @@ class BuiltIndex:
         streaming = events.isStreaming
         asked_for = None if streaming and self.follows else self.version.attributes
         prefix = query.weights if isinstance(query.weights, str) else None
-        values, odd = attribute_values(events.schema, asked_for, spread, also=prefix)
-        absent = absent_attributes(events.schema, self.version.attributes, spread)
-        if absent.meant:
-            warnings.warn(absent.warning() or "", stacklevel=stacklevel + 1)
-        source, query = self._source(query, streaming)
+        ignore_case = ignores_case(events.sparkSession)
+        values, odd = attribute_values(events.schema, asked_for, spread, also=prefix, ignore_case=ignore_case)
+        noted = self._odd(events, spread, odd, ignore_case=ignore_case, stacklevel=stacklevel + 1)
+        source, query = self._source(query, streaming, ignore_case=ignore_case)
         event = f"struct({', '.join(values) or 'CAST(NULL AS boolean) AS __tamis_nothing'})"
         function = list_function(source, query, self.version.ids)
-        return function(sf.expr(event)), [*odd, *filter(None, [absent.warning()])], source.run
+        return function(sf.expr(event)), noted, source.run
 
-    def _source(self, query: TableQuery, streaming: bool) -> tuple[Source, TableQuery]:
+    def _odd(
+        self,
+        events: "DataFrame",
+        spread: str | Iterable[str],
+        odd: list[str],
+        *,
+        ignore_case: bool,
+        stacklevel: int,
+    ) -> list[str]:
+        """What the report says about columns that rules ask for; what looks like a mistake is warned of."""
+        absent = absent_attributes(events.schema, self.version.attributes, spread, ignore_case=ignore_case)
+        missing = [*filter(None, [absent.warning()])]
+        for warning in [*odd, *(missing if absent.meant else [])]:
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+        return [*odd, *missing]
+
+    def _source(self, query: TableQuery, streaming: bool, *, ignore_case: bool) -> tuple[Source, TableQuery]:
         """Where the tasks of a query find their version, and the query at its moment."""
         if not streaming:
             query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
@@ -171,7 +187,7 @@ class BuiltIndex:
         run = uuid.uuid4().hex if self.keeps_reports else None
         planned = None if streaming and self.follows else self.version
         ids = self.version.ids if self.version.subscriptions else None
-        return Source(self.url, planned, run, ids=ids), query
+        return Source(self.url, planned, run, ids=ids, ignore_case=ignore_case), query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -236,12 +252,12 @@ class BuiltIndex:
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
         prefix = query.weights if isinstance(query.weights, str) else None
-        projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
-        absent = absent_attributes(events.schema, self.version.attributes, spread)
-        if absent.meant:
-            warnings.warn(absent.warning() or "", stacklevel=4)
-        noted = [*projected.warnings, *filter(None, [absent.warning()])]
-        source, query = self._source(query, streaming)
+        ignore_case = ignores_case(events.sparkSession)
+        projected = project(
+            events, asked_for, keys, spread, taken=_RESULT, also=prefix, ignore_case=ignore_case
+        )
+        noted = self._odd(events, spread, projected.warnings, ignore_case=ignore_case, stacklevel=4)
+        source, query = self._source(query, streaming, ignore_case=ignore_case)
         result = self._planned(projected, query, source, by_source)
         return described(result, self.report(events.sparkSession, source.run, noted, str(chosen)))
 

@@ -39,6 +39,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
 from tamis.errors import ArgumentError
 from tamis.expr import parse
 from tamis.spark.events.columns import kind_of, quoted
+from tamis.spark.events.names import ignores_case
 from tamis.spark.matching.answer import KEY_PREFIX, match_query
 from tamis.spark.matching.slices import MOST_ROWS
 from tamis.spark.matching.task import Source, lease, refuse_relaxed_sources
@@ -104,7 +105,14 @@ def register_match(
     refuse_lists(index.version.plan, query)
     refuse_relaxed_sources(index.version, query)
     run = uuid.uuid4().hex if index.keeps_reports else None
-    source = Source(index.url, index.version, run, ids=index.version.ids, follows=index.follows)
+    source = Source(
+        index.url,
+        index.version,
+        run,
+        ids=index.version.ids,
+        ignore_case=ignores_case(spark),
+        follows=index.follows,
+    )
     function: Any = list_function(source, query, index.version.ids, versions=False)
     spark.udf.register(name, function)
 

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
 from tamis.spark.built_index import BuiltIndex, described, result_columns
-from tamis.spark.events.absent_attributes import arrow_paths, compared
+from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
+from tamis.spark.events.names import arrow_paths, ignores_case, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gathered
@@ -45,20 +46,22 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
     pieces, columns = row_groups(spark, path)
-    absent = compared(index.version.attributes, columns, (name for name, is_map in columns.items() if is_map))
+    ignore_case = ignores_case(spark)
+    absent = compared(index.version.attributes, columns, ignore_case=ignore_case)
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
     refuse_relaxed_sources(index.version, query)
     query = query.at(datetime.now(UTC) if index.moment is None else index.moment)
-    source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
+    run = uuid.uuid4().hex if index.keeps_reports else None
+    source = Source(index.url, index.version, run, ignore_case=ignore_case)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, asked = source.resolve(query)
         indexes = open_all(directory, version)
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=ignore_case)
         answers = Answers(asked, indexes, version.number, KEYS)
         pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
-        events = (rows for piece in pieces for rows in read_piece(piece, version))
+        events = (rows for piece in pieces for rows in read_piece(piece, version, ignore_case=ignore_case))
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.run, answers.matches)
 
@@ -143,7 +146,7 @@ def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Co
     columns: Columns = {}
     for files, name, shown in located:
         parquet = pq.ParquetFile(name, filesystem=files)
-        columns |= dict(arrow_paths(parquet.schema_arrow))
+        columns |= arrow_paths(parquet.schema_arrow)
         first = 0
         for group in range(parquet.metadata.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
@@ -152,12 +155,15 @@ def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Co
     return pieces, columns
 
 
-def read_piece(piece: Piece, version: Any) -> Iterator[pa.RecordBatch]:
+def read_piece(piece: Piece, version: Any, *, ignore_case: bool = False) -> Iterator[pa.RecordBatch]:
     """The events of a row group, with only the columns that are asked for, and their keys."""
     files, name = _located(piece.path)
     # As Spark reads its own old timestamps; nanoseconds would not reach the year 9999.
     parquet = pq.ParquetFile(name, filesystem=files, coerce_int96_timestamp_unit="us")
     tops = {attribute.split(".", 1)[0] for attribute in version.attributes} | set(version.attributes)
+    if ignore_case:
+        spelt = spellings(version.attributes, arrow_paths(parquet.schema_arrow)).values()
+        tops |= {path.split(".", 1)[0] for path in spelt} | set(spelt)
     columns = [column for column in parquet.schema_arrow.names if column in tops]
     row = piece.first
     groups = [piece.row_group]

@@ -21,6 +21,7 @@ from tamis._matching import ask_up_to
 from tamis.errors import ArgumentError
 from tamis.index import Index
 from tamis.rank import ScoreFunction
+from tamis.spark.events.names import named_as_asked
 from tamis.spark.matching.pairs import Pairs, plain_ids
 from tamis.spark.matching.payloads import Payloads
 from tamis.spark.matching.slices import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
@@ -291,14 +292,20 @@ def column_alias(name: str) -> str:
     return f"{ENCODED_PREFIX}{name.encode().hex()}" if "." in name or "`" in name else name
 
 
-def attribute_columns(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.RecordBatch:
+def attribute_columns(
+    batch: pa.RecordBatch, attributes: Iterable[str], *, ignore_case: bool = False
+) -> pa.RecordBatch:
     """The batch with columns named as their attributes, and wanted keys of spread maps as further columns.
+
+    With `ignore_case`, attributes that are spelt otherwise than a column have columns of their own.
 
     >>> maps = pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))
     >>> given = pa.record_batch({f"{SPREAD_PREFIX}m": maps, column_alias("x.y"): [1, 2]})
     >>> attribute_columns(given, ["a", "c"]).to_pydict()
     {'x.y': [1, 2], 'a': [1, None], 'c': [None, None]}
     """
+    if ignore_case:
+        return named_as_asked(attribute_columns(batch, attributes), attributes)
     names = batch.schema.names
     if not any(name.startswith((SPREAD_PREFIX, ENCODED_PREFIX)) for name in names):
         return batch

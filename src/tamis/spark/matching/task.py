@@ -16,7 +16,9 @@ from pyspark import TaskContext
 
 from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
-from tamis.spark.matching.answer import Answers, TableQuery, attribute_columns
+from tamis.spark.events.absent_attributes import compared
+from tamis.spark.events.names import arrow_paths
+from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns
 from tamis.spark.store.directory import Directory, open_directory
 from tamis.spark.store.garbage import collect_now_and_then
 from tamis.spark.store.open_shards import open_all
@@ -25,6 +27,9 @@ from tamis.spark.store.versions import IdKind, Version, read_version
 
 BATCHES_REPORTED = 100
 """Micro-batches of a stream whose reports stay: older ones go as new ones come."""
+
+ABSENT_REPORTED = 20
+"""Attributes without a column that a report names."""
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -39,6 +44,8 @@ class Source:
     """A name for the query, under which its tasks leave their reports in the directory; None for none."""
     ids: IdKind | None = None
     """The kind of ids that the query's columns were made for, where the version is still open."""
+    ignore_case: bool = False
+    """Whether names mean columns in any case, as `spark.sql.caseSensitive` says."""
     follows: bool = False
     """Whether a micro-batch uses the latest version all the same: for what tables and streams use."""
 
@@ -92,7 +99,7 @@ def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, asked = source.resolve(query)
         indexes = open_all(directory, version)
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         answers = Answers(asked, indexes, version.number, keys)
         yield from answers.to_batches(seen.watch(batches))
         seen.report(directory, source.run, answers.matches)
@@ -103,9 +110,12 @@ def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
 class Seen:
     """Counts what passes through a task: rows, seconds, and values of a kind that no predicate expects."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, *, ignore_case: bool = False) -> None:
         """Expect the kinds that the version's subscriptions ask for."""
         self.version = version
+        self.ignore_case = ignore_case
+        self.absent: list[str] | None = None
+        """Attributes that no column holds: rules that came to a running stream may ask for any."""
         self.rows = 0
         self.visits = 0
         self.wrong: dict[str, int] = {}
@@ -118,7 +128,9 @@ class Seen:
 
     def note(self, given: pa.RecordBatch) -> pa.RecordBatch:
         """Count one batch; it comes back with its columns named as the attributes."""
-        batch = attribute_columns(given, self.version.attributes)
+        batch = attribute_columns(given, self.version.attributes, ignore_case=self.ignore_case)
+        if self.absent is None:
+            self.absent = _absent(given, batch, self.version)
         self.rows += batch.num_rows
         for name, _, count in wrong_values(list(self.version.attributes.items()), batch):
             self.wrong[name] = self.wrong.get(name, 0) + count
@@ -143,6 +155,7 @@ class Seen:
             "matches": matches,
             "visits": self.visits,
             "wrong_types": self.wrong,
+            "absent": self.absent or [],
             "seconds": time.monotonic() - self.started,
         }
         folder = f"reports/{run}"
@@ -154,3 +167,10 @@ class Seen:
             directory.create(f"{folder}/{name}", json.dumps(content).encode())
             if batch is not None and batch >= BATCHES_REPORTED:
                 directory.delete(f"{folder}/{step}-{batch - BATCHES_REPORTED:012d}-{partition}.json")
+
+
+def _absent(given: pa.RecordBatch, batch: pa.RecordBatch, version: Version) -> list[str]:
+    """Some attributes that no column of the events holds; where a map was spread, rows alone tell."""
+    if any(name.startswith(SPREAD_PREFIX) for name in given.schema.names):
+        return []
+    return compared(version.attributes, arrow_paths(batch.schema)).names[:ABSENT_REPORTED]

@@ -146,6 +146,13 @@ class PlanReport:
                 total[name] = total.get(name, 0) + count
         return total
 
+    def absent(self) -> list[str]:
+        """Attributes that rules asked for and that no column of the events held, some of them.
+
+        In a stream also those of rules that came after it was started.
+        """
+        return sorted({name for task in self.tasks() for name in task.get("absent", [])})
+
     def __str__(self) -> str:
         """The report as text."""
         version = self.version
@@ -179,6 +186,9 @@ class PlanReport:
             lines.append(f"seen           {rows:,} events, {matches:,} matches, {len(finished)} task(s)")
             if (visits := sum(task["visits"] for task in finished)) and rows:
                 lines.append(f"visited        {visits / rows:.2f} shards per event")
+        warned = " ".join(self.warnings)
+        if absent := [name for name in self.absent() if name not in warned]:
+            lines.append(f"absent         {', '.join(absent)}: no column of the events holds them")
         for name, count in self.wrong_types().items():
             lines.append(
                 f"wrong type     {count:,} values of {name}: predicates expect "

@@ -133,7 +133,7 @@ def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
         router = RouterIndexes.of(directory, version)
         context = TaskContext.get()
         number = (context.partitionId() if context is not None else 0) << 33
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         for batch in batches:
             attributes, keys = split_keys(seen.note(batch))
             if query.kernel.score == "relaxed":
@@ -168,14 +168,15 @@ def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, resolved = source.resolve(asked)
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         matches = 0
         for batch in batches:
             for shard, rows in _by_shard(batch, len(keys), keeps_event=EVENT in carried):
                 seen.rows += rows.num_rows
                 indexes = [] if shard == NO_SHARD else open_shard(directory, version, shard)
                 answers = Answers(resolved, indexes, version.number, carried)
-                yield from answers.to_batches([attribute_columns(rows, version.attributes)])
+                named = attribute_columns(rows, version.attributes, ignore_case=source.ignore_case)
+                yield from answers.to_batches([named])
                 matches += answers.matches
         seen.report(directory, source.run, matches, step="shard")
 
