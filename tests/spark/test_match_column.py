@@ -14,7 +14,7 @@ import tamis.spark
 from events import to_table
 from writer import to_text
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.spark_since("4.1")]
 
 RULES = "id string, expression string, priority double"
 
@@ -162,3 +162,12 @@ def tamis_window(column: str) -> Any:
     from pyspark.sql import functions as sf
 
     return sf.window(column, "10 minutes")
+
+
+def test_names_mean_columns_as_spark_resolves_them(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "AMOUNT > 5 AND user.age > 21", 1.0)], RULES)
+    events = spark.sql(
+        "SELECT id AS event_id, id * 10 AS Amount, named_struct('Age', id + 20) AS User FROM range(4)"
+    )
+    listed = events.withColumn("ids", tamis.spark.match_column(events, rules))
+    assert sorted(row.event_id for row in listed.collect() if row.ids) == [2, 3]

@@ -465,3 +465,15 @@ class FakeContext:
             yield
         finally:
             TaskContext._taskContext = before
+
+
+def test_driver_and_executors_must_run_the_same_release(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.spark import session
+
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
+    monkeypatch.setattr(tamis, "__version__", "0.1.0")  # of the driver alone: workers import their own
+    with pytest.raises(Exception, match=r"the driver runs Tamis 0\.1\.0 and this executor 0\.2"):
+        index.match(events).collect()
+    with pytest.raises(tamis.TamisError, match=r"install the same release on all hosts"):
+        session.on_executor(spark, lambda: 1)

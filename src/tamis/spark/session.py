@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 from tamis import errors
 from tamis.errors import ArgumentError, TamisError
 from tamis.spark.plans.memory import ExecutorMemory, executor_memory, room_for_index
+from tamis.spark.release import own_release, refuse_other_release
 from tamis.spark.store.directory import open_directory
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ DIRECTORY_SETTING = "spark.tamis.directory"
 def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
     """Run `work` in one task and return its result, as JSON: a client may share no disk with it."""
 
+    drivers = own_release()
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refuse_other_release(drivers)
         for _ in batches:
             yield pa.record_batch({"result": [json.dumps(work())]})
 

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tamis.errors import ArgumentError, SnapshotError
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import arrow_paths
 from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns
+from tamis.spark.release import own_release, refuse_other_release
 from tamis.spark.store.directory import Directory, open_directory
 from tamis.spark.store.garbage import collect_now_and_then
 from tamis.spark.store.open_shards import open_all
@@ -46,11 +47,14 @@ class Source:
     """The kind of ids that the query's columns were made for, where the version is still open."""
     ignore_case: bool = False
     """Whether names mean columns in any case, as `spark.sql.caseSensitive` says."""
+    release: str = field(default_factory=own_release)
+    """That of the driver, which the executors must have, too."""
     follows: bool = False
     """Whether a micro-batch uses the latest version all the same: for what tables and streams use."""
 
     def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
         """The version of this task, and the query with the moment that its query fixed."""
+        refuse_other_release(self.release)
         directory = open_directory(self.url)
         if self.run is not None:
             collect_now_and_then(directory)

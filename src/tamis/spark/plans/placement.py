@@ -17,9 +17,10 @@ from tamis.index import Index
 from tamis.spark.plans.by_source import overlapping
 from tamis.spark.plans.sharding import ROUTER_BYTES, Place, costs_of, cut, join_routes, places, put_routes
 from tamis.spark.store.change_log import changes_after
-from tamis.spark.store.changes import UPSERT, change_schema
+from tamis.spark.store.changes import UPSERT
 from tamis.spark.store.directory import Directory
 from tamis.spark.store.host_cache import open_file
+from tamis.spark.store.rows import subscription_rows, subscription_schema
 from tamis.spark.store.versions import IdKind, Version
 
 UNEVEN = 1.5
@@ -91,7 +92,7 @@ def uneven(shards: Sequence[Sequence[Index]]) -> bool:
 
 def spread_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[list[list[Index]], list[Place]]:
     """The subscriptions of all shards in as many new ones of even cost, and where those are cut."""
-    rows = [row for indexes in shards for index in indexes for row in _rows(index)]
+    rows = [row for indexes in shards for index in indexes for row in subscription_rows(index)]
     batch = pa.record_batch(
         {
             "id": pa.array([str(row["id"]) for row in rows]),
@@ -106,26 +107,9 @@ def spread_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[list[l
     for shard in range(len(shards)):
         index = Index()
         here = [row for row, home in zip(rows, homes, strict=True) if home == shard]
-        index.add_table(pa.Table.from_pylist(here, change_schema(ids)))
+        index.add_table(pa.Table.from_pylist(here, subscription_schema(ids)))
         indexes.append([index])
     return indexes, cuts
-
-
-def _rows(index: Index) -> list[dict[str, Any]]:
-    """The subscriptions of an index as rows of a table."""
-    return [
-        {
-            "id": id,
-            "expression": str(held.expression),
-            "priority": held.priority,
-            "weights": list(held.weights.items()),
-            "tags": list(held.tags),
-            "owner": held.owner,
-            "payload": held.payload,
-            "expires": held.expires,
-        }
-        for id, held in index.items()
-    ]
 
 
 def rerouted(

@@ -11,7 +11,7 @@ import bisect
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -198,6 +198,12 @@ def sampled(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
 
     if events.isStreaming:
         return None
-    found: Any = project(events, None, []).events.limit(rows).toArrow()
-    batches = [attribute_columns(batch, []) for batch in found.to_batches()]
-    return pa.Table.from_batches(batches) if batches else None
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": [to_bytes(pa.Table.from_batches([batch]))]})
+
+    some = project(events, None, []).events.limit(rows)
+    tables = [from_bytes(row["rows"]) for row in some.mapInArrow(packed, "rows binary").collect()]
+    named = [attribute_columns(batch, []) for table in tables for batch in table.to_batches()]
+    return pa.Table.from_batches(named) if named else None
