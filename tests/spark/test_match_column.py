@@ -11,7 +11,7 @@ import pytest
 import strategies
 import tamis
 import tamis.spark
-from events import to_table
+from events import to_frame, to_table
 from writer import to_text
 
 pytestmark = [pytest.mark.spark, pytest.mark.spark_since("4.1")]
@@ -27,7 +27,7 @@ def rows(frame: Any, *columns: str) -> list[tuple[Any, ...]]:
 def events(spark: Any) -> Any:
     table = to_table(strategies.collect(strategies.events(typed=True), 60))
     numbered = table.append_column("event_id", [list(range(table.num_rows))])
-    return spark.createDataFrame(numbered).repartition(2).cache()
+    return to_frame(spark, numbered).repartition(2).cache()
 
 
 @pytest.fixture(scope="module")

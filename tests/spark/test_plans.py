@@ -7,7 +7,7 @@ import pytest
 import strategies
 import tamis
 import tamis.spark
-from events import to_table
+from events import to_frame, to_table
 from tamis.spark.plans.choose import Sizes, choose
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.spark import generate_events, generate_subscriptions
@@ -27,7 +27,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 def events(spark: Any) -> Any:
     table = to_table(strategies.collect(strategies.events(typed=True), 40))
     numbered = table.append_column("event_id", [list(range(table.num_rows))])
-    return spark.createDataFrame(numbered).repartition(2).cache()
+    return to_frame(spark, numbered).repartition(2).cache()
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_names_mean_columns_as_spark_resolves_them(spark: Any, tmp_path: Path) -
     )
     events.coalesce(1).write.parquet(str(tmp_path / "events"))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         for options in ({}, {"plan": "sharded", "shards": 2}):
             assert found(tamis.spark.match(events, rules, **options)) == truth
         files = tamis.spark.match_files(spark, tmp_path / "events", rules).collect()

@@ -20,6 +20,7 @@ from tamis.spark.matching.task import Source
 from tamis.spark.store import apply_changes as apply
 from tamis.spark.store import folding, garbage
 from tamis.spark.store.directory import open_directory
+from tamis.spark.store.follow import as_changes
 from tamis.spark.store.pins import Pin, pin
 from tamis.spark.store.versions import read_version, version_numbers
 
@@ -477,3 +478,43 @@ def test_driver_and_executors_must_run_the_same_release(spark: Any, monkeypatch:
         index.match(events).collect()
     with pytest.raises(tamis.TamisError, match=r"install the same release on all hosts"):
         session.on_executor(spark, lambda: 1)
+
+
+def test_rules_for_columns_that_events_lack_are_refused_when_asked_to(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    events = spark.createDataFrame([(1, 2)], "event_id int, amount int")
+    rows = [
+        ("add", 1, "a", "amount > 1"),
+        ("add", 1, "b", "amuont > 1"),
+        ("add", 1, "c", "amount > 1 OR vip"),
+    ]
+    applied = store.apply_changes(spark.createDataFrame(rows, CHANGES), events=events)
+    assert (applied.applied, applied.quarantined) == (1, 2)
+    said = {row.id: row.error for row in store.quarantined(spark).collect()}
+    assert said["b"].startswith("no column of the events holds amuont (did you mean `amount`?)")
+    assert "vip" in said["c"]
+    assert held(store, spark, amount=2) == ["a"]
+
+
+def test_change_data_of_a_table_become_changes(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    """As Delta's feed has them; a commit that rewrites the table deletes each rule and inserts it again."""
+    columns = "rule string, text string, _change_type string, _commit_version bigint"
+
+    def feed(*rows: tuple[Any, ...]) -> Any:
+        changes = as_changes(spark.createDataFrame(list(rows), columns), {"id": "rule", "expression": "text"})
+        return store.apply_changes(changes)
+
+    feed(("a", "x > 1", "insert", 1), ("b", "x > 1", "insert", 1))
+    feed(
+        ("a", "x > 1", "update_preimage", 2),
+        ("a", "x > 2", "update_postimage", 2),
+        ("b", "x > 1", "delete", 2),
+    )
+    assert held(store, spark, x=2) == []
+    feed(("a", "x > 0", "insert", 3), ("a", "x > 2", "delete", 3), ("b", "x > 1", "insert", 1))
+    assert held(store, spark, x=2) == ["a"]
+    with pytest.raises(tamis.ArgumentError, match="Switch it on with ALTER TABLE"):
+        as_changes(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
+    with pytest.raises(tamis.ArgumentError, match="has no column 'rlue'"):
+        as_changes(spark.createDataFrame([], columns), {"id": "rlue"})

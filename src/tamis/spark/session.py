@@ -69,7 +69,7 @@ def cluster(spark: "SparkSession") -> Cluster:
 
 def _explained(error: PythonException) -> Exception:
     """An error of a task as the error that it was, or what to do when the executors are not ready for us."""
-    pattern = r"^tamis\.errors\.(\w+): (.*?)^(?= SQLSTATE|\s+at |\Z)"
+    pattern = r"^tamis\.errors\.(\w+): (.*?)(?=\s+SQLSTATE|^\s+at |\Z)"
     ours = re.search(pattern, str(error), re.DOTALL | re.MULTILINE)
     kind = getattr(errors, ours[1], None) if ours else None
     if ours and kind is not None and not issubclass(kind, errors.ExpressionError):

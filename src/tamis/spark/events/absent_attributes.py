@@ -5,12 +5,16 @@ like, and such a rule is silently never true.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.types import MapType, StructType
 
 from tamis._suggest import MISSPELT, closest, did_you_mean
-from tamis.spark.events.names import Paths, spark_paths, spellings
+from tamis.expr import parse
+from tamis.spark.events.names import Paths, ignores_case, spark_paths, spellings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 NAMED = 5
 """How many attributes a warning names."""
@@ -77,3 +81,33 @@ def compared(attributes: Iterable[str], paths: Paths, *, ignore_case: bool = Fal
     names = sorted(name for name in asked if name not in known and not name.startswith(below))
     close = {name: closest(name, dict.fromkeys(paths), similarity=MISSPELT) for name in names[:LOOKED_AT]}
     return Absent(names, {name: meant for name, meant in close.items() if meant})
+
+
+class EventColumns(NamedTuple):
+    """The columns of the events that rules are for, and whether the case of names counts."""
+
+    paths: dict[str, bool]
+    ignore_case: bool
+
+    @classmethod
+    def of(cls, events: "DataFrame") -> "EventColumns":
+        """Those of a DataFrame or a stream."""
+        return cls(spark_paths(events.schema), ignores_case(events.sparkSession))
+
+    def problem(self, expression: str) -> str | None:
+        """What is wrong with a rule that asks for columns which are not there; None where all are.
+
+        >>> columns = EventColumns({"country": False, "m": True}, ignore_case=True)
+        >>> columns.problem("contry = 'CA' AND m.kind = 1")
+        'no column of the events holds contry (did you mean `country`?): the rule would never be true of them'
+        >>> columns.problem("COUNTRY = 'CA'") is None
+        True
+        """
+        absent = compared(parse(expression).attributes, self.paths, ignore_case=self.ignore_case)
+        if not absent.names:
+            return None
+        shown = [
+            f"{name} ({did_you_mean(absent.meant[name])})" if name in absent.meant else name
+            for name in absent.names
+        ]
+        return f"no column of the events holds {', '.join(shown)}: the rule would never be true of them"

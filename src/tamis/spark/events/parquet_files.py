@@ -1,10 +1,12 @@
 """Events that are Parquet files, read by the tasks themselves: only paths travel through Spark.
 
-Moving rows from the JVM to Python costs more than matching them where few match. Here a task reads the
-columns that subscriptions ask for with Arrow, row group by row group; the key of an event is its file and
-row. Of a Delta table, the files of its current version are read, where they alone say what it holds.
+Moving rows from the JVM to Python costs more than matching them where few match; where many do, their paths
+on the way back cost more than that saves. Here a task reads the columns that subscriptions ask for with Arrow,
+row group by row group; the key of an event is its file and row. Of a Delta table, the files of its current
+version are read, where they alone say what it holds.
 """
 
+import json
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
@@ -30,6 +32,9 @@ from tamis.spark.store.open_shards import open_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+FOOTERS_PER_TASK = 32
+"""Files whose footers one task reads."""
 
 MOST_TASKS = 10_000
 """With more row groups than that, a task reads several."""
@@ -90,31 +95,45 @@ Columns = dict[str, bool]
 def row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
 
-    def look() -> tuple[list[Piece], Columns] | None:
+    def look() -> list[str] | None:
         files, root = _located(path)
         log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
         if log.type == pyarrow.fs.FileType.Directory:
             return None
-        return _look_into((files, name, _shown(path, root, name)) for name in _parquet_files(path))
+        return [_shown(path, root, name) for name in _parquet_files(path)]
 
     found = on_executor(spark, look)
-    return _delta_row_groups(spark, path) if found is None else _received(found)
+    return _delta_row_groups(spark, path) if found is None else _look_into_all(spark, found)
+
+
+def _look_into_all(spark: "SparkSession", names: list[str]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, whose footers are read side by side where there are many."""
+    if len(names) <= FOOTERS_PER_TASK:
+        pieces, columns = on_executor(spark, lambda: _look_into(names))
+        return [Piece(*piece) for piece in pieces], columns
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"found": [json.dumps(_look_into(batch.column("path").to_pylist()))]})
+
+    work = spark.createDataFrame([(name,) for name in names], "path string")
+    parts = work.repartition(-(-len(names) // FOOTERS_PER_TASK)).mapInArrow(task, "found string").collect()
+    all_pieces: list[Piece] = []
+    all_columns: Columns = {}
+    for part in parts:
+        pieces, columns = json.loads(part["found"])
+        all_pieces += [Piece(*piece) for piece in pieces]
+        all_columns |= columns
+    return sorted(all_pieces), all_columns
 
 
 def _delta_row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Delta table's current files, if the files alone say what the table holds."""
     rows = current_rows(spark, path)
     names = file_paths(rows)
-    found = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
-    pieces, columns = _received(found)
+    pieces, columns = _look_into_all(spark, names)
     refuse_deleted(rows, path, sum(piece.rows for piece in pieces))
     return pieces, columns
-
-
-def _received(found: tuple[list[list[Any]], Columns]) -> tuple[list[Piece], Columns]:
-    """What an executor found, which came as lists."""
-    pieces, columns = found
-    return [Piece(*piece) for piece in pieces], columns
 
 
 def _parquet_files(path: str) -> list[str]:
@@ -140,11 +159,12 @@ def _parquet_files(path: str) -> list[str]:
     return paths
 
 
-def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Columns]:
-    """The row groups and the columns of files, each a file system, a path there, and how it is shown."""
+def _look_into(names: Iterable[str]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, named as the caller writes paths."""
     pieces: list[Piece] = []
     columns: Columns = {}
-    for files, name, shown in located:
+    for shown in names:
+        files, name = _located(shown)
         parquet = pq.ParquetFile(name, filesystem=files)
         columns |= arrow_paths(parquet.schema_arrow)
         first = 0

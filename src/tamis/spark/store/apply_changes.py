@@ -15,6 +15,7 @@ import pyarrow as pa
 from tamis.errors import SnapshotError
 from tamis.index import Index
 from tamis.spark.building.subscriptions import PROBLEM, is_bound
+from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.plans.placement import placed
 from tamis.spark.store.change_log import append, known_sequences, put_sequences, sequence_tables
 from tamis.spark.store.changes import REMOVE, UPSERT, apply_changes, latest, stored_schema, to_bytes
@@ -36,11 +37,16 @@ class Applied(NamedTuple):
     quarantined: int
 
 
-def apply_to_store(directory: Directory, given: pa.Table, schema: pa.Schema) -> Applied:
-    """Apply changes to the latest version of a store and publish the next, unless nothing changed."""
+def apply_to_store(
+    directory: Directory, given: pa.Table, schema: pa.Schema, columns: EventColumns | None = None
+) -> Applied:
+    """Apply changes to the latest version of a store and publish the next, unless nothing changed.
+
+    With `columns`, those of the events, rules that ask for others are refused.
+    """
     while True:
         before = _latest(directory, schema)
-        changes, refused = _checked(given, schema, before.notes.get("schema"))
+        changes, refused = _checked(given, schema, before.notes.get("schema"), columns)
         known = known_sequences(directory, before, changes.column("id"))
         fresh = [
             change for change in latest(changes) if change["sequence"] > known.get(change["id"], _NO_SEQUENCE)
@@ -93,7 +99,7 @@ def _latest(directory: Directory, schema: pa.Schema) -> Version:
 
 
 def _checked(
-    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None
+    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None, columns: EventColumns | None
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The changes that can be applied, and those that cannot, with what is wrong."""
     good: list[dict[str, Any]] = []
@@ -110,6 +116,9 @@ def _checked(
     fields = [field.with_type(pa.int64()) if field.name == "id" else field for field in schema]
     trial = Index(types).add_table(pa.Table.from_pylist(numbered, pa.schema(fields)), on_error="collect")
     bad = {row.row: str(row.error) for row in trial}
+    if columns is not None:
+        texts = {row: change["expression"] for row, change in enumerate(upserts) if row not in bad}
+        bad |= {row: said for row, text in texts.items() if (said := columns.problem(text)) is not None}
     refused += [{**upserts[row], "error": message} for row, message in bad.items()]
     kept = [{**change, "op": UPSERT} for row, change in enumerate(upserts) if row not in bad]
     kept += [change for change in good if change["op"] == REMOVE]
