@@ -1,9 +1,9 @@
 """Events that are Parquet files, read by the tasks themselves: only paths travel through Spark.
 
 Moving rows from the JVM to Python costs more than matching them where few match; where many do, their paths
-on the way back cost more than that saves. Here a task reads the columns that subscriptions ask for with Arrow,
-row group by row group; the key of an event is its file and row. Of a Delta table, the files of its current
-version are read, where they alone say what it holds.
+on the way back cost more than that saves. Here a task reads the columns that subscriptions ask for with
+Arrow, row group by row group; the key of an event is its file and row. Of a Delta table, the files of its
+current version are read, where they alone say what it holds.
 """
 
 import json

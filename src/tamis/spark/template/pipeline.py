@@ -33,7 +33,12 @@ LATEST = "1 hour"
 
 def main(folder: Path = HERE) -> None:
     """Run all steps."""
-    spark = SparkSession.builder.appName("alerts").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark = (
+        SparkSession.builder.appName("alerts")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "4")  # as many as cores: each keeps state, and has a task
+        .getOrCreate()
+    )
     store = tamis.spark.SubscriptionStore(folder / "store")
     read_events(spark, folder)
     read_rules(spark, folder, store)
