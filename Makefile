@@ -20,6 +20,9 @@ PEERS_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
+# The releases of Spark that `make test-spark-matrix` runs, for example SPARK_RELEASES="3.5 4.3"; all by default.
+SPARK_RELEASES ?=
+
 # Where `make wheel` leaves what it builds.
 DIST ?= dist
 
@@ -39,10 +42,10 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint lint-workflows format types check clean
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint lint-workflows format types check clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 build: .venv/.built ## Prepare the environment and compile the kernel
 
@@ -61,6 +64,9 @@ test-python: .venv/.built .tools/java/bin/java
 
 test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-spark-matrix: .venv/.built .tools/java/bin/java ## Run the tests of the pipeline on Spark 3.5 to 4.3, or on SPARK_RELEASES
+	@$(TOOLS_PYTHON) tools/spark_matrix.py $(SPARK_RELEASES)
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(WITH_RUST) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1

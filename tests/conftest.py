@@ -26,6 +26,22 @@ settings.register_profile("thorough", deadline=None, max_examples=5000, suppress
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of what the installed Spark does not have yet (`make test-spark-matrix`)."""
+    marked = {item: mark.args[0] for item in items if (mark := item.get_closest_marker("spark_since"))}
+    if not marked:
+        return
+    from pyspark import __version__
+
+    installed = tuple(int(part) for part in __version__.split(".")[:2])
+    later = {
+        item for item, release in marked.items() if tuple(map(int, release.split("."))) > installed
+    }
+    if later:
+        config.hook.pytest_deselected(items=list(later))
+        items[:] = [item for item in items if item not in later]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A local Spark session in UTC, small and quiet."""

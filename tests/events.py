@@ -1,9 +1,11 @@
 """The oracle's events in every form that an index takes."""
 
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import tamis
 from oracle import Interval
@@ -48,3 +50,12 @@ FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "text": to_json,
     "bytes": lambda event: to_json(event).encode(),
 }
+
+
+def to_frame(spark: Any, table: pa.Table) -> Any:
+    """As a DataFrame of Spark; releases before 4.0 take no Arrow tables."""
+    if hasattr(spark.range(0), "toArrow"):
+        return spark.createDataFrame(table)
+    folder = tempfile.mkdtemp()
+    pq.write_table(table, f"{folder}/rows.parquet")
+    return spark.read.parquet(folder)

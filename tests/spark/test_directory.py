@@ -127,7 +127,7 @@ def test_a_damaged_copy_is_fetched_again(
     directory = open_directory(tmp_path / "store")
     file = put_index(directory, small_index())
     opened.open_file(directory, file)
-    [copy] = (tmp_path / "cache").glob("*.tamis")
+    [copy] = (tmp_path / "cache").glob("*/*.tamis")
     sound = copy.read_bytes()
     if damage == "delete":
         copy.unlink()

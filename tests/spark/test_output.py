@@ -23,7 +23,7 @@ from tamis import Query
 from tamis.index import Index
 from tamis.spark import built_index
 from tamis.spark.matching import answer, pairs, payloads, slices
-from tamis.spark.matching.answer import KEY_PREFIX, OWN_BYTES, Answers, Question
+from tamis.spark.matching.answer import KEY_PREFIX, OWN_BYTES, Answers, TableQuery
 from tamis.spark.matching.slices import batch_bytes
 from tamis.spark.plans import routing
 from tamis.spark.plans.routing import EVENT, merge_task
@@ -127,7 +127,7 @@ def values_for(kind: pa.DataType) -> Any:
 
 
 @st.composite
-def questions(draw: Any) -> dict[str, Any]:
+def queries(draw: Any) -> dict[str, Any]:
     """Events, subscriptions, what is carried, and bounds."""
     count = draw(st.integers(0, 25))
     values = draw(st.lists(st.integers(0, 25), max_size=12))
@@ -172,14 +172,14 @@ def expected_rows(asked: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=repr)
 
 
-@given(questions())
+@given(queries())
 def test_every_row_comes_out_in_batches_that_keep_to_the_bounds(asked: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         lower_bounds(patch, **asked["bounds"])
         indexes = indexes_of(asked["count"], asked["parts"], asked["name"], asked["payload"])
         query = Query("all") if asked["k"] is None else Query(k=asked["k"])
         mode = "all" if asked["k"] is None else "top_k"
-        wanted = Question(mode, query, payload=asked["payload"] is not None)
+        wanted = TableQuery(mode, query, payload=asked["payload"] is not None)
         answers = Answers(wanted, indexes, VERSION, list(asked["keys"]))
         found = list(answers.to_batches([events_of(asked["values"], asked["keys"])]))
     rows = check(found, asked["bounds"]["most_bytes"] + OWN_BYTES, asked["bounds"]["most_rows"])
@@ -187,12 +187,12 @@ def test_every_row_comes_out_in_batches_that_keep_to_the_bounds(asked: dict[str,
     assert answers.matches == len(rows)
 
 
-@given(questions())
+@given(queries())
 def test_sums_by_subscription_keep_to_the_bounds(asked: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         lower_bounds(patch, **asked["bounds"])
         indexes = indexes_of(asked["count"], asked["parts"], asked["name"])
-        answers = Answers(Question("by_subscription"), indexes, VERSION, [])
+        answers = Answers(TableQuery("by_subscription"), indexes, VERSION, [])
         found = list(answers.to_batches([events_of(asked["values"], {})] * 2))
     rows = check(found, asked["bounds"]["most_bytes"] + OWN_BYTES, asked["bounds"]["most_rows"])
     sums = {asked["name"](n): 2 * sum(value > n for value in asked["values"]) for n in range(asked["count"])}
@@ -204,7 +204,7 @@ def test_pairs_are_found_some_at_a_time(bounds: Any) -> None:
     bounds(most_pairs=1_000)
     indexes = indexes_of(300, 2, int)
     values = [0] * 5_000 + [300] * 50 + [0, 1] * 300
-    tables = list(Question("all").pairs_in(indexes).of(pa.record_batch({"x": values})))
+    tables = list(TableQuery("all").pairs_in(indexes).of(pa.record_batch({"x": values})))
     assert max(table.num_rows for table in tables) <= 1_000
     counted = np.zeros(len(values), int)
     for table in tables:
@@ -214,7 +214,7 @@ def test_pairs_are_found_some_at_a_time(bounds: Any) -> None:
 
 def test_an_event_with_more_matches_than_fit_is_cut(bounds: Any) -> None:
     bounds(most_pairs=10, most_rows=64, most_bytes=1_000)
-    answers = Answers(Question("all"), indexes_of(500, 1, int), VERSION, ["body"])
+    answers = Answers(TableQuery("all"), indexes_of(500, 1, int), VERSION, ["body"])
     found = list(answers.to_batches([events_of([500, 500], {"body": pa.array(["b" * 100, ""])})]))
     rows = check(found, 1_000, 64)
     assert len(found) > 80
@@ -236,7 +236,7 @@ def test_payloads_are_read_as_rows_need_them(bounds: Any, monkeypatch: pytest.Mo
         asked.append(len(set(self._held) - before))
 
     monkeypatch.setattr(payloads.Payloads, "_read", watched)
-    answers = Answers(Question("all", payload=True), [index], VERSION, [])
+    answers = Answers(TableQuery("all", payload=True), [index], VERSION, [])
     rows = check(list(answers.to_batches([events_of([60, 60, 2], {})])), 3_000 + OWN_BYTES, 1 << 30)
     assert [row["payload"] for row in rows] == [bytes([n % 60]) * 1_000 for n in [*range(120), 0, 1]]
     assert max(held) <= 7_000
@@ -247,7 +247,7 @@ def test_elements_without_a_width_are_counted(bounds: Any) -> None:
     """Lists of nulls have no bytes, and offsets count their elements all the same."""
     bounds(most_bytes=5_000)
     voids = pa.array([[None] * 1_000], pa.list_(pa.null()))
-    answers = Answers(Question("all"), indexes_of(50, 1, int), VERSION, ["voids"])
+    answers = Answers(TableQuery("all"), indexes_of(50, 1, int), VERSION, ["voids"])
     found = answers.to_batches([events_of([50], {"voids": voids})])
     lengths = [len(batch.column("voids").values) for batch in found]
     assert sum(lengths) == 50 * 1_000
@@ -281,7 +281,7 @@ def test_the_best_of_all_shards_keep_to_the_bounds(
         (event, number) for event in range(9) for number in sorted(range(120), key=lambda n: (-(n % 4), n))
     ]
     order = best_first if ordered else [best_first[at * 7 % len(best_first)] for at in range(len(best_first))]
-    task = merge_task(Question("top_k", Query(k=k)), ordered=ordered)
+    task = merge_task(TableQuery("top_k", Query(k=k)), ordered=ordered)
     rows = check(list(task(answers_of_shards(order, 200))), 50 * 250 if ordered else 5_000, 64)
     found = [(int(row["body"]), int(row["subscription"][1:]), row["rank"]) for row in rows]
     wanted = [(event, number, at % 120 + 1) for at, (event, number) in enumerate(best_first) if at % 120 < k]
@@ -296,14 +296,14 @@ def test_answers_that_cannot_be_added_up_are_not_tried_for_each_batch(
     read = 0
     add_up = routing._added_up
 
-    def counting(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
+    def counting(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.RecordBatch]:
         nonlocal read
         read += sum(batch.num_rows for batch in answers)
-        return add_up(answers, question)
+        return add_up(answers, query)
 
     monkeypatch.setattr(routing, "_added_up", counting)
     order = [(event, event % 9) for event in range(10_000)]
-    task = merge_task(Question("top_k", Query(k=2)), ordered=False)
+    task = merge_task(TableQuery("top_k", Query(k=2)), ordered=False)
     assert sum(batch.num_rows for batch in task(answers_of_shards(order, 1))) == 10_000
     assert read < 5 * 10_000
 
@@ -320,7 +320,7 @@ def test_events_are_copied_to_shards_within_the_bounds(
         keys["source"] = pa.array(["shop"] * 30)
     batch = events_of([50] * 30, keys)
     task = routing.route_task(
-        routing.Source(str(tmp_path), index.version, None), Question("top_k", Query(k=1)), source_key
+        routing.Source(str(tmp_path), index.version, None), TableQuery("top_k", Query(k=1)), source_key
     )
     found = list(task(iter([batch, batch])))
     rows = check(found, 2_000, 16)
@@ -340,7 +340,7 @@ import json
 import pathlib
 import pyarrow as pa
 from tamis.index import Index
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis import Query
 
 def peak():
@@ -353,7 +353,7 @@ keys = pa.array([{key} for n in range({events})])
 events = pa.record_batch({{"x": range({events}), KEY_PREFIX + "0": keys}})
 before, rows, size = peak(), 0, 0
 query = Query("all") if {k} is None else Query(k={k})
-answers = Answers(Question("{mode}", query, payload={has_payload}), [index], 1, ["key"])
+answers = Answers(TableQuery("{mode}", query, payload={has_payload}), [index], 1, ["key"])
 for batch in answers.to_batches([events]):
     rows, size = rows + batch.num_rows, size + batch.nbytes
 print(json.dumps({{"MB": peak() - before, "rows": rows, "bytes": size}}))

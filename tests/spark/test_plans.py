@@ -7,7 +7,7 @@ import pytest
 import strategies
 import tamis
 import tamis.spark
-from events import to_table
+from events import to_frame, to_table
 from tamis.spark.plans.choose import Sizes, choose
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.spark import generate_events, generate_subscriptions
@@ -27,7 +27,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 def events(spark: Any) -> Any:
     table = to_table(strategies.collect(strategies.events(typed=True), 40))
     numbered = table.append_column("event_id", [list(range(table.num_rows))])
-    return spark.createDataFrame(numbered).repartition(2).cache()
+    return to_frame(spark, numbered).repartition(2).cache()
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +152,8 @@ def test_changes_reach_sharded_indexes(spark: Any, tmp_path: Any) -> None:
 
 
 def test_the_planner_says_why() -> None:
-    small = Sizes(subscriptions=1000, characters=50_000, host_memory=8 << 30, tasks=4)
-    large = Sizes(subscriptions=10**8, characters=10**10, host_memory=8 << 30, tasks=4)
+    small = Sizes(subscriptions=1000, characters=50_000, room=8 << 30, tasks=4)
+    large = Sizes(subscriptions=10**8, characters=10**10, room=8 << 30, tasks=4)
     assert choose(small).name == "replicated"
     plan = choose(large)
     assert plan.name == "sharded"
@@ -163,37 +163,6 @@ def test_the_planner_says_why() -> None:
     assert choose(large, "replicated").name == "replicated"
     with pytest.raises(tamis.ArgumentError, match="needs advertisements"):
         choose(small, "by-source")
-
-
-def test_changes_stay_reachable_when_they_are_folded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The router knows nothing of what came as a change, also after snapshots were rewritten."""
-    import pyarrow as pa
-
-    from tamis.spark.building.on_executors import put_index
-    from tamis.spark.plans.routing import RouterIndexes
-    from tamis.spark.store import apply_changes as apply
-    from tamis.spark.store.changes import change_schema
-    from tamis.spark.store.directory import open_directory
-    from tamis.spark.store.versions import Router, Version, publish, read_version
-
-    directory = open_directory(tmp_path)
-    shards = []
-    for shard in range(2):
-        index = tamis.Index()
-        index.add(f"r{shard}", f"x = {shard}")
-        shards.append([put_index(directory, index)])
-    routes = tamis.Index()
-    routes.add_many(["0:0", "1:0"], ["x = 0", "x = 1"])
-    router = Router(rules=put_index(directory, routes))
-    publish(directory, Version(number=1, plan="sharded", ids="string", shards=shards, router=router))
-    monkeypatch.setattr(apply, "CHANGES_BEFORE_REWRITE", 0)
-    change = {"op": "add", "sequence": 1, "id": "new", "expression": "x = 50"}
-    schema = change_schema("string")
-    apply.apply_to_store(directory, pa.Table.from_pylist([change], schema), schema)
-    version = read_version(directory)
-    assert version.changes == []
-    visits = RouterIndexes.of(directory, version).visits(pa.record_batch({"x": [50, 1]}), None)
-    assert visits.tolist() == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize("plan", [pytest.param("replicated", marks=pytest.mark.slow), "sharded"])

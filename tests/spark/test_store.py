@@ -1,16 +1,27 @@
 """Subscriptions that change: versions, sequence numbers, quarantine, streams, and what is thrown away."""
 
 import json
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import TaskContext
 
 import tamis
 import tamis.spark
+from tamis.spark.matching import task
+from tamis.spark.matching.answer import TableQuery
+from tamis.spark.matching.task import Source
 from tamis.spark.store import apply_changes as apply
+from tamis.spark.store import folding, garbage
 from tamis.spark.store.directory import open_directory
+from tamis.spark.store.follow import as_changes
+from tamis.spark.store.pins import Pin, pin
 from tamis.spark.store.versions import read_version, version_numbers
 
 pytestmark = pytest.mark.spark
@@ -82,9 +93,9 @@ def test_changes_are_folded_into_new_snapshots(
     import pyarrow as pa
 
     from tamis.spark.store.changes import change_schema
-    from tamis.spark.store.host_cache import open_shard
+    from tamis.spark.store.open_shards import open_shard
 
-    monkeypatch.setattr(apply, "CHANGES_BEFORE_REWRITE", 10)
+    monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 10)
     directory = open_directory(store.url)
     schema = change_schema("int")
     for batch in range(6):
@@ -248,6 +259,7 @@ def test_a_detail_that_cannot_be_read_goes_to_quarantine(
 def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> None:
     import pyarrow as pa
 
+    from tamis.spark.store.change_log import known_sequences
     from tamis.spark.store.changes import change_schema
 
     directory, schema = open_directory(tmp_path), change_schema("int")
@@ -255,7 +267,7 @@ def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> Non
     apply.apply_to_store(directory, pa.Table.from_pylist(rows, schema), schema)
     version = read_version(directory)
     asked = pa.chunked_array([[5, 2000]], pa.int64())
-    assert apply._known_sequences(directory, version, asked) == {5: 3}
+    assert known_sequences(directory, version, asked) == {5: 3}
 
 
 def test_an_emptied_store_keeps_the_type_of_its_ids(tmp_path: Path) -> None:
@@ -289,7 +301,7 @@ def test_only_subscriptions_that_are_held_bind_a_store_to_sources(
 def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamis.spark.building.on_executors import put_index
     from tamis.spark.matching import task
-    from tamis.spark.matching.answer import Question
+    from tamis.spark.matching.answer import TableQuery
     from tamis.spark.store.pins import Pin
     from tamis.spark.store.versions import Version, publish
 
@@ -301,8 +313,8 @@ def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         tamis.SnapshotError, match=r"version 1 .* ids of type int, but this query was started"
     ):
-        task.Source(str(tmp_path), None, None, ids="string").resolve(Question("all"))
-    _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(Question("all"))
+        task.Source(str(tmp_path), None, None, ids="string").resolve(TableQuery("all"))
+    _, version, _ = task.Source(str(tmp_path), None, None, ids="int").resolve(TableQuery("all"))
     assert version.number == 1
 
 
@@ -351,3 +363,158 @@ def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
         for query in queries.values():
             query.stop()
     assert shards_were == [2, 5, 1]
+
+
+def test_a_replayed_foreach_batch_uses_the_version_it_had(
+    spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
+) -> None:
+    """The function fails after it has matched, the rules change, and Spark calls it again."""
+    columns = f"{CHANGES}, expires timestamp"
+    soon = datetime.now(UTC) + timedelta(seconds=3600)
+    store.apply_changes(spark.createDataFrame([("add", 1, "a", "x > 1", soon)], columns))
+    Files(tmp_path / "events").put({"event_id": 1, "x": 2})
+    events = spark.readStream.schema("event_id int, x int").json(str(tmp_path / "events"))
+    found: list[list[tuple[str, int]]] = []
+    fails = True
+
+    def match(batch: Any, _: int) -> None:
+        matches = tamis.spark.match(batch, store)
+        found.append(sorted((row.subscription, row.version) for row in matches.collect()))
+        if fails:
+            raise ValueError("a sink that fails")
+
+    def run() -> Any:
+        query = (
+            events.writeStream.foreachBatch(match)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    with pytest.raises(Exception, match="a sink that fails"):
+        run()
+    change(store, spark, ("remove", 2, "a", None), ("add", 2, "b", "x > 1"))
+    fails = False
+    run()
+    assert found == [[("a", 1)], [("a", 1)]]
+    Files(tmp_path / "more").put({"event_id": 2, "x": 2})
+    (tmp_path / "more" / "0.json").rename(tmp_path / "events" / "1.json")
+    run()
+    assert found[-1] == [("b", 2)], "the next micro-batch uses the latest version"
+
+
+def test_a_store_that_never_changes_is_cleaned_by_those_who_match(
+    spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    directory = open_directory(store.url)
+    for number in range(30):
+        directory.create(f"pins/query/{number:012d}.json", b'{"version": 1, "now": 0}')
+        directory.create(f"reports/old/match-{number:012d}-0.json", b"{}")
+        long_ago = time.time() - 8 * 24 * 3600
+        os.utime(Path(store.url) / f"reports/old/match-{number:012d}-0.json", (long_ago, long_ago))
+    for marker in directory.list("cleaned"):  # as if ten minutes had passed
+        directory.delete(f"cleaned/{marker}")
+    monkeypatch.setattr(garbage, "_windows_seen", {})
+    source = Source(store.url, None, "run")
+    monkeypatch.setattr(task, "pinned", lambda *_: Pin(version=1, now=0))
+    source.resolve(TableQuery("all"))
+    assert len(directory.list("pins/query")) == garbage.PINS_KEPT
+    assert directory.list("reports") == []
+    directory.create("reports/later/match-000000000000-0.json", b"{}")
+    source.resolve(TableQuery("all"))
+    assert len(directory.list("cleaned")) == 1, "once in a window"
+
+
+def test_a_stream_leaves_a_bounded_number_of_files(
+    spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
+) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    directory, version = open_directory(store.url), read_version(open_directory(store.url))
+    for batch in range(150):
+        pin(directory, "query", batch)
+        context = FakeContext(batch)
+        with context.installed():
+            seen = task.Seen(version)
+            seen.report(directory, "run", 0)
+            seen.report(directory, "run", 0)  # tried again
+    assert len(directory.list("pins/query")) == garbage.PINS_KEPT
+    assert len(directory.list("reports/run")) == task.BATCHES_REPORTED
+
+
+class FakeContext:
+    """What a task of a micro-batch knows of itself."""
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+        return {"streaming.sql.batchId": str(self.batch), "sql.streaming.queryId": "query"}.get(name)
+
+    def partitionId(self) -> int:  # noqa: N802
+        return 0
+
+    def stageId(self) -> int:  # noqa: N802
+        return 7
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        before, TaskContext._taskContext = TaskContext._taskContext, self
+        try:
+            yield
+        finally:
+            TaskContext._taskContext = before
+
+
+def test_driver_and_executors_must_run_the_same_release(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.spark import session
+
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
+    monkeypatch.setattr(tamis, "__version__", "0.1.0")  # of the driver alone: workers import their own
+    with pytest.raises(Exception, match=r"the driver runs Tamis 0\.1\.0 and this executor 0\.2"):
+        index.match(events).collect()
+    with pytest.raises(tamis.TamisError, match=r"install the same release on all hosts"):
+        session.on_executor(spark, lambda: 1)
+
+
+def test_rules_for_columns_that_events_lack_are_refused_when_asked_to(
+    spark: Any, store: tamis.spark.SubscriptionStore
+) -> None:
+    events = spark.createDataFrame([(1, 2)], "event_id int, amount int")
+    rows = [
+        ("add", 1, "a", "amount > 1"),
+        ("add", 1, "b", "amuont > 1"),
+        ("add", 1, "c", "amount > 1 OR vip"),
+    ]
+    applied = store.apply_changes(spark.createDataFrame(rows, CHANGES), events=events)
+    assert (applied.applied, applied.quarantined) == (1, 2)
+    said = {row.id: row.error for row in store.quarantined(spark).collect()}
+    assert said["b"].startswith("no column of the events holds amuont (did you mean `amount`?)")
+    assert "vip" in said["c"]
+    assert held(store, spark, amount=2) == ["a"]
+
+
+def test_change_data_of_a_table_become_changes(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    """As Delta's feed has them; a commit that rewrites the table deletes each rule and inserts it again."""
+    columns = "rule string, text string, _change_type string, _commit_version bigint"
+
+    def feed(*rows: tuple[Any, ...]) -> Any:
+        changes = as_changes(spark.createDataFrame(list(rows), columns), {"id": "rule", "expression": "text"})
+        return store.apply_changes(changes)
+
+    feed(("a", "x > 1", "insert", 1), ("b", "x > 1", "insert", 1))
+    feed(
+        ("a", "x > 1", "update_preimage", 2),
+        ("a", "x > 2", "update_postimage", 2),
+        ("b", "x > 1", "delete", 2),
+    )
+    assert held(store, spark, x=2) == []
+    feed(("a", "x > 0", "insert", 3), ("a", "x > 2", "delete", 3), ("b", "x > 1", "insert", 1))
+    assert held(store, spark, x=2) == ["a"]
+    with pytest.raises(tamis.ArgumentError, match="Switch it on with ALTER TABLE"):
+        as_changes(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
+    with pytest.raises(tamis.ArgumentError, match="has no column 'rlue'"):
+        as_changes(spark.createDataFrame([], columns), {"id": "rlue"})

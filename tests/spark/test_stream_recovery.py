@@ -14,7 +14,7 @@ import pytest
 
 from spark.test_clusters import descendants, environment, kill
 from tamis.spark.store.directory import open_directory
-from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.open_shards import open_shard
 from tamis.spark.store.versions import read_version
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -32,6 +32,7 @@ from tamis.spark.api import (
     exists,
     explain,
     match,
+    match_column,
     match_files,
     open_index,
     unmatched,
@@ -39,8 +40,12 @@ from tamis.spark.api import (
 from tamis.spark.building.build_index import build
 from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
 from tamis.spark.built_index import BuiltIndex
+from tamis.spark.history.relations import related_rules
+from tamis.spark.history.report import write_rules_report
+from tamis.spark.history.rules import rules
+from tamis.spark.history.what_if import backfill, backtest, diff
 from tamis.spark.plans.choose import PlanReport
-from tamis.spark.sql import register
+from tamis.spark.sql import register, register_match
 from tamis.spark.store.subscription_store import SubscriptionStore
 
 __all__ = [
@@ -48,16 +53,24 @@ __all__ = [
     "InvalidSubscriptionsError",
     "PlanReport",
     "SubscriptionStore",
+    "backfill",
+    "backtest",
     "build",
     "count",
     "count_by_subscription",
     "count_files",
+    "diff",
     "exists",
     "explain",
     "match",
+    "match_column",
     "match_files",
     "open_index",
     "register",
+    "register_match",
+    "related_rules",
+    "rules",
     "unmatched",
     "validate",
+    "write_rules_report",
 ]

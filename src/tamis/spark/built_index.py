@@ -1,4 +1,4 @@
-"""An index that was built on a cluster: what it holds, where it lies, and questions to it.
+"""An index that was built on a cluster: what it holds, where it lies, and queries to it.
 
 `tamis.spark.build` makes one; `tamis.spark.match` makes one on the way. Asking gives a DataFrame, batch or
 streaming as the events are, whose tasks all use one version of the index.
@@ -16,8 +16,17 @@ from pyspark.sql import functions as sf
 from tamis._kernel import Query
 from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import absent_attributes
-from tamis.spark.events.columns import Projected, key_columns, orderable, project, quoted
-from tamis.spark.matching.answer import KEY_PREFIX, Question, match_question
+from tamis.spark.events.columns import (
+    Projected,
+    attribute_values,
+    key_columns,
+    orderable,
+    project,
+    quoted,
+    refuse_taken,
+)
+from tamis.spark.events.names import ignores_case
+from tamis.spark.matching.answer import KEY_PREFIX, TableQuery, match_query
 from tamis.spark.matching.task import Source, match_task, refuse_relaxed_sources
 from tamis.spark.plans.choose import PlanReport
 from tamis.spark.plans.routing import (
@@ -29,12 +38,15 @@ from tamis.spark.plans.routing import (
     routed_schema,
     shard_task,
 )
+from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
 from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Key = str | Sequence[str] | None
+
+_ANSWER = "__tamis_answer"
 
 _RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "matched")
 
@@ -54,7 +66,7 @@ class BuiltIndex:
     >>> index.version.subscriptions, index.version.plan
     (1, 'replicated')
 
-    Every question is a method, and its answer a DataFrame:
+    Every query is a method, and its answer a DataFrame:
 
     >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
     >>> [(row.event_id, row.subscription) for row in index.match(events).collect()]
@@ -74,6 +86,8 @@ class BuiltIndex:
     follows: bool = False
     keeps_reports: bool = True
     """Whether tasks may leave reports in the directory."""
+    moment: int | None = None
+    """The moment (UTC microseconds) that decides what has expired; that of each query unless it is fixed."""
     quarantined: "DataFrame | None" = None
     """The subscriptions that were left out, when `on_error="quarantine"` asked for it."""
 
@@ -95,16 +109,85 @@ class BuiltIndex:
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
         source: str = "source",
+        shape: ShapeName = "auto",
     ) -> "DataFrame":
         """All matches, or with `k` the best k, of each event. See `tamis.spark.match`."""
-        question = match_question(
+        query = match_query(
             {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
             {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
             payload=self.version.payloads if payload is None else payload,
             intervals=tuple(intervals),
             weights=weights,
         )
-        return self._ask(events, question, key, spread, source)
+        return self._ask(events, query, key, spread, source, shape=shape)
+
+    def match_column(
+        self,
+        events: "DataFrame",
+        *,
+        k: int | None = None,
+        score: Any = None,
+        min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: datetime | None = None,
+        spread: str | Iterable[str] = (),
+        intervals: Sequence[str] = (),
+    ) -> "Column":
+        """The matches of each event as a column of lists. See `tamis.spark.match_column`."""
+        query = match_query(
+            {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
+            {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
+            intervals=tuple(intervals),
+            weights=weights,
+        )
+        refuse_lists(self.version.plan, query)
+        answer, _, _ = self._answer_column(events, query, spread, stacklevel=3)
+        return answer.getField("matches")
+
+    def _answer_column(
+        self, events: "DataFrame", query: TableQuery, spread: str | Iterable[str], *, stacklevel: int
+    ) -> tuple["Column", list[str], str | None]:
+        """The column that answers, what is odd about the events, and the name of the query's reports."""
+        streaming = events.isStreaming
+        asked_for = None if streaming and self.follows else self.version.attributes
+        prefix = query.weights if isinstance(query.weights, str) else None
+        ignore_case = ignores_case(events.sparkSession)
+        values, odd = attribute_values(events.schema, asked_for, spread, also=prefix, ignore_case=ignore_case)
+        noted = self._odd(events, spread, odd, ignore_case=ignore_case, stacklevel=stacklevel + 1)
+        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        event = f"struct({', '.join(values) or 'CAST(NULL AS boolean) AS __tamis_nothing'})"
+        function = list_function(source, query, self.version.ids)
+        return function(sf.expr(event)), noted, source.run
+
+    def _odd(
+        self,
+        events: "DataFrame",
+        spread: str | Iterable[str],
+        odd: list[str],
+        *,
+        ignore_case: bool,
+        stacklevel: int,
+    ) -> list[str]:
+        """What the report says about columns that rules ask for; what looks like a mistake is warned of."""
+        absent = absent_attributes(events.schema, self.version.attributes, spread, ignore_case=ignore_case)
+        missing = [*filter(None, [absent.warning()])]
+        for warning in [*odd, *(missing if absent.meant else [])]:
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+        return [*odd, *missing]
+
+    def _source(self, query: TableQuery, streaming: bool, *, ignore_case: bool) -> tuple[Source, TableQuery]:
+        """Where the tasks of a query find their version, and the query at its moment."""
+        if not streaming:
+            query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
+        refuse_relaxed_sources(self.version, query)
+        run = uuid.uuid4().hex if self.keeps_reports else None
+        planned = None if streaming and self.follows else self.version
+        ids = self.version.ids if self.version.subscriptions else None
+        return Source(self.url, planned, run, ids=ids, ignore_case=ignore_case), query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -144,15 +227,17 @@ class BuiltIndex:
         source: str = "source",
     ) -> "DataFrame":
         query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        return self._ask(events, Question(mode, query, intervals=tuple(intervals)), key, spread, source)
+        return self._ask(events, TableQuery(mode, query, intervals=tuple(intervals)), key, spread, source)
 
     def _ask(
         self,
         events: "DataFrame",
-        question: Question,
+        query: TableQuery,
         key: Key,
         spread: str | Iterable[str],
         source_column: str = "source",
+        *,
+        shape: ShapeName = "rows",
     ) -> "DataFrame":
         streaming = events.isStreaming
         # Later versions may ask for other attributes.
@@ -161,63 +246,84 @@ class BuiltIndex:
         keys = key_columns(events, key)
         if source_column != "source" and source_column in events.columns:
             events = events.withColumn("source", sf.col(quoted(source_column)))
+        chosen = choose_shape(shape, events, self.version, query, keys)
+        if chosen.name == "column":
+            return self._match_by_column(events, query, keys, spread, chosen)
         if by_source:
             keys = [*keys, *key_columns(events, source_column)]
-        prefix = question.weights if isinstance(question.weights, str) else None
-        projected = project(events, asked_for, keys, spread, taken=_RESULT, also=prefix)
-        absent = absent_attributes(events.schema, self.version.attributes, spread)
-        if absent.meant:
-            warnings.warn(absent.warning() or "", stacklevel=4)
-        noted = [*projected.warnings, *filter(None, [absent.warning()])]
-        if not streaming:
-            question = question.at(datetime.now(UTC))
-        run = uuid.uuid4().hex if self.keeps_reports else None
-        refuse_relaxed_sources(self.version, question)
-        planned = None if streaming and self.follows else self.version
-        source = Source(self.url, planned, run, ids=self.version.ids if self.version.subscriptions else None)
-        result = self._planned(projected, question, source, by_source)
-        return described(result, self.report(events.sparkSession, source.run, noted))
+        prefix = query.weights if isinstance(query.weights, str) else None
+        ignore_case = ignores_case(events.sparkSession)
+        projected = project(
+            events, asked_for, keys, spread, taken=_RESULT, also=prefix, ignore_case=ignore_case
+        )
+        noted = self._odd(events, spread, projected.warnings, ignore_case=ignore_case, stacklevel=4)
+        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        result = self._planned(projected, query, source, by_source)
+        return described(result, self.report(events.sparkSession, source.run, noted, str(chosen)))
+
+    def _match_by_column(
+        self,
+        events: "DataFrame",
+        query: TableQuery,
+        keys: list[str],
+        spread: str | Iterable[str],
+        shape: Shape,
+    ) -> "DataFrame":
+        """A row for each match, from lists: Spark itself repeats the keys."""
+        refuse_taken(keys, _RESULT)
+        answer, noted, run = self._answer_column(events, query, spread, stacklevel=5)
+        kept = [sf.col(quoted(name)) for name in keys]
+        listed = events.select(*kept, answer.alias(_ANSWER))
+        version = sf.col(f"{_ANSWER}.version").alias("version")
+        rows = listed.select(*kept, version, sf.inline(sf.col(f"{_ANSWER}.matches")))
+        best = [sf.col("score"), sf.col("rank")] if query.mode == "top_k" else []
+        result = rows.select(*kept, sf.col("id").alias("subscription"), *best, sf.col("version"))
+        return described(result, self.report(events.sparkSession, run, noted, str(shape)))
 
     def _planned(
-        self, projected: Projected, question: Question, source: Source, by_source: bool
+        self, projected: Projected, query: TableQuery, source: Source, by_source: bool
     ) -> "DataFrame":
         """The plan's steps; with `by_source`, the last key column only says where the event comes from."""
         keys = projected.keys[:-1] if by_source else projected.keys
         types = ", ".join(projected.key_types[: len(keys)])
-        final = result_columns(question, types, self.version.ids)
+        final = result_columns(query, types, self.version.ids)
         events = projected.events
         if self.version.plan == "replicated":
-            return events.mapInArrow(match_task(source, question, keys), final)
-        if question.mode not in ("all", "by_subscription") and not events.isStreaming:
+            return events.mapInArrow(match_task(source, query, keys), final)
+        if query.mode not in ("all", "by_subscription") and not events.isStreaming:
             # Events are numbered on their way: a task that is tried again must number them alike.
             events = events.sortWithinPartitions(*orderable(events))
         dropped = f"{KEY_PREFIX}{len(keys)}" if by_source else None
         routed = events.mapInArrow(
-            route_task(source, question, by_source), routed_schema(events.schema, dropped)
+            route_task(source, query, by_source), routed_schema(events.schema, dropped)
         )
         gathered = by_shard(routed, len(self.version.shards))
-        answer = shard_task(source, question, keys)
-        if question.mode in ("all", "by_subscription"):
+        answer = shard_task(source, query, keys)
+        if query.mode in ("all", "by_subscription"):
             return gathered.mapInArrow(answer, final)
-        partial = replace(question, mode="top_k" if question.mode == "top_k" else "count")
+        partial = replace(query, mode="top_k" if query.mode == "top_k" else "count")
         numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
         together = answered.repartition(EVENT)
         if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
-            together = together.sortWithinPartitions(*merge_order(question))
-        return together.mapInArrow(merge_task(question, ordered=not events.isStreaming), final)
+            together = together.sortWithinPartitions(*merge_order(query))
+        return together.mapInArrow(merge_task(query, ordered=not events.isStreaming), final)
 
     def report(
-        self, spark: "SparkSession", run: str | None = None, warnings: Sequence[str] = ()
+        self,
+        spark: "SparkSession",
+        run: str | None = None,
+        warnings: Sequence[str] = (),
+        shape: str = "",
     ) -> PlanReport:
         """The plan: what was chosen, sizes, and why; after a query ran, also what its tasks saw."""
-        return PlanReport(spark, self.url, self.version, run, list(warnings))
+        return PlanReport(spark, self.url, self.version, run, list(warnings), shape)
 
 
-def result_columns(question: Question, key_types: str, ids: str) -> str:
+def result_columns(query: TableQuery, key_types: str, ids: str) -> str:
     """The columns of an answer, as Spark writes a schema.
 
-    >>> result_columns(Question("all"), "`event_id` bigint", "string")
+    >>> result_columns(TableQuery("all"), "`event_id` bigint", "string")
     '`event_id` bigint, subscription string, version bigint'
     """
     subscription = "subscription bigint" if ids == "int" else "subscription string"
@@ -228,10 +334,10 @@ def result_columns(question: Question, key_types: str, ids: str) -> str:
         "exists": ["matched boolean"],
         "unmatched": [],
         "by_subscription": [subscription, "matches bigint"],
-    }[question.mode]
-    columns = [key_types] if key_types and question.mode != "by_subscription" else []
+    }[query.mode]
+    columns = [key_types] if key_types and query.mode != "by_subscription" else []
     columns += [*own, "version bigint"]
-    return ", ".join([*columns, "payload binary"] if question.payload else columns)
+    return ", ".join([*columns, "payload binary"] if query.payload else columns)
 
 
 def described(result: "DataFrame", report: PlanReport) -> "DataFrame":

@@ -17,7 +17,8 @@ from pyspark.errors import PythonException
 
 from tamis import errors
 from tamis.errors import ArgumentError, TamisError
-from tamis.spark.plans.memory import memory_limit
+from tamis.spark.plans.memory import ExecutorMemory, executor_memory, room_for_index
+from tamis.spark.release import own_release, refuse_other_release
 from tamis.spark.store.directory import open_directory
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ DIRECTORY_SETTING = "spark.tamis.directory"
 def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
     """Run `work` in one task and return its result, as JSON: a client may share no disk with it."""
 
+    drivers = own_release()
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refuse_other_release(drivers)
         for _ in batches:
             yield pa.record_batch({"result": [json.dumps(work())]})
 
@@ -42,10 +46,10 @@ def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a session runs on: tasks side by side, and the least memory that an executor was seen to have."""
+    """What a session runs on: tasks side by side, and the bytes that an index may take on a host."""
 
     tasks: int
-    host_memory: int
+    room: int
 
 
 def cluster(spark: "SparkSession") -> Cluster:
@@ -54,17 +58,18 @@ def cluster(spark: "SparkSession") -> Cluster:
     if known is None:
         # One row for each task that Spark itself would split a range into.
         try:
-            rows = spark.range(1 << 16).mapInArrow(_memory_of_host, "memory bigint").collect()
+            rows = spark.range(1 << 16).mapInArrow(_look_around, "seen string").collect()
         except PythonException as error:
             raise _explained(error) from error
-        known = Cluster(max(1, len(rows)), min((row["memory"] for row in rows), default=0))
+        seen = [ExecutorMemory(*json.loads(row["seen"])) for row in rows]
+        known = Cluster(max(1, len(seen)), room_for_index(seen))
         spark.__dict__["_tamis_cluster"] = known
     return known
 
 
 def _explained(error: PythonException) -> Exception:
     """An error of a task as the error that it was, or what to do when the executors are not ready for us."""
-    pattern = r"^tamis\.errors\.(\w+): (.*?)^(?= SQLSTATE|\s+at |\Z)"
+    pattern = r"^tamis\.errors\.(\w+): (.*?)(?=\s+SQLSTATE|^\s+at |\Z)"
     ours = re.search(pattern, str(error), re.DOTALL | re.MULTILINE)
     kind = getattr(errors, ours[1], None) if ours else None
     if ours and kind is not None and not issubclass(kind, errors.ExpressionError):
@@ -79,9 +84,9 @@ def _explained(error: PythonException) -> Exception:
     )
 
 
-def _memory_of_host(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _look_around(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if sum(batch.num_rows for batch in batches):
-        yield pa.record_batch({"memory": [memory_limit()]})
+        yield pa.record_batch({"seen": [json.dumps(executor_memory())]})
 
 
 def setting(spark: "SparkSession", name: str) -> str | None:

@@ -4,52 +4,38 @@
 SELECT * FROM rules CROSS JOIN events WHERE tamis_matches(rules.expression, to_json(struct(events.*)));
 SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id');
 SELECT * FROM tamis_match(TABLE(events), '/data/rules-index', 'event_id', k => 10, score => 'priority');
+SELECT event_id, inline(ads(struct(age, country))) FROM events;  -- after register_match(spark, "ads", index)
 ```
 
-The scalar function evaluates one expression, for rules that are a column; the table function uses an index
-that `tamis.spark.build` or a `SubscriptionStore` has written, in batches.
+`tamis_matches` evaluates one expression, for rules that are a column. `tamis_match` uses an index that
+`tamis.spark.build` or a `SubscriptionStore` has written; Spark hands it row after row, so it is for small
+tables. A function that `register_match` makes takes Arrow batches, and is as fast as a DataFrame.
 """
 
-import json
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.types import (
     DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
     Row,
-    StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
 )
-from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
-from tamis.errors import ArgumentError
 from tamis.expr import parse
-from tamis.index import Index
-from tamis.spark.matching.answer import match_question
-from tamis.spark.matching.slices import MOST_ROWS
-from tamis.spark.matching.task import lease, refuse_relaxed_sources
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.host_cache import open_shard
-from tamis.spark.store.versions import Version, read_version
+from tamis.spark.events.names import ignores_case
+from tamis.spark.matching.answer import match_query
+from tamis.spark.matching.task import Source, refuse_relaxed_sources
+from tamis.spark.plans.shape import list_function, refuse_lists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS_AT_ONCE = 4096
-
 
 def register(spark: "SparkSession") -> None:
-    '''Give a session the SQL functions `tamis_matches` and `tamis_match`.
+    '''Give a session the SQL functions `tamis_matches` and, from Spark 4.0 on, `tamis_match`.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -57,10 +43,64 @@ def register(spark: "SparkSession") -> None:
     >>> spark.sql("""SELECT tamis_matches('age > 21', '{"age": 27}') AS matched""").first().matched
     True
     '''
-    from pyspark.sql.functions import udf, udtf  # noqa: PLC0415 - they need a session
+    from pyspark.sql.functions import udf  # noqa: PLC0415 - it needs a session
 
     spark.udf.register("tamis_matches", udf(_matches, "boolean"))
+    try:
+        from pyspark.sql.functions import udtf  # noqa: PLC0415
+
+        from tamis.spark.table_function import MatchTable  # noqa: PLC0415
+    except ImportError:  # Spark 3.5, whose table functions take no tables
+        return
     spark.udtf.register("tamis_match", udtf(MatchTable))  # type: ignore[arg-type]
+
+
+def register_match(
+    spark: "SparkSession",
+    name: str,
+    subscriptions: Any,
+    *,
+    k: int | None = None,
+    score: Any = None,
+    tags: Iterable[str] | None = None,
+    tags_all: Iterable[str] | None = None,
+    tags_none: Iterable[str] | None = None,
+) -> None:
+    """Give a session an SQL function: from a struct, an event, to the list of its matches.
+
+    The list has structs of `id`, and with `k` of `id`, `score` and `rank`, the best first: what
+    `match_column` gives, as fast as it. Name the columns that rules ask for, `ads(struct(age, country))`: all
+    of them travel to Python. The version is the latest when this is called; in a streaming query, that of the
+    micro-batch.
+
+    >>> from pyspark.sql import SparkSession
+    >>> import tamis.spark
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> rules = spark.createDataFrame([("a", "x > 1"), ("b", "x > 2")], "id string, expression string")
+    >>> register_match(spark, "ads", tamis.spark.build(rules))
+    >>> events = spark.createDataFrame([(1, 2), (2, 3)], "event_id int, x int")
+    >>> found = events.selectExpr("event_id", "inline(ads(struct(x)))")
+    >>> sorted(tuple(row) for row in found.collect())
+    [(1, 'a'), (2, 'a'), (2, 'b')]
+    """
+    from tamis.spark.api import index_of  # noqa: PLC0415 - it offers this
+
+    index = index_of(spark, subscriptions)
+    selection = {"tags": tags, "tags_all": tags_all, "tags_none": tags_none}
+    query = match_query({"k": k, "score": score}, selection)
+    refuse_lists(index.version.plan, query)
+    refuse_relaxed_sources(index.version, query)
+    run = uuid.uuid4().hex if index.keeps_reports else None
+    source = Source(
+        index.url,
+        index.version,
+        run,
+        ids=index.version.ids,
+        ignore_case=ignores_case(spark),
+        follows=index.follows,
+    )
+    function: Any = list_function(source, query, index.version.ids, versions=False)
+    spark.udf.register(name, function)
 
 
 def matches(expression: str | None, event: Any) -> bool | None:
@@ -106,109 +146,3 @@ def as_utc(value: Any, data_type: DataType | None) -> Any:
 @lru_cache(maxsize=100_000)
 def _parsed(expression: str) -> Any:
     return parse(expression)
-
-
-@dataclass
-class Asked(AnalyzeResult):
-    """What the table function was called with, resolved once for all tasks."""
-
-    path: str = ""
-    version: str = ""
-    key: str = ""
-    k: int | None = None
-    score: str | None = None
-    columns: str = ""
-    """The type of the events, as JSON."""
-    run: str = ""
-    """A name for the query, under which it leases its version."""
-
-
-class MatchTable:
-    """The table function `tamis_match(TABLE(events), path, key [, k] [, score])`."""
-
-    @staticmethod
-    def analyze(
-        events: AnalyzeArgument,
-        path: AnalyzeArgument,
-        key: AnalyzeArgument,
-        k: AnalyzeArgument | None = None,
-        score: AnalyzeArgument | None = None,
-    ) -> AnalyzeResult:
-        """Check the arguments and fix the version; the result's columns depend on them."""
-        if not events.isTable:
-            raise ArgumentError("the first argument of tamis_match is a table: TABLE(events)")
-        for name, argument in (("path", path), ("key", key)):
-            if not argument.isConstantExpression or not isinstance(argument.value, str):
-                raise ArgumentError(f"the argument {name} of tamis_match is a constant string")
-        url, key_column = str(path.value), str(key.value)
-        table: Any = events.dataType
-        columns = {field.name: field.dataType for field in table.fields}
-        if key_column not in columns:
-            raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(columns)}")
-        directory, run = open_directory(url), uuid.uuid4().hex
-        version = read_version(directory)
-        lease(directory, run, version)
-        best = None if k is None or k.value is None else int(k.value)
-        fields = [
-            StructField(key_column, columns[key_column]),
-            StructField("subscription", _id_type(version)),
-        ]
-        if best is not None:
-            fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
-        return Asked(
-            schema=StructType([*fields, StructField("version", LongType())]),
-            path=url,
-            version=version.to_json().decode(),
-            key=key_column,
-            k=best,
-            score=None if score is None else score.value,
-            columns=table.json(),
-            run=run,
-        )
-
-    def __init__(self, asked: Asked) -> None:
-        """Open the index; called once for each partition of the table."""
-        self.asked = asked
-        self.version = Version.from_json(asked.version.encode())
-        directory = open_directory(asked.path)
-        lease(directory, asked.run, self.version)
-        self.columns = StructType.fromJson(json.loads(asked.columns))
-        shards = range(len(self.version.shards))
-        self.indexes: list[Index] = [
-            index for shard in shards for index in open_shard(directory, self.version, shard)
-        ]
-        self.waiting: list[dict[str, Any]] = []
-
-    def eval(self, events: Row, *_: Any) -> Iterator[tuple[Any, ...]]:
-        """Take one event; answers come a few thousand events at a time."""
-        self.waiting.append(events.asDict(recursive=True))
-        if len(self.waiting) >= ROWS_AT_ONCE:
-            yield from self._answers()
-
-    def terminate(self) -> Iterator[tuple[Any, ...]]:
-        """Answer the events that still wait."""
-        yield from self._answers()
-
-    def _answers(self) -> Iterator[tuple[Any, ...]]:
-        asked = self.asked
-        question = match_question({"k": asked.k, "score": asked.score}, {})
-        refuse_relaxed_sources(self.version, question)
-        events, self.waiting = self.waiting, []
-        if not events:
-            return
-        names = ["event", "subscription", *(["score", "rank"] if asked.k is not None else [])]
-        batch = _batch([as_utc(event, self.columns) for event in events])
-        for found in question.pairs_in(self.indexes).of(batch):
-            for rows in found.to_batches(max_chunksize=MOST_ROWS):
-                for event, *rest in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
-                    yield (events[event][asked.key], *rest, self.version.number)
-
-
-def _batch(events: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Events as a batch; columns of bytes, which no predicate can read, are left out."""
-    batch = pa.RecordBatch.from_pylist(events)
-    return batch.select([field.name for field in batch.schema if not pa.types.is_binary(field.type)])
-
-
-def _id_type(version: Version) -> DataType:
-    return LongType() if version.ids == "int" else StringType()

@@ -39,6 +39,7 @@ def main(folder: str, settings: dict[str, str]) -> None:
         "batch": batch(spark, folder),
         "stream": stream(spark, folder),
         "changes": changes(spark, folder),
+        "followed": followed(spark, folder),
         "table": table(spark, folder),
         "files": files(spark, folder),
         "refused": refused(spark, folder),
@@ -91,6 +92,42 @@ def changes(spark: SparkSession, folder: str) -> Pairs:
     query = store.apply_changes(arriving, checkpoint=f"{folder}/applied", trigger={"availableNow": True})
     query.awaitTermination()
     return pairs(tamis.spark.match(spark.read.format("delta").load(f"{folder}/events"), store))
+
+
+def followed(spark: SparkSession, folder: str) -> list[Any]:
+    """A Delta table of rules through its change data: MERGE, DELETE, and a rule that is refused."""
+    where = f"{folder}/governed"
+    rows = [("a", "x > 7"), ("b", "x = 2"), ("c", "x = 4"), ("bad", "colour = 1")]
+    writer = spark.createDataFrame(rows, "rule string, condition string").write.format("delta")
+    writer.option("delta.enableChangeDataFeed", "true").save(where)
+    store = tamis.spark.SubscriptionStore(f"{folder}/followed")
+    events = spark.read.format("delta").load(f"{folder}/events")
+    columns = {"id": "rule", "expression": "condition"}
+
+    def catch_up() -> None:
+        query = store.follow(
+            spark,
+            where,
+            columns=columns,
+            checkpoint=f"{folder}/following",
+            trigger={"availableNow": True},
+            events=events,
+        )
+        query.awaitTermination()
+
+    catch_up()
+    spark.createDataFrame(
+        [("b", "x = 5"), ("d", "x = 6")], "rule string, condition string"
+    ).createOrReplaceTempView("news")
+    spark.sql(
+        f"MERGE INTO delta.`{where}` AS t USING news ON t.rule = news.rule "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"DELETE FROM delta.`{where}` WHERE rule = 'c'")
+    catch_up()
+    again = store.follow(spark, where, columns=columns, events=events)
+    refused = [[row.id, row.error] for row in store.quarantined(spark).collect()]
+    return [pairs(tamis.spark.match(events, store)), again.applied, sorted(refused)]
 
 
 def table(spark: SparkSession, folder: str) -> list[Any]:

@@ -47,6 +47,14 @@ def test_delta(tmp_path: Path, delta_connector: dict[str, str]) -> None:
     assert found["batch"] == expected()
     assert found["stream"] == expected((100, 3))
     assert found["changes"] == [pair for pair in expected() if pair[1] == "a"]
+    matched, applied_again, refused = found["followed"]
+    wanted = {"a": lambda x: x > 7, "b": lambda x: x == 5, "d": lambda x: x == 6}
+    assert matched == sorted(
+        [event, id] for event in range(40) for id, holds in wanted.items() if holds(event % 10)
+    )
+    assert applied_again == 0, "the whole feed again does no harm"
+    [[id, error]] = refused
+    assert (id, error.partition(":")[0]) == ("bad", "no column of the events holds colour")
     assert found["table"] == [["delta", "delta"], expected()]
     assert found["files"] == expected()
     deleted, parted, mapped = found["refused"]

@@ -62,6 +62,31 @@ def check(path: JobPath) -> int:
     return FOUND
 
 
+@app.command("init")
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A new folder, or one without a pipeline.")],
+) -> int:
+    """Write a pipeline to start from: raw events, rules that change, alerts, windows and a report."""
+    from pathlib import Path
+
+    from tamis._extras import missing_extra
+    from tamis.cli.failure import FOUND, UserError
+    from tamis.errors import ArgumentError
+
+    try:
+        from tamis.spark.template import write_template
+    except ImportError:
+        raise UserError(missing_extra("`tamis spark`", "spark")) from None
+    try:
+        written = write_template(Path(folder))
+    except ArgumentError as error:
+        raise UserError(str(error)) from None
+    for path in written:
+        typer.echo(path)
+    typer.echo(f"Run it with: python {Path(folder) / 'pipeline.py'}")
+    return FOUND
+
+
 def _load(path: str) -> "Job":
     from tamis._extras import missing_extra
     from tamis.cli.failure import UserError

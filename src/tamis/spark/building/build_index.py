@@ -24,6 +24,8 @@ from tamis.spark.plans.sharding import ROUTER_BYTES, assigned, gathered, join_ro
 from tamis.spark.session import cluster, on_executor, snapshot_directory
 from tamis.spark.store.apply_changes import with_sequences
 from tamis.spark.store.directory import Directory, open_directory
+from tamis.spark.store.pins import micro_batch as current_micro_batch
+from tamis.spark.store.pins import pin
 from tamis.spark.store.versions import IndexFile, Router, Version, publish, read_version
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOu
     def routes(where: Directory, texts: list[str]) -> str:
         return put_routes(where, texts, budget, events)
 
-    rows = assigned(work.rows, shards, work.sizes.subscriptions, events)
+    rows, cuts = assigned(work.rows, shards, work.sizes.subscriptions, events)
     files = build_files(gathered(rows, shards), directory, work.schema, routes)
     refuse_or_go_on(files, on_error)
     named: dict[int, list[str]] = {}
@@ -145,7 +147,7 @@ def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOu
 
     file, visits = on_executor(work.spark, join)
     notes = {} if visits is None else {"visits": visits}
-    return LaidOut(files, Router(rules=IndexFile(**file)), notes)
+    return LaidOut(files, Router(rules=IndexFile(**file), cuts=cuts), notes)
 
 
 def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
@@ -187,7 +189,7 @@ def sizes_of(rows: "DataFrame", spark: "SparkSession") -> Sizes:
     [counted] = rows.agg(*(column.alias(name) for name, column in asked.items())).collect()
     hosts = cluster(spark)
     repeated = counted["rows"] - counted["ids"] - counted["nameless"]
-    return Sizes(counted["rows"], counted["characters"] or 0, hosts.host_memory, hosts.tasks, repeated)
+    return Sizes(counted["rows"], counted["characters"] or 0, hosts.room, hosts.tasks, repeated)
 
 
 def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
@@ -230,10 +232,22 @@ def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Ve
     return replace(version, number=on_executor(spark, work))
 
 
-def read_on_executor(spark: "SparkSession", url: str, number: int | None = None) -> Version:
-    """Read a version in a task; the latest unless one is named."""
+def opened_on_executor(
+    spark: "SparkSession", url: str, micro_batch: tuple[str, int] | None = None
+) -> BuiltIndex:
+    """The latest version in a directory, read in a task; in `foreachBatch`, that of its micro-batch.
 
-    def work() -> str:
-        return read_version(open_directory(url), number).to_json().decode()
+    A task that is started from `foreachBatch` knows its streaming query and micro-batch; where it does not,
+    on Spark Connect, the caller may say.
+    """
 
-    return Version.from_json(on_executor(spark, work).encode())
+    def work() -> tuple[str, int | None]:
+        directory = open_directory(url)
+        own = micro_batch or current_micro_batch()
+        if own is None:
+            return read_version(directory).to_json().decode(), None
+        pinned = pin(directory, *own)
+        return read_version(directory, pinned.version).to_json().decode(), pinned.now
+
+    content, now = on_executor(spark, work)
+    return BuiltIndex(url, Version.from_json(content.encode()), follows=True, moment=now)

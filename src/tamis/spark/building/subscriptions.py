@@ -111,7 +111,7 @@ def _detail(column: "Column", name: str, given: str, wanted: str) -> "Column":
     if name == "weights" and given.startswith("struct<"):
         return sf.from_json(sf.to_json(column), wanted)
     if wanted in ("double", "timestamp", "string") and not given.startswith(("array", "map", "struct")):
-        return column.try_cast(wanted)
+        return sf.expr(f"try_cast(`{name}` AS {wanted})")
     if given.startswith(wanted.split("<", maxsplit=1)[0] + "<"):
         return column.cast(wanted)
     raise ArgumentError(f"the column {name!r} of the subscriptions must be {wanted}, not {given}")

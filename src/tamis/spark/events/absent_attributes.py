@@ -4,19 +4,23 @@ That is no error: rules may be written for events of many kinds. But it is also 
 like, and such a rule is silently never true.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql.types import MapType, StructType
 
 from tamis._suggest import MISSPELT, closest, did_you_mean
+from tamis.expr import parse
+from tamis.spark.events.names import Paths, ignores_case, spark_paths, spellings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 NAMED = 5
+"""How many attributes a warning names."""
 
 LOOKED_AT = 50
 """Of how many absent attributes it is asked what was meant: among many columns, that takes long."""
-"""How many attributes a warning names."""
 
 
 class Absent(NamedTuple):
@@ -43,7 +47,9 @@ class Absent(NamedTuple):
         return f"no column of the events holds {', '.join(shown)}{more}: predicates on {what} are undefined"
 
 
-def absent_attributes(schema: StructType, attributes: Iterable[str], spread: Iterable[str] = ()) -> Absent:
+def absent_attributes(
+    schema: StructType, attributes: Iterable[str], spread: Iterable[str] = (), *, ignore_case: bool = False
+) -> Absent:
     """Compare what subscriptions ask for with the columns of the events.
 
     >>> from pyspark.sql.types import IntegerType, StructField
@@ -56,43 +62,52 @@ def absent_attributes(schema: StructType, attributes: Iterable[str], spread: Ite
     types = {field.name: field.dataType for field in schema.fields}
     if any(isinstance(types.get(name), MapType) for name in spread):
         return Absent([], {})  # only the rows tell which attributes there are
-    known = dict(_paths(types, spread))
-    maps = [path for path, data_type in known.items() if isinstance(data_type, MapType)]
-    return compared(attributes, known, maps)
+    paths = spark_paths(schema)
+    for name in spread:
+        paths = {path.removeprefix(f"{name}."): is_map for path, is_map in paths.items() if path != name}
+    return compared(attributes, paths, ignore_case=ignore_case)
 
 
-def compared(attributes: Iterable[str], known: Iterable[str], maps: Iterable[str]) -> Absent:
-    """Compare what subscriptions ask for with what is known, `maps` being attributes whose keys are not.
+def compared(attributes: Iterable[str], paths: Paths, *, ignore_case: bool = False) -> Absent:
+    """Compare what subscriptions ask for with what events can have; the keys of a map are not known.
 
-    >>> compared(["age", "contry", "m.kind"], ["country", "age", "m"], ["m"])
+    >>> compared(["age", "contry", "m.kind"], {"country": False, "age": False, "m": True})
     Absent(names=['contry'], meant={'contry': 'country'})
     """
-    there = dict.fromkeys(known)
-    below = tuple(f"{path}." for path in maps)
-    names = sorted(name for name in attributes if name not in there and not name.startswith(below))
-    close = {name: closest(name, there, similarity=MISSPELT) for name in names[:LOOKED_AT]}
+    asked = list(attributes)
+    spelt = spellings(asked, paths) if ignore_case else {}
+    below = tuple(f"{path}." for path, is_map in paths.items() if is_map)
+    known = {*paths, *spelt}
+    names = sorted(name for name in asked if name not in known and not name.startswith(below))
+    close = {name: closest(name, dict.fromkeys(paths), similarity=MISSPELT) for name in names[:LOOKED_AT]}
     return Absent(names, {name: meant for name, meant in close.items() if meant})
 
 
-def arrow_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, bool]]:
-    """Every attribute that a record of these Arrow fields can have, and whether it is a map.
+class EventColumns(NamedTuple):
+    """The columns of the events that rules are for, and whether the case of names counts."""
 
-    >>> fields = {"a": pa.struct({"b": pa.int64()}), "m": pa.map_(pa.string(), pa.string())}
-    >>> list(arrow_paths(pa.schema(fields)))
-    [('a', False), ('a.b', False), ('m', True)]
-    """
-    for field in fields:
-        yield prefix + field.name, pa.types.is_map(field.type)
-        if pa.types.is_struct(field.type):
-            yield from arrow_paths(field.type.fields, f"{prefix}{field.name}.")
+    paths: dict[str, bool]
+    ignore_case: bool
 
+    @classmethod
+    def of(cls, events: "DataFrame") -> "EventColumns":
+        """Those of a DataFrame or a stream."""
+        return cls(spark_paths(events.schema), ignores_case(events.sparkSession))
 
-def _paths(types: dict[str, Any], spread: list[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every attribute that a record of these fields can have."""
-    for name, data_type in types.items():
-        spreads = not prefix and name in spread
-        if not spreads:
-            yield prefix + name, data_type
-        if isinstance(data_type, StructType):
-            inside = {field.name: field.dataType for field in data_type.fields}
-            yield from _paths(inside, [], "" if spreads else f"{prefix}{name}.")
+    def problem(self, expression: str) -> str | None:
+        """What is wrong with a rule that asks for columns which are not there; None where all are.
+
+        >>> columns = EventColumns({"country": False, "m": True}, ignore_case=True)
+        >>> columns.problem("contry = 'CA' AND m.kind = 1")
+        'no column of the events holds contry (did you mean `country`?): the rule would never be true of them'
+        >>> columns.problem("COUNTRY = 'CA'") is None
+        True
+        """
+        absent = compared(parse(expression).attributes, self.paths, ignore_case=self.ignore_case)
+        if not absent.names:
+            return None
+        shown = [
+            f"{name} ({did_you_mean(absent.meant[name])})" if name in absent.meant else name
+            for name in absent.names
+        ]
+        return f"no column of the events holds {', '.join(shown)}: the rule would never be true of them"

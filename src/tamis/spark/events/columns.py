@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis._suggest import closest
 from tamis.errors import ArgumentError
+from tamis.spark.events.names import spark_paths, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, SPREAD_PREFIX, column_alias
 
 if TYPE_CHECKING:
@@ -77,33 +78,58 @@ def project(
     *,
     taken: Iterable[str] = (),
     also: str | None = None,
+    ignore_case: bool = False,
 ) -> Projected:
     """The key columns, renamed, and the columns of the attributes; all columns when those may still change.
 
     `taken` are names that keys must not have; columns whose names begin with `also` come along.
     """
+    refuse_taken(keys, taken)
+    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
+    asked, warnings = attribute_values(events.schema, attributes, spread, also=also, ignore_case=ignore_case)
+    selected += asked
+    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
+    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
+    if not selected:  # rows must still be counted
+        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
+    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
+
+
+def refuse_taken(keys: Iterable[str], taken: Iterable[str]) -> None:
+    """Refuse keys with names that the result has for itself."""
     for name in set(keys) & set(taken):
         raise ArgumentError(
             f"the key column {name!r} has the name of a column of the result; rename it with "
             f'events.withColumnRenamed("{name}", "event_{name}")'
         )
-    selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
+
+
+def attribute_values(
+    schema: StructType,
+    attributes: dict[str, list[str]] | None,
+    spread: Iterable[str] = (),
+    *,
+    also: str | None = None,
+    ignore_case: bool = False,
+) -> tuple[list[str], list[str]]:
+    """What subscriptions ask of the events as SQL with aliases, and what is odd about it."""
     warnings: list[str] = []
-    wanted = None if attributes is None else _Wanted.of(attributes)
+    asked = attributes
+    if attributes is not None and ignore_case:
+        spelt = spellings(attributes, spark_paths(schema))
+        asked = attributes | {
+            path: attributes[name] for name, path in spelt.items() if path not in attributes
+        }
+    wanted = None if asked is None else _Wanted.of(asked)
     columns: dict[str, str] = {}
-    for column in _spread(events, spread):
+    for column in _spread(schema, spread):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
         needed = _needed(column.value, column.type, column.name, wanted, warnings)
         if needed is not None:
             columns[column.name] = needed
-    selected += [f"{column} AS {quoted(column_alias(name))}" for name, column in columns.items()]
-    types = {field.name: ddl(field.dataType) for field in events.schema.fields}
-    key_types = [f"{quoted(name)} {types[name]}" for name in keys]
-    if not selected:  # rows must still be counted
-        selected = ["CAST(NULL AS boolean) AS __tamis_nothing"]
-    return Projected(events.selectExpr(*selected), keys, key_types, warnings)
+    return [f"{value} AS {quoted(column_alias(name))}" for name, value in columns.items()], warnings
 
 
 def orderable(events: "DataFrame") -> list[str]:
@@ -151,22 +177,22 @@ class _Source(NamedTuple):
     value: str
 
 
-def _spread(events: "DataFrame", spread: Iterable[str]) -> Iterator[_Source]:
+def _spread(schema: StructType, spread: Iterable[str]) -> Iterator[_Source]:
     """The columns, with structs that are to be spread replaced by their fields.
 
     The keys of a map are spread in the task, where they are known.
     """
     wanted = [spread] if isinstance(spread, str) else list(spread)
     for name in wanted:
-        if name not in events.columns:
+        if name not in schema.names:
             raise ArgumentError(f"the events have no column {name!r} to spread")
-    for field in events.schema.fields:
+    for field in schema.fields:
         column = quoted(field.name)
         if field.name not in wanted:
             yield _Source(field.name, field.dataType, column)
         elif isinstance(field.dataType, StructType):
             for inner in field.dataType.fields:
-                if inner.name not in events.columns:
+                if inner.name not in schema.names:
                     yield _Source(inner.name, inner.dataType, _field(column, inner.name))
         elif isinstance(field.dataType, MapType):
             yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)
@@ -205,8 +231,8 @@ def _needed(
     """The part of a column that subscriptions ask for, or None."""
     if path.startswith(SPREAD_PREFIX):
         return column
-    nested = isinstance(data_type, StructType | MapType)
-    if wanted is not None and path not in wanted.kinds and not (nested and path in wanted.records):
+    below = wanted is not None and path in wanted.records
+    if wanted is not None and path not in wanted.kinds and not below:
         return None
     if isinstance(data_type, StructType):
         kept = []
@@ -219,16 +245,23 @@ def _needed(
         if not kept:
             return _presence(column)
         return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, MapType) and kind_of(data_type.keyType) == "string":
         return column
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
         if wanted is not None:
-            shown = data_type.simpleString()
-            warnings.append(
-                f"column {path} is {shown}, which no predicate can read; only its presence counts"
-            )
+            warnings.append(_unreadable(path, data_type, below))
         return _presence(column)
+    if below and wanted is not None and path not in wanted.kinds:
+        return None  # a value has nothing inside
+    if (collation := collation_of(data_type)) is not None:
+        if wanted is not None:
+            warnings.append(
+                f"column {path} has the collation {collation}, but rules compare its values byte by byte: "
+                f"what is equal by the collation only does not match. Compare lower({path}), or another "
+                "normal form, in events and rules"
+            )
+        column = f"CAST({column} AS {_without_collation(data_type)})"
     expected = None if wanted is None else wanted.kinds.get(path)
     kind = "array" if isinstance(data_type, ArrayType) else kind
     if expected and kind not in expected:
@@ -239,6 +272,40 @@ def _needed(
     return column
 
 
+def _unreadable(path: str, data_type: Any, below: bool) -> str:
+    """Why predicates on a column, or on something in it, are never true, and what to do."""
+    shown = data_type.simpleString()
+    what = f"column {path} is {shown if len(shown) < 80 else shown[:77] + '...'}"
+    if shown == "variant":
+        return (
+            f"{what}, which no predicate can read: predicates on it are undefined. Give its fields columns "
+            f"of their own, for example with try_variant_get({path}, '$.name', 'double')"
+        )
+    if shown.startswith("array<struct"):
+        return (
+            f"{what}: predicates on the fields of its elements are undefined, because expressions cannot say "
+            "yet whether one or all elements are meant. Explode it, or give what rules ask for columns"
+        )
+    inside = "; what is inside is undefined" if below else ""
+    return f"{what}, which no predicate can read; only its presence counts{inside}"
+
+
+def collation_of(data_type: Any) -> str | None:
+    """The collation of a type of strings, or of arrays of them, other than by bytes.
+
+    >>> from pyspark.sql.types import StringType
+    >>> collation_of(StringType()) is None
+    True
+    """
+    element = data_type.elementType if isinstance(data_type, ArrayType) else data_type
+    collation = getattr(element, "collation", None)
+    return None if collation in (None, "UTF8_BINARY") else str(collation)
+
+
+def _without_collation(data_type: Any) -> str:
+    return "array<string>" if isinstance(data_type, ArrayType) else "string"
+
+
 def kind_of(data_type: Any) -> str | None:
     """The kind of values that a Spark type holds, or None for types that no predicate can read.
 
@@ -246,4 +313,4 @@ def kind_of(data_type: Any) -> str | None:
     >>> kind_of(LongType()), kind_of(BinaryType())
     ('number', None)
     """
-    return _KINDS.get(data_type.simpleString().split("(", 1)[0])
+    return _KINDS.get(data_type.simpleString().split("(", 1)[0].split(" collate ", 1)[0])

@@ -1,10 +1,12 @@
 """Events that are Parquet files, read by the tasks themselves: only paths travel through Spark.
 
-Moving rows from the JVM to Python costs more than matching them where few match. Here a task reads the
-columns that subscriptions ask for with Arrow, row group by row group; the key of an event is its file and
-row. Of a Delta table, the files of its current version are read, where they alone say what it holds.
+Moving rows from the JVM to Python costs more than matching them where few match; where many do, their paths
+on the way back cost more than that saves. Here a task reads the columns that subscriptions ask for with
+Arrow, row group by row group; the key of an event is its file and row. Of a Delta table, the files of its
+current version are read, where they alone say what it holds.
 """
 
+import json
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
@@ -19,16 +21,20 @@ import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
 from tamis.spark.built_index import BuiltIndex, described, result_columns
-from tamis.spark.events.absent_attributes import arrow_paths, compared
+from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question
+from tamis.spark.events.names import arrow_paths, ignores_case, spellings
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gathered
 from tamis.spark.session import on_executor
-from tamis.spark.store.host_cache import open_shard
+from tamis.spark.store.open_shards import open_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+FOOTERS_PER_TASK = 32
+"""Files whose footers one task reads."""
 
 MOST_TASKS = 10_000
 """With more row groups than that, a task reads several."""
@@ -37,29 +43,30 @@ KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
 
 
-def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question: Question) -> "DataFrame":
-    """Ask a question for the events in Parquet files: one file, or all below a folder.
+def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: TableQuery) -> "DataFrame":
+    """Ask a query for the events in Parquet files: one file, or all below a folder.
 
     Called by a function that users call: a warning about misspelt attributes points to their line.
     """
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
     pieces, columns = row_groups(spark, path)
-    absent = compared(index.version.attributes, columns, (name for name, is_map in columns.items() if is_map))
+    ignore_case = ignores_case(spark)
+    absent = compared(index.version.attributes, columns, ignore_case=ignore_case)
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
-    refuse_relaxed_sources(index.version, question)
-    question = question.at(datetime.now(UTC))
-    source = Source(index.url, index.version, uuid.uuid4().hex if index.keeps_reports else None)
+    refuse_relaxed_sources(index.version, query)
+    query = query.at(datetime.now(UTC) if index.moment is None else index.moment)
+    run = uuid.uuid4().hex if index.keeps_reports else None
+    source = Source(index.url, index.version, run, ignore_case=ignore_case)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, asked = source.resolve(question)
-        shards = range(len(version.shards))
-        indexes = [held for shard in shards for held in open_shard(directory, version, shard)]
-        seen = Seen(version)
+        directory, version, asked = source.resolve(query)
+        indexes = open_all(directory, version)
+        seen = Seen(version, ignore_case=ignore_case)
         answers = Answers(asked, indexes, version.number, KEYS)
         pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
-        events = (rows for piece in pieces for rows in read_piece(piece, version))
+        events = (rows for piece in pieces for rows in read_piece(piece, version, ignore_case=ignore_case))
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.run, answers.matches)
 
@@ -67,7 +74,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, question:
     numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
     work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
     result = gathered(work, tasks, "task").mapInArrow(
-        task, result_columns(question, KEY_TYPES, index.version.ids)
+        task, result_columns(query, KEY_TYPES, index.version.ids)
     )
     return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
 
@@ -88,31 +95,45 @@ Columns = dict[str, bool]
 def row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Parquet file, of all below a folder, or of a Delta table's current version."""
 
-    def look() -> tuple[list[Piece], Columns] | None:
+    def look() -> list[str] | None:
         files, root = _located(path)
         log = files.get_file_info(f"{root.rstrip('/')}/_delta_log")
         if log.type == pyarrow.fs.FileType.Directory:
             return None
-        return _look_into((files, name, _shown(path, root, name)) for name in _parquet_files(path))
+        return [_shown(path, root, name) for name in _parquet_files(path)]
 
     found = on_executor(spark, look)
-    return _delta_row_groups(spark, path) if found is None else _received(found)
+    return _delta_row_groups(spark, path) if found is None else _look_into_all(spark, found)
+
+
+def _look_into_all(spark: "SparkSession", names: list[str]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, whose footers are read side by side where there are many."""
+    if len(names) <= FOOTERS_PER_TASK:
+        pieces, columns = on_executor(spark, lambda: _look_into(names))
+        return [Piece(*piece) for piece in pieces], columns
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"found": [json.dumps(_look_into(batch.column("path").to_pylist()))]})
+
+    work = spark.createDataFrame([(name,) for name in names], "path string")
+    parts = work.repartition(-(-len(names) // FOOTERS_PER_TASK)).mapInArrow(task, "found string").collect()
+    all_pieces: list[Piece] = []
+    all_columns: Columns = {}
+    for part in parts:
+        pieces, columns = json.loads(part["found"])
+        all_pieces += [Piece(*piece) for piece in pieces]
+        all_columns |= columns
+    return sorted(all_pieces), all_columns
 
 
 def _delta_row_groups(spark: "SparkSession", path: str) -> tuple[list[Piece], Columns]:
     """The row groups of a Delta table's current files, if the files alone say what the table holds."""
     rows = current_rows(spark, path)
     names = file_paths(rows)
-    found = on_executor(spark, lambda: _look_into((*_located(name), name) for name in names))
-    pieces, columns = _received(found)
+    pieces, columns = _look_into_all(spark, names)
     refuse_deleted(rows, path, sum(piece.rows for piece in pieces))
     return pieces, columns
-
-
-def _received(found: tuple[list[list[Any]], Columns]) -> tuple[list[Piece], Columns]:
-    """What an executor found, which came as lists."""
-    pieces, columns = found
-    return [Piece(*piece) for piece in pieces], columns
 
 
 def _parquet_files(path: str) -> list[str]:
@@ -138,13 +159,14 @@ def _parquet_files(path: str) -> list[str]:
     return paths
 
 
-def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Columns]:
-    """The row groups and the columns of files, each a file system, a path there, and how it is shown."""
+def _look_into(names: Iterable[str]) -> tuple[list[Piece], Columns]:
+    """The row groups and the columns of files, named as the caller writes paths."""
     pieces: list[Piece] = []
     columns: Columns = {}
-    for files, name, shown in located:
+    for shown in names:
+        files, name = _located(shown)
         parquet = pq.ParquetFile(name, filesystem=files)
-        columns |= dict(arrow_paths(parquet.schema_arrow))
+        columns |= arrow_paths(parquet.schema_arrow)
         first = 0
         for group in range(parquet.metadata.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
@@ -153,12 +175,15 @@ def _look_into(located: Iterable[tuple[Any, str, str]]) -> tuple[list[Piece], Co
     return pieces, columns
 
 
-def read_piece(piece: Piece, version: Any) -> Iterator[pa.RecordBatch]:
+def read_piece(piece: Piece, version: Any, *, ignore_case: bool = False) -> Iterator[pa.RecordBatch]:
     """The events of a row group, with only the columns that are asked for, and their keys."""
     files, name = _located(piece.path)
     # As Spark reads its own old timestamps; nanoseconds would not reach the year 9999.
     parquet = pq.ParquetFile(name, filesystem=files, coerce_int96_timestamp_unit="us")
     tops = {attribute.split(".", 1)[0] for attribute in version.attributes} | set(version.attributes)
+    if ignore_case:
+        spelt = spellings(version.attributes, arrow_paths(parquet.schema_arrow)).values()
+        tops |= {path.split(".", 1)[0] for path in spelt} | set(spelt)
     columns = [column for column in parquet.schema_arrow.names if column in tops]
     row = piece.first
     groups = [piece.row_group]

@@ -1,4 +1,4 @@
-"""Running a job: a session, the index, the question, the sink; then the report.
+"""Running a job: a session, the index, the query, the sink; then the report.
 
 >>> import tempfile, tamis
 >>> from pyspark.sql import SparkSession

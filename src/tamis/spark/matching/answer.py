@@ -21,6 +21,7 @@ from tamis._matching import ask_up_to
 from tamis.errors import ArgumentError
 from tamis.index import Index
 from tamis.rank import ScoreFunction
+from tamis.spark.events.names import named_as_asked
 from tamis.spark.matching.pairs import Pairs, plain_ids
 from tamis.spark.matching.payloads import Payloads
 from tamis.spark.matching.slices import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
@@ -43,15 +44,15 @@ _ALL = Query("all")
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuery:
     """What is asked for each event of a table: a query, and what the answer looks like.
 
-    >>> Question("top_k", Query(k=3)).k
+    >>> TableQuery("top_k", Query(k=3)).k
     3
     """
 
     mode: Mode
-    query: Query = _ALL
+    kernel: Query = _ALL
     """Asks for "best" where the mode is "top_k"; otherwise the tags and the moment matter."""
     function: ScoreFunction | None = None
     """A score that is a Python function, and so is no part of the query."""
@@ -63,11 +64,11 @@ class Question:
     @property
     def k(self) -> int:
         """How many of the best are wanted."""
-        return self.query.k or 0
+        return self.kernel.k or 0
 
-    def at(self, now: datetime | int) -> "Question":
+    def at(self, now: datetime | int) -> "TableQuery":
         """The same at a moment, unless it has one."""
-        return self if self.query.now is not None else replace(self, query=self.query.at(now))
+        return self if self.kernel.now is not None else replace(self, kernel=self.kernel.at(now))
 
     def pairs_in(self, indexes: Sequence[Index]) -> Pairs:
         """The matches in several indexes, of batches of events, some at a time."""
@@ -80,13 +81,13 @@ class Question:
         """
         given: dict[str, Any] = {"intervals": self.intervals, "weights": self.weights}
         if self.function is None:
-            return ask_up_to(index, self.query, events, most, threads=1, **given)
+            return ask_up_to(index, self.kernel, events, most, threads=1, **given)
         some = events.slice(0, max(1, most // max(1, self.k)))
-        return index.top_k_batch(some, score=self.function, **given, **_asked(self.query)), some.num_rows
+        return index.top_k_batch(some, score=self.function, **given, **_asked(self.kernel)), some.num_rows
 
     def counts(self, index: Index, events: pa.RecordBatch) -> "np.ndarray[Any, np.dtype[np.int64]]":
         """How many matches each event has in one index."""
-        query = Query("count", **_selected(self.query))
+        query = Query("count", **_selected(self.kernel))
         counted = index.ask_batch(query, events, intervals=self.intervals, threads=1)
         numbers: np.ndarray[Any, np.dtype[np.int64]] = counted.to_numpy()
         return numbers
@@ -104,10 +105,10 @@ def _asked(query: Query) -> dict[str, Any]:
     return ranking | _selected(query)
 
 
-def match_question(ranking: Mapping[str, Any], selection: Mapping[str, Any], **options: Any) -> Question:
+def match_query(ranking: Mapping[str, Any], selection: Mapping[str, Any], **options: Any) -> TableQuery:
     """Ask for all matches, or with a ranking for the best k. Both are arguments of a `tamis.Query`.
 
-    >>> match_question({"score": "relevance"}, {})
+    >>> match_query({"score": "relevance"}, {})
     Traceback (most recent call last):
     tamis.errors.ArgumentError: score ranks the best k matches: pass k as well
     """
@@ -123,7 +124,7 @@ def match_question(ranking: Mapping[str, Any], selection: Mapping[str, Any], **o
     if function is not None:
         given["score"] = "relevance"
     query = Query(**given, **selection)
-    return Question("top_k" if given else "all", query, function, **options)
+    return TableQuery("top_k" if given else "all", query, function, **options)
 
 
 @dataclass(frozen=True)
@@ -145,28 +146,28 @@ class Carried:
 
 
 class Answers:
-    """Answers a question batch by batch, with memory bounded in matches (`pairs`) and in bytes (`slices`)."""
+    """Answers a query batch by batch, with memory bounded in matches (`pairs`) and in bytes (`slices`)."""
 
     def __init__(
-        self, question: Question, indexes: Sequence[Index], version: int, keys: Sequence[str]
+        self, query: TableQuery, indexes: Sequence[Index], version: int, keys: Sequence[str]
     ) -> None:
-        """Ask `question` of `indexes`, which are `version`; `keys` are the key columns' own names."""
-        self.question = question
+        """Ask `query` of `indexes`, which are `version`; `keys` are the key columns' own names."""
+        self.query = query
         self.indexes = indexes
         self.version = version
         self.keys = keys
         self.matches = 0
-        self._pairs = question.pairs_in(indexes)
+        self._pairs = query.pairs_in(indexes)
         self._payloads = Payloads(indexes)
 
     def to_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
-        if self.question.mode == "by_subscription":
+        if self.query.mode == "by_subscription":
             yield from self._by_subscription(batches)
             return
         for batch in batches:
             attributes, keys = split_keys(batch)
-            if self.question.mode in ("count", "exists", "unmatched"):
+            if self.query.mode in ("count", "exists", "unmatched"):
                 yield from self._per_event(attributes, keys)
                 continue
             carried = Carried(self.keys, keys, batch.num_rows)
@@ -185,7 +186,7 @@ class Answers:
                 sizes += name_bytes[rows.column("subscription").indices.to_numpy()]
             for first, end in cuts(sizes):
                 part = rows.slice(first, end - first)
-                if self.question.payload:
+                if self.query.payload:
                     yield from self._rows_with_payload(part, sizes[first:end], carried)
                 else:
                     yield self._batch(part, carried)
@@ -207,7 +208,7 @@ class Answers:
     ) -> pa.RecordBatch:
         columns = carried.take(pairs.column("event"))
         columns["subscription"] = plain_ids(pairs.column("subscription"))
-        if self.question.mode == "top_k":
+        if self.query.mode == "top_k":
             columns["score"] = pairs.column("score")
             columns["rank"] = pairs.column("rank").cast(pa.int32())
         columns["version"] = pa.repeat(pa.scalar(self.version, pa.int64()), pairs.num_rows)
@@ -218,13 +219,13 @@ class Answers:
     def _per_event(self, events: pa.RecordBatch, keys: list[pa.Array]) -> Iterator[pa.RecordBatch]:
         counts = np.zeros(events.num_rows, np.int64)
         for index in self.indexes:
-            counts += self.question.counts(index, events)
+            counts += self.query.counts(index, events)
         self.matches += int(counts.sum())
         columns = dict(zip(self.keys, keys, strict=True))
         version = pa.repeat(pa.scalar(self.version, pa.int64()), events.num_rows)
-        if self.question.mode == "count":
+        if self.query.mode == "count":
             columns |= {"matches": pa.array(counts), "version": version}
-        elif self.question.mode == "exists":
+        elif self.query.mode == "exists":
             columns |= {"matched": pa.array(counts > 0), "version": version}
         else:
             columns |= {"version": version}
@@ -291,14 +292,20 @@ def column_alias(name: str) -> str:
     return f"{ENCODED_PREFIX}{name.encode().hex()}" if "." in name or "`" in name else name
 
 
-def attribute_columns(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.RecordBatch:
+def attribute_columns(
+    batch: pa.RecordBatch, attributes: Iterable[str], *, ignore_case: bool = False
+) -> pa.RecordBatch:
     """The batch with columns named as their attributes, and wanted keys of spread maps as further columns.
+
+    With `ignore_case`, attributes that are spelt otherwise than a column have columns of their own.
 
     >>> maps = pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))
     >>> given = pa.record_batch({f"{SPREAD_PREFIX}m": maps, column_alias("x.y"): [1, 2]})
     >>> attribute_columns(given, ["a", "c"]).to_pydict()
     {'x.y': [1, 2], 'a': [1, None], 'c': [None, None]}
     """
+    if ignore_case:
+        return named_as_asked(attribute_columns(batch, attributes), attributes)
     names = batch.schema.names
     if not any(name.startswith((SPREAD_PREFIX, ENCODED_PREFIX)) for name in names):
         return batch

@@ -8,18 +8,29 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
-from tamis.spark.matching.answer import Answers, Question, attribute_columns
+from tamis.spark.events.absent_attributes import compared
+from tamis.spark.events.names import arrow_paths
+from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns
+from tamis.spark.release import own_release, refuse_other_release
 from tamis.spark.store.directory import Directory, open_directory
-from tamis.spark.store.host_cache import open_shard
-from tamis.spark.store.pins import pinned
+from tamis.spark.store.garbage import collect_now_and_then
+from tamis.spark.store.open_shards import open_all
+from tamis.spark.store.pins import micro_batch, pinned
 from tamis.spark.store.versions import IdKind, Version, read_version
+
+BATCHES_REPORTED = 100
+"""Micro-batches of a stream whose reports stay: older ones go as new ones come."""
+
+ABSENT_REPORTED = 20
+"""Attributes without a column that a report names."""
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -34,20 +45,30 @@ class Source:
     """A name for the query, under which its tasks leave their reports in the directory; None for none."""
     ids: IdKind | None = None
     """The kind of ids that the query's columns were made for, where the version is still open."""
+    ignore_case: bool = False
+    """Whether names mean columns in any case, as `spark.sql.caseSensitive` says."""
+    release: str = field(default_factory=own_release)
+    """That of the driver, which the executors must have, too."""
+    follows: bool = False
+    """Whether a micro-batch uses the latest version all the same: for what tables and streams use."""
 
-    def resolve(self, question: Question) -> tuple[Directory, Version, Question]:
-        """The version of this task, and the question with the moment that its query fixed."""
+    def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
+        """The version of this task, and the query with the moment that its query fixed."""
+        refuse_other_release(self.release)
         directory = open_directory(self.url)
-        if self.version is not None:
+        if self.run is not None:
+            collect_now_and_then(directory)
+        streaming = micro_batch() is not None
+        if self.version is not None and not (self.follows and streaming):
             lease(directory, self.run, self.version)
-            if question.query.now is None and self.run is not None:
-                question = question.at(pinned(directory, self.version.number).now)
-            return directory, self.version, question
+            if query.kernel.now is None and self.run is not None and streaming:
+                query = query.at(pinned(directory, self.version.number).now)
+            return directory, self.version, query.at(datetime.now(UTC))
         pin = pinned(directory)
         version = read_version(directory, pin.version)
         self._refuse_other_columns(version)
-        refuse_relaxed_sources(version, question)
-        return directory, version, question.at(pin.now)
+        refuse_relaxed_sources(version, query)
+        return directory, version, query.at(pin.now)
 
     def _refuse_other_columns(self, version: Version) -> None:
         """A streaming query keeps the columns that it started with."""
@@ -63,12 +84,12 @@ def lease(directory: Directory, run: str | None, version: Version) -> None:
     if run is not None:
         with suppress(OSError, ArgumentError):  # a disk that takes no files must not stop those who only read
             hour = int(time.time() // 3600)
-            directory.create(f"leases/{run}-{hour}", str(version.number).encode())
+            directory.create(f"leases/{run}-{hour}@{version.number}", b"")
 
 
-def refuse_relaxed_sources(version: Version, question: Question) -> None:
+def refuse_relaxed_sources(version: Version, query: TableQuery) -> None:
     """A relaxed match needs one true predicate, whichever: it would not keep to the source."""
-    if version.bound and question.query.score == "relaxed":
+    if version.bound and query.kernel.score == "relaxed":
         raise ArgumentError(
             'some subscriptions are bound to a source, and score="relaxed" counts any true predicate as a '
             "match: it would match events of other sources. Match each source with subscriptions of its own, "
@@ -76,15 +97,13 @@ def refuse_relaxed_sources(version: Version, question: Question) -> None:
         )
 
 
-def match_task(source: Source, question: Question, keys: list[str]) -> Task:
+def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
     """Match every event of a partition against all shards: the replicated plan."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, asked = source.resolve(question)
-        indexes = [
-            index for shard in range(len(version.shards)) for index in open_shard(directory, version, shard)
-        ]
-        seen = Seen(version)
+        directory, version, asked = source.resolve(query)
+        indexes = open_all(directory, version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         answers = Answers(asked, indexes, version.number, keys)
         yield from answers.to_batches(seen.watch(batches))
         seen.report(directory, source.run, answers.matches)
@@ -95,9 +114,12 @@ def match_task(source: Source, question: Question, keys: list[str]) -> Task:
 class Seen:
     """Counts what passes through a task: rows, seconds, and values of a kind that no predicate expects."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, *, ignore_case: bool = False) -> None:
         """Expect the kinds that the version's subscriptions ask for."""
         self.version = version
+        self.ignore_case = ignore_case
+        self.absent: list[str] | None = None
+        """Attributes that no column holds: rules that came to a running stream may ask for any."""
         self.rows = 0
         self.visits = 0
         self.wrong: dict[str, int] = {}
@@ -110,29 +132,49 @@ class Seen:
 
     def note(self, given: pa.RecordBatch) -> pa.RecordBatch:
         """Count one batch; it comes back with its columns named as the attributes."""
-        batch = attribute_columns(given, self.version.attributes)
+        batch = attribute_columns(given, self.version.attributes, ignore_case=self.ignore_case)
+        if self.absent is None:
+            self.absent = _absent(given, batch, self.version)
         self.rows += batch.num_rows
         for name, _, count in wrong_values(list(self.version.attributes.items()), batch):
             self.wrong[name] = self.wrong.get(name, 0) + count
         return batch
 
     def report(self, directory: Directory, run: str | None, matches: int, step: str = "match") -> None:
-        """Leave a report for `tamis.spark.report`; a task that is tried again replaces nothing."""
+        """Leave a report for `tamis.spark.explain`; a task that is tried again replaces nothing.
+
+        Of a stream, the reports of the last `BATCHES_REPORTED` micro-batches stay.
+        """
         context = TaskContext.get()
         if context is None or run is None:
             return
-        batch = context.getLocalProperty("streaming.sql.batchId")
+        own, partition = micro_batch(), context.partitionId()
+        batch = None if own is None else own[1]
         content = {
             "step": step,
             "version": self.version.number,
-            "batch": None if batch is None else int(batch),
-            "partition": context.partitionId(),
+            "batch": batch,
+            "partition": partition,
             "rows": self.rows,
             "matches": matches,
             "visits": self.visits,
             "wrong_types": self.wrong,
+            "absent": self.absent or [],
             "seconds": time.monotonic() - self.started,
         }
-        name = f"reports/{run}/{step}-{batch or 0}-{context.stageId()}-{context.partitionId()}.json"
+        folder = f"reports/{run}"
         with suppress(OSError, ArgumentError):
-            directory.create(name, json.dumps(content).encode())
+            if batch is None:  # each action on a DataFrame has stages of its own
+                name = f"{step}-{context.stageId()}-{partition}.json"
+            else:
+                name = f"{step}-{batch:012d}-{partition}.json"
+            directory.create(f"{folder}/{name}", json.dumps(content).encode())
+            if batch is not None and batch >= BATCHES_REPORTED:
+                directory.delete(f"{folder}/{step}-{batch - BATCHES_REPORTED:012d}-{partition}.json")
+
+
+def _absent(given: pa.RecordBatch, batch: pa.RecordBatch, version: Version) -> list[str]:
+    """Some attributes that no column of the events holds; where a map was spread, rows alone tell."""
+    if any(name.startswith(SPREAD_PREFIX) for name in given.schema.names):
+        return []
+    return compared(version.attributes, arrow_paths(batch.schema)).names[:ABSENT_REPORTED]

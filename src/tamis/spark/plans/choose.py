@@ -31,7 +31,8 @@ class Sizes:
 
     subscriptions: int
     characters: int
-    host_memory: int
+    room: int
+    """Bytes that an index may take on a host."""
     tasks: int
     repeated: int = 0
     """Rows whose id another row has too."""
@@ -64,14 +65,14 @@ def choose(
 ) -> Plan:
     """The plan for an index of these sizes; what the caller wants wins.
 
-    `memory` is what the index may take on one host; half of the host's memory unless given.
+    `memory` is what the index may take on one host, where the caller knows better.
 
     >>> choose(Sizes(10**9, 10**11, 8 << 30, tasks=4)).name
     'sharded'
     >>> choose(Sizes(10, 100, 8 << 30, tasks=4), wanted="sharded", shards=3).shards
     3
     """
-    budget = memory if memory is not None else sizes.host_memory // 2
+    budget = memory if memory is not None else sizes.room
     size, room = _human(sizes.estimated_bytes), _human(budget)
     needed = max(2, -(-sizes.estimated_bytes // max(1, budget)), sizes.tasks)
     if wanted == "auto":
@@ -120,6 +121,8 @@ class PlanReport:
     version: Version
     run: str | None
     warnings: list[str]
+    shape: str = ""
+    """How matches come back from the Python workers, and why so."""
 
     def tasks(self) -> list[dict[str, Any]]:
         """What each task that has finished saw: rows, matches, seconds, values of the wrong type."""
@@ -143,6 +146,13 @@ class PlanReport:
                 total[name] = total.get(name, 0) + count
         return total
 
+    def absent(self) -> list[str]:
+        """Attributes that rules asked for and that no column of the events held, some of them.
+
+        In a stream also those of rules that came after it was started.
+        """
+        return sorted({name for task in self.tasks() for name in task.get("absent", [])})
+
     def __str__(self) -> str:
         """The report as text."""
         version = self.version
@@ -154,6 +164,8 @@ class PlanReport:
             f"directory      {self.url}",
             f"attributes     {len(version.attributes):,} asked for",
         ]
+        if self.shape:
+            lines.append(f"shape          {self.shape}")
         if version.plan != "replicated":
             sizes = [sum(file.bytes for file in shard) for shard in version.shards]
             lines.append(f"shards         {len(sizes)}, largest {_human(max(sizes))}")
@@ -174,6 +186,9 @@ class PlanReport:
             lines.append(f"seen           {rows:,} events, {matches:,} matches, {len(finished)} task(s)")
             if (visits := sum(task["visits"] for task in finished)) and rows:
                 lines.append(f"visited        {visits / rows:.2f} shards per event")
+        warned = " ".join(self.warnings)
+        if absent := [name for name in self.absent() if name not in warned]:
+            lines.append(f"absent         {', '.join(absent)}: no column of the events holds them")
         for name, count in self.wrong_types().items():
             lines.append(
                 f"wrong type     {count:,} values of {name}: predicates expect "

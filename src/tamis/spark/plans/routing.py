@@ -19,12 +19,16 @@ from pyspark import TaskContext
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tamis.spark.matching.answer import KEY_PREFIX, Answers, Question, attribute_columns, split_keys
+from tamis.index import Index
+from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
 from tamis.spark.matching.pairs import best_rows, prefixed, ranks_of
 from tamis.spark.matching.slices import gathered
 from tamis.spark.matching.task import Seen, Source, Task
+from tamis.spark.store.change_log import changes_after
+from tamis.spark.store.changes import UPSERT, latest
 from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import open_file, open_shard
+from tamis.spark.store.host_cache import open_file
+from tamis.spark.store.open_shards import open_shard
 from tamis.spark.store.versions import Router, Version
 
 if TYPE_CHECKING:
@@ -47,24 +51,46 @@ class RouterIndexes:
         """Map the router's files."""
         # A store may have become replicated since its stream was planned: then everybody visits all.
         router = version.router
-        self.version = version
+        self.changed = version.changed
         self.knows_nothing = router is None
         router = router or Router()
-        self.rules = None if router.rules is None else open_file(directory, router.rules)
+        kept = {file.sha256 for file in (router.rules, router.advertisements) if file}
+        kept |= {file.sha256 for files in version.shards for file in files}
+        self.rules = None if router.rules is None else open_file(directory, router.rules, kept)
         promised = router.advertisements
-        self.advertisements = None if promised is None else open_file(directory, promised)
+        self.advertisements = None if promised is None else open_file(directory, promised, kept)
         self.sources = router.sources
         self.shards = len(version.shards)
+        self.added = Index()
+        """What came as changes, as it is: ids are `shard:` and the subscription's id in hexadecimal."""
+        self._home: dict[str, str] = {}
+        self._version = -1
 
     @classmethod
     def of(cls, directory: Directory, version: Version) -> "RouterIndexes":
-        """The router of a version, opened once."""
+        """The router of a version, opened once and brought from version to version."""
         files = (version.router.rules, version.router.advertisements) if version.router else ()
-        key = (directory.url, version.number, *(file.sha256 for file in files if file))
-        if key not in _routers:
-            _routers.clear()
-            _routers[key] = cls(directory, version)
-        return _routers[key]
+        key = (directory.url, version.base, *(file.name for file in files if file))
+        held = _routers.get(key)
+        if held is None or held._version > version.number:
+            held = cls(directory, version)
+        if not held.knows_nothing:
+            for changes in changes_after(directory, version, held._version):
+                held._learn(changes)
+        held._version = version.number
+        _routers.clear()
+        _routers[key] = held
+        return held
+
+    def _learn(self, changes: pa.Table) -> None:
+        """Learn where additions went."""
+        for change in latest(changes):
+            id = str(change["id"]).encode().hex()
+            if (old := self._home.pop(id, None)) is not None:
+                self.added.remove(old)
+            if change["op"] == UPSERT:
+                self._home[id] = f"{change.get('shard') or 0}:{id}"
+                self.added.add(self._home[id], change["expression"])
 
     def visits(
         self, events: pa.RecordBatch, sources: pa.Array | None
@@ -72,12 +98,13 @@ class RouterIndexes:
         """For each event and shard, whether the event must go there."""
         rows = events.num_rows
         wanted = np.full((rows, self.shards), self.knows_nothing)
-        if self.rules is not None:
-            for event, shard in prefixed(self.rules, events):
-                wanted[event, shard.astype(np.int64)] = True
+        for rules in (self.rules, self.added):
+            if rules is not None and len(rules):
+                for event, shard in prefixed(rules, events):
+                    wanted[event, shard.astype(np.int64)] = True
         if self.sources:
             self._visit_by_source(wanted, events, sources)
-        if self.version.changed:
+        if self.changed:
             wanted[:, 0] = True
         return wanted
 
@@ -94,22 +121,22 @@ class RouterIndexes:
         wanted[~kept_promise, :] = True
 
 
-def route_task(source: Source, question: Question, source_key: bool) -> Task:
+def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
     """Copy each event to the shards that might match it, numbered so that its answers find together again.
 
     With `source_key`, the last key column is the source of the event.
     """
-    answers_all = question.mode in ("count", "exists", "unmatched")
+    answers_all = query.mode in ("count", "exists", "unmatched")
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        directory, version, _ = source.resolve(question)
+        directory, version, _ = source.resolve(query)
         router = RouterIndexes.of(directory, version)
         context = TaskContext.get()
         number = (context.partitionId() if context is not None else 0) << 33
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         for batch in batches:
             attributes, keys = split_keys(seen.note(batch))
-            if question.query.score == "relaxed":
+            if query.kernel.score == "relaxed":
                 # One true predicate is enough for a match: nobody can be left out.
                 visits = np.ones((batch.num_rows, router.shards), bool)
             else:
@@ -133,22 +160,23 @@ def route_task(source: Source, question: Question, source_key: bool) -> Task:
     return task
 
 
-def shard_task(source: Source, question: Question, keys: list[str]) -> Task:
+def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
     """Match the events of a partition against the shards that they were routed to."""
-    counts = question.mode in ("count", "exists", "unmatched")
-    asked = replace(question, mode="count") if counts else question
-    carried = keys if question.mode in ("all", "by_subscription") else [*keys, EVENT]
+    counts = query.mode in ("count", "exists", "unmatched")
+    asked = replace(query, mode="count") if counts else query
+    carried = keys if query.mode in ("all", "by_subscription") else [*keys, EVENT]
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, resolved = source.resolve(asked)
-        seen = Seen(version)
+        seen = Seen(version, ignore_case=source.ignore_case)
         matches = 0
         for batch in batches:
             for shard, rows in _by_shard(batch, len(keys), keeps_event=EVENT in carried):
                 seen.rows += rows.num_rows
                 indexes = [] if shard == NO_SHARD else open_shard(directory, version, shard)
                 answers = Answers(resolved, indexes, version.number, carried)
-                yield from answers.to_batches([attribute_columns(rows, version.attributes)])
+                named = attribute_columns(rows, version.attributes, ignore_case=source.ignore_case)
+                yield from answers.to_batches([named])
                 matches += answers.matches
         seen.report(directory, source.run, matches, step="shard")
 
@@ -168,7 +196,7 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
         yield int(shard), chosen
 
 
-def merge_task(question: Question, *, ordered: bool) -> Task:
+def merge_task(query: TableQuery, *, ordered: bool) -> Task:
     """Bring the answers of an event's shards together.
 
     Where rows come ordered as `merge_order` says, an event is done when the next begins, and its best rows
@@ -176,13 +204,13 @@ def merge_task(question: Question, *, ordered: bool) -> Task:
     for each event.
     """
     if not ordered:
-        return _merge_in_any_order(question)
-    return _first_of_each(question.k) if question.mode == "top_k" else _added_up_in_order(question)
+        return _merge_in_any_order(query)
+    return _first_of_each(query.k) if query.mode == "top_k" else _added_up_in_order(query)
 
 
-def merge_order(question: Question) -> list[Any]:
+def merge_order(query: TableQuery) -> list[Any]:
     """The columns by which answers are sorted before they are merged, as Spark takes them."""
-    best_first = [sf.desc("score"), sf.asc("subscription")] if question.mode == "top_k" else []
+    best_first = [sf.desc("score"), sf.asc("subscription")] if query.mode == "top_k" else []
     return [sf.asc(EVENT), *best_first]
 
 
@@ -205,7 +233,7 @@ def _first_of_each(k: int) -> Task:
     return task
 
 
-def _added_up_in_order(question: Question) -> Task:
+def _added_up_in_order(query: TableQuery) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []  # of one event
         for batch in batches:
@@ -214,15 +242,15 @@ def _added_up_in_order(question: Question) -> Task:
             events = batch.column(EVENT).to_numpy()
             of_last = int(np.searchsorted(events, events[-1]))
             if of_last or (waiting and waiting[0].column(EVENT)[0].as_py() != events[-1]):
-                yield from _finished([*waiting, batch.slice(0, of_last)], question)
+                yield from _finished([*waiting, batch.slice(0, of_last)], query)
                 waiting = []
             waiting.append(batch.slice(of_last))
-        yield from _finished(waiting, question)
+        yield from _finished(waiting, query)
 
     return task
 
 
-def _merge_in_any_order(question: Question) -> Task:
+def _merge_in_any_order(query: TableQuery) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         rows, most = 0, ROWS_BEFORE_MERGE
@@ -230,23 +258,23 @@ def _merge_in_any_order(question: Question) -> Task:
             waiting.append(batch)
             rows += batch.num_rows
             if rows > most:
-                waiting = list(_added_up(waiting, question))
+                waiting = list(_added_up(waiting, query))
                 rows = sum(part.num_rows for part in waiting)
                 # What is left may be all different events: adding up for each batch would never end.
                 most = max(ROWS_BEFORE_MERGE, 2 * rows)
-        yield from _finished(waiting, question)
+        yield from _finished(waiting, query)
 
     return task
 
 
-def _added_up(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
+def _added_up(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.RecordBatch]:
     """One row for each event with its count so far, or its best k rows so far."""
     answers = [batch for batch in answers if batch.num_rows]
     if not answers:
         return
-    if question.mode == "top_k":
+    if query.mode == "top_k":
         narrow = pa.Table.from_batches([batch.select([EVENT, "score", "subscription"]) for batch in answers])
-        rows, values = best_rows(narrow.rename_columns(["event", "score", "id"]), question.k)
+        rows, values = best_rows(narrow.rename_columns(["event", "score", "id"]), query.k)
         name = "rank"
     else:
         events, matches = (
@@ -261,15 +289,15 @@ def _added_up(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.
         yield _with_column(part, name, values[start:end])
 
 
-def _finished(answers: list[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
+def _finished(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.RecordBatch]:
     """The rows of the answer for events whose rows are all there."""
-    for added_up in _added_up(answers, question):
+    for added_up in _added_up(answers, query):
         part = _without_event(added_up)
-        if question.mode in ("top_k", "count"):
+        if query.mode in ("top_k", "count"):
             yield part
             continue
         totals = part.column("matches").to_numpy()
-        if question.mode == "exists":
+        if query.mode == "exists":
             names = ["matched" if name == "matches" else name for name in part.schema.names]
             columns = [pa.array(totals > 0) if name == "matched" else part.column(name) for name in names]
             yield pa.record_batch(columns, names=names)

@@ -11,7 +11,7 @@ import bisect
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +40,10 @@ Place = tuple[str, int]
 """Where a subscription stands in the order that is cut into shards: access predicate, hash of the id."""
 
 
-def assigned(rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Table | None) -> "DataFrame":
-    """The subscriptions with the number of their shard."""
+def assigned(
+    rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Table | None
+) -> tuple["DataFrame", list[Place]]:
+    """The subscriptions with the number of their shard, and the places where the next shard begins."""
     every = max(1, subscriptions // SAMPLED_SUBSCRIPTIONS)
     some = rows.filter(sf.pmod(sf.hash("id"), sf.lit(every)) == 0)
     placed = some.mapInArrow(_placing(sample), "key string, hash bigint, work double, size bigint").collect()
@@ -54,7 +56,7 @@ def assigned(rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Tabl
             yield batch.append_column(SHARD, pa.array(found, pa.int32()))
 
     types = ", ".join(f"`{name}` {kind}" for name, kind in rows.dtypes)
-    return rows.mapInArrow(task, f"{types}, {SHARD} int")
+    return rows.mapInArrow(task, f"{types}, {SHARD} int"), cuts
 
 
 def _placing(sample: pa.Table | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -196,6 +198,12 @@ def sampled(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
 
     if events.isStreaming:
         return None
-    found: Any = project(events, None, []).events.limit(rows).toArrow()
-    batches = [attribute_columns(batch, []) for batch in found.to_batches()]
-    return pa.Table.from_batches(batches) if batches else None
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": [to_bytes(pa.Table.from_batches([batch]))]})
+
+    some = project(events, None, []).events.limit(rows)
+    tables = [from_bytes(row["rows"]) for row in some.mapInArrow(packed, "rows binary").collect()]
+    named = [attribute_columns(batch, []) for table in tables for batch in table.to_batches()]
+    return pa.Table.from_batches(named) if named else None

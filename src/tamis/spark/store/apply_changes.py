@@ -1,33 +1,29 @@
 """One batch of changes becomes the next version of a store. Runs in one task.
 
 The order makes it safe to stop anywhere: files first, the version that names them last, and that one created
-only if nobody else made a version meanwhile; then everything starts again from theirs.
+only if nobody else made a version meanwhile; then everything starts again from theirs. The cost is that of
+the changes, not of all that came before: `change_log` keeps files few, and the writer's shards stay open.
 """
 
 import hashlib
 import json
-import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
-from tamis.spark.building.on_executors import put_index
 from tamis.spark.building.subscriptions import PROBLEM, is_bound
-from tamis.spark.store.changes import REMOVE, UPSERT, latest, read_changes, to_bytes
+from tamis.spark.events.absent_attributes import EventColumns
+from tamis.spark.plans.placement import placed
+from tamis.spark.store.change_log import append, known_sequences, put_sequences, sequence_tables
+from tamis.spark.store.changes import REMOVE, UPSERT, apply_changes, latest, stored_schema, to_bytes
 from tamis.spark.store.directory import Directory
-from tamis.spark.store.garbage import collect
-from tamis.spark.store.host_cache import open_shard
-from tamis.spark.store.versions import IdKind, Version, latest_number, read_version, version_file
-
-CHANGES_BEFORE_REWRITE = 20_000
-"""Changes that may lie on top of snapshots, unless a tenth of the subscriptions is more."""
-
-VERSIONS_BETWEEN_COLLECTIONS = 16
+from tamis.spark.store.folding import attributes_of, fold_is_due, folded
+from tamis.spark.store.garbage import collect_now_and_then
+from tamis.spark.store.open_shards import OpenShard, put_back, take
+from tamis.spark.store.versions import IdKind, Version, create_version, latest_number, read_version
 
 _UPSERTS = ("add", "replace", "upsert")
 
@@ -41,28 +37,45 @@ class Applied(NamedTuple):
     quarantined: int
 
 
-def apply_to_store(directory: Directory, given: pa.Table, schema: pa.Schema) -> Applied:
-    """Apply changes to the latest version of a store and publish the next, unless nothing changed."""
+def apply_to_store(
+    directory: Directory, given: pa.Table, schema: pa.Schema, columns: EventColumns | None = None
+) -> Applied:
+    """Apply changes to the latest version of a store and publish the next, unless nothing changed.
+
+    With `columns`, those of the events, rules that ask for others are refused.
+    """
     while True:
         before = _latest(directory, schema)
-        changes, refused = _checked(given, schema, before.notes.get("schema"))
-        known = _known_sequences(directory, before, changes.column("id"))
+        changes, refused = _checked(given, schema, before.notes.get("schema"), columns)
+        known = known_sequences(directory, before, changes.column("id"))
         fresh = [
             change for change in latest(changes) if change["sequence"] > known.get(change["id"], _NO_SEQUENCE)
         ]
-        if fresh:
-            after = _next_version(directory, before, pa.Table.from_pylist(fresh, schema))
-            bound = any(is_bound(change["expression"]) for change in fresh if change["op"] != REMOVE)
-            after = replace(after, bound=before.bound or bound)
-            if not directory.create(version_file(after.number), after.to_json()):
-                continue
-        else:
-            after = before
+        after = _published(directory, before, fresh, schema) if fresh else before
+        if after is None:
+            continue
         if refused:
             _quarantine(directory, refused, after.number)
-        if fresh and after.number % VERSIONS_BETWEEN_COLLECTIONS == 0:
-            collect(directory)
+        collect_now_and_then(directory)
         return Applied(after.number, len(fresh), changes.num_rows - len(fresh), len(refused))
+
+
+def _published(
+    directory: Directory, before: Version, fresh: list[dict[str, Any]], schema: pa.Schema
+) -> Version | None:
+    """The version with these changes, or None if somebody else made the next one."""
+    number = before.number + 1
+    shards = [take(directory, before, shard) for shard in range(len(before.shards))]
+    homes = placed(directory, before, fresh, [sum(map(len, held.indexes)) for held in shards])
+    rows = [{**row, "version": number, "shard": home} for row, home in zip(fresh, homes, strict=True)]
+    changes = pa.Table.from_pylist(rows, stored_schema(schema))
+    after = _next_version(directory, before, changes, shards)
+    if not create_version(directory, after):
+        return None
+    if after.base == before.base:
+        for shard, held in enumerate(shards):
+            put_back(directory, after, shard, held)
+    return after
 
 
 _NO_SEQUENCE = -(1 << 63)
@@ -70,12 +83,13 @@ _NO_SEQUENCE = -(1 << 63)
 
 def _latest(directory: Directory, schema: pa.Schema) -> Version:
     ids: IdKind = "int" if pa.types.is_integer(schema.field("id").type) else "string"
-    if latest_number(directory) is None:
+    number = latest_number(directory)
+    if number is None:
         return Version(
             number=0, plan="replicated", ids=ids, shards=[[]], notes={"reason": "a store of changes"}
         )
-    version = read_version(directory)
-    ever_held = version.subscriptions or version.changes or version.notes.get("sequences")
+    version = read_version(directory, number)
+    ever_held = version.subscriptions or version.changes or version.sequences
     if version.ids != ids and ever_held:
         raise SnapshotError(
             f"the subscriptions of {directory.url} have ids of type {version.ids}, not {ids}; a store keeps "
@@ -85,7 +99,7 @@ def _latest(directory: Directory, schema: pa.Schema) -> Version:
 
 
 def _checked(
-    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None
+    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None, columns: EventColumns | None
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The changes that can be applied, and those that cannot, with what is wrong."""
     good: list[dict[str, Any]] = []
@@ -102,6 +116,9 @@ def _checked(
     fields = [field.with_type(pa.int64()) if field.name == "id" else field for field in schema]
     trial = Index(types).add_table(pa.Table.from_pylist(numbered, pa.schema(fields)), on_error="collect")
     bad = {row.row: str(row.error) for row in trial}
+    if columns is not None:
+        texts = {row: change["expression"] for row, change in enumerate(upserts) if row not in bad}
+        bad |= {row: said for row, text in texts.items() if (said := columns.problem(text)) is not None}
     refused += [{**upserts[row], "error": message} for row, message in bad.items()]
     kept = [{**change, "op": UPSERT} for row, change in enumerate(upserts) if row not in bad]
     kept += [change for change in good if change["op"] == REMOVE]
@@ -122,82 +139,37 @@ def _problem(change: dict[str, Any]) -> str | None:
     return None
 
 
-def _known_sequences(directory: Directory, version: Version, ids: pa.ChunkedArray) -> dict[Any, int]:
-    """The last sequence numbers of some subscriptions, for those of them that ever changed.
-
-    A store may have seen millions of ids: only those that are asked for become Python objects.
-    """
-    wanted = pc.unique(ids)
-    found = [
-        table.filter(pc.is_in(table.column("id"), value_set=wanted))
-        for table in _sequence_tables(directory, version)
-    ]
-    known: dict[Any, int] = {}
-    for table in found:
-        known.update(zip(table.column("id").to_pylist(), table.column("sequence").to_pylist(), strict=True))
-    return known
-
-
-def _sequence_tables(directory: Directory, version: Version) -> Iterator[pa.Table]:
-    """Ids and sequence numbers of all changes, file by file; a later file has the higher numbers."""
-    folded = version.notes.get("sequences")
-    for name in ([folded] if folded else []) + version.changes:
-        yield read_changes(directory, name).select(["id", "sequence"])
-
-
 def with_sequences(directory: Directory, version: Version) -> Version:
     """The version with the sequence numbers that the latest one knows: a late change stays late."""
     if latest_number(directory) is None:
         return version
     latest = read_version(directory)
-    known = list(_sequence_tables(directory, latest))
+    known = list(sequence_tables(directory, latest))
     if not known or latest.ids != version.ids:
         return version
-    return replace(version, notes={**version.notes, "sequences": _put_sequences(directory, known)})
+    return replace(version, sequences=put_sequences(directory, known))
 
 
-def _put_sequences(directory: Directory, known: list[pa.Table]) -> str:
-    """Put the last sequence number of each id into one file."""
-    name = f"changes/{uuid.uuid4().hex}.arrow"
-    last = pa.concat_tables(known).group_by("id").aggregate([("sequence", "max")])
-    directory.create(name, to_bytes(last.select(["id", "sequence_max"]).rename_columns(["id", "sequence"])))
-    return name
-
-
-def _next_version(directory: Directory, before: Version, fresh: pa.Table) -> Version:
-    name = f"changes/{uuid.uuid4().hex}.arrow"
-    directory.create(name, to_bytes(fresh))
+def _next_version(
+    directory: Directory, before: Version, changes: pa.Table, shards: list[OpenShard]
+) -> Version:
+    """The version after these changes; they are applied to the open shards."""
     number = before.number + 1
-    waiting = before.notes.get("waiting", 0) + fresh.num_rows
+    for shard, held in enumerate(shards):
+        apply_changes(held.indexes, changes, shard)
+    indexes = [index for held in shards for index in held.indexes]
+    written = zip(changes.column("op").to_pylist(), changes.column("expression").to_pylist(), strict=True)
     after = replace(
         before,
         number=number,
-        changes=[*before.changes, name],
-        changed=True,
-        notes={**before.notes, "waiting": waiting},
-        payloads=before.payloads or fresh.column("payload").null_count < fresh.num_rows,
+        base=before.base or number,
+        changes=append(directory, before.changes, changes, number),
+        payloads=before.payloads or changes.column("payload").null_count < changes.num_rows,
+        bound=before.bound or any(op == UPSERT and is_bound(text) for op, text in written),
+        subscriptions=sum(map(len, indexes)),
+        attributes=attributes_of(indexes),
     )
-    shards = [open_shard(directory, after, shard) for shard in range(len(after.shards))]
-    after = replace(
-        after,
-        subscriptions=sum(len(index) for indexes in shards for index in indexes),
-        attributes=_attributes([index for indexes in shards for index in indexes]),
-    )
-    if waiting <= max(CHANGES_BEFORE_REWRITE, after.subscriptions // 10):
-        return after
-    known = [*_sequence_tables(directory, before), fresh.select(["id", "sequence"])]
-    folded = _put_sequences(directory, known)
-    files = [[put_index(directory, index) for index in indexes if len(index)] for indexes in shards]
-    notes = {**before.notes, "waiting": 0, "sequences": folded}
-    return replace(after, shards=files, changes=[], notes=notes)
-
-
-def _attributes(indexes: list[Index]) -> dict[str, list[str]]:
-    kinds: dict[str, set[str]] = {}
-    for index in indexes:
-        for name, expected in index.attributes.items():
-            kinds.setdefault(name, set()).update(expected)
-    return {name: sorted(kinds[name]) for name in sorted(kinds)}
+    return folded(directory, after, shards) if fold_is_due(after) else after
 
 
 def _quarantine(directory: Directory, refused: list[dict[str, Any]], version: int) -> None:

@@ -1,7 +1,8 @@
 """Changes to subscriptions: add, replace, remove, each with a sequence number.
 
-A change file is an Arrow table with the columns of a subscription plus `op` ("upsert" or "remove") and
-`sequence`. What is in one was checked before it was written, so that applying it cannot fail half-way.
+A change file is an Arrow table with the columns of a subscription plus `op` ("upsert" or "remove"),
+`sequence`, the `version` that the change made and the `shard` that holds the subscription from then on. What
+is in one was checked before it was written, so that applying it cannot fail half-way.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from tamis.index import Index
-from tamis.spark.store.directory import Directory
 
 UPSERT, REMOVE = "upsert", "remove"
 
@@ -37,6 +37,15 @@ def change_schema(ids: str) -> pa.Schema:
     )
 
 
+def stored_schema(changes: pa.Schema) -> pa.Schema:
+    """The columns of a change file: those of the changes, and where and when they were applied.
+
+    >>> stored_schema(change_schema("int")).names[-2:]
+    ['version', 'shard']
+    """
+    return changes.append(pa.field("version", pa.int64())).append(pa.field("shard", pa.int32()))
+
+
 def to_bytes(table: pa.Table) -> bytes:
     """A table as the content of a file.
 
@@ -56,25 +65,16 @@ def from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_file(data).read_all()
 
 
-def read_changes(directory: Directory, name: str) -> pa.Table:
-    """The changes in a file of a directory; mapped, not read, where it can be."""
-    path = directory.local_path(name)
-    if path is not None:
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    return from_bytes(directory.read(name))
+def apply_changes(indexes: Sequence[Index], changes: pa.Table, shard: int = 0) -> None:
+    """Apply changes to the indexes that together hold the subscriptions of a shard.
 
-
-def apply_changes(indexes: Sequence[Index], changes: pa.Table, *, adds: bool = True) -> None:
-    """Apply changes to the indexes that together hold the subscriptions.
-
-    An id that is added again moves to the last index. With `adds=False` the changed ids only leave: another
-    shard holds what replaces them.
+    An id that is added again moves to the last index, or leaves, if another shard holds it from now on.
 
     >>> index = Index()
     >>> index.add("a", "x > 1")
     >>> rows = [{"op": "upsert", "sequence": 1, "id": "b", "expression": "x > 2"},
     ...         {"op": "remove", "sequence": 2, "id": "a"}]
-    >>> apply_changes([index], pa.Table.from_pylist(rows, change_schema("string")))
+    >>> apply_changes([index], pa.Table.from_pylist(rows, stored_schema(change_schema("string"))))
     >>> index.match({"x": 3})
     ['b']
     """
@@ -83,8 +83,8 @@ def apply_changes(indexes: Sequence[Index], changes: pa.Table, *, adds: bool = T
         for index in indexes:
             if change["id"] in index:
                 index.remove(change["id"])
-    upserts = [change for change in last if change["op"] == UPSERT]
-    if adds and upserts:
+    upserts = [change for change in last if change["op"] == UPSERT and (change.get("shard") or 0) == shard]
+    if upserts:
         indexes[-1].add_table(pa.Table.from_pylist(upserts, changes.schema))
 
 

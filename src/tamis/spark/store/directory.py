@@ -17,7 +17,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,10 @@ class Directory(ABC):
     @abstractmethod
     def delete(self, name: str) -> None:
         """Remove a file; no error when there is none."""
+
+    @abstractmethod
+    def remove_if_empty(self, folder: str) -> None:
+        """Remove a folder without files, where folders exist without them."""
 
     def local_path(self, name: str) -> Path | None:
         """Where the file can be mapped without fetching it, if it can."""
@@ -186,6 +190,11 @@ class LocalDirectory(Directory):
         """See `Directory.delete`."""
         (self._root / name).unlink(missing_ok=True)
 
+    def remove_if_empty(self, folder: str) -> None:
+        """See `Directory.remove_if_empty`."""
+        with suppress(OSError):
+            (self._root / folder).rmdir()
+
     def local_path(self, name: str) -> Path | None:
         """See `Directory.local_path`."""
         return self._root / name
@@ -249,7 +258,7 @@ class RemoteDirectory(Directory):
     def create(self, name: str, data: bytes) -> bool:
         """See `Directory.create`: exclusive creation, or a rename where that replaces nothing."""
         path = self._path(name)
-        self._files.makedirs(posixpath.dirname(path), exist_ok=True)
+        self._make_folder(path)
         if _protocol(self._files) in _RENAME_REPLACES_NOTHING:
             return self._created_by_rename(path, data)
         self._check_exclusive_creation()
@@ -304,8 +313,13 @@ class RemoteDirectory(Directory):
     def upload(self, name: str, source: Path) -> None:
         """See `Directory.upload`."""
         path = self._path(name)
-        self._files.makedirs(posixpath.dirname(path), exist_ok=True)
+        self._make_folder(path)
         self._files.put_file(str(source), path)
+
+    def _make_folder(self, path: str) -> None:
+        """Make the folder of a file, where there are folders: asking an object store costs a request."""
+        if _protocol(self._files) not in _CREATES_ONCE:
+            self._files.makedirs(posixpath.dirname(path), exist_ok=True)
 
     def download(self, name: str, target: Path) -> None:
         """See `Directory.download`."""
@@ -334,6 +348,12 @@ class RemoteDirectory(Directory):
         except FileNotFoundError:
             return None
         return float((datetime.now(UTC) - modified.astimezone(UTC)).total_seconds())
+
+    def remove_if_empty(self, folder: str) -> None:
+        """See `Directory.remove_if_empty`: an object store has no folders."""
+        if _protocol(self._files) not in _CREATES_ONCE:
+            with suppress(OSError):
+                self._files.rmdir(self._path(folder))
 
     def delete(self, name: str) -> None:
         """See `Directory.delete`."""

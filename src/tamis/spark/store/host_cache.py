@@ -2,8 +2,7 @@
 
 A file in a directory that the host mounts is mapped where it lies. Any other is fetched into a folder of the
 host (`TAMIS_CACHE`, or one in the temporary folder), under a lock, so that ten workers fetch it once, and
-checked against the version's checksum; a copy that was deleted or damaged is fetched again. Every worker
-process keeps what it opened for its next task.
+checked against the version's checksum; a copy that was deleted or damaged is fetched again.
 """
 
 import fcntl
@@ -12,62 +11,51 @@ import os
 import tempfile
 import time
 import uuid
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
-from tamis.spark.store.changes import apply_changes, read_changes
 from tamis.spark.store.directory import Directory
-from tamis.spark.store.versions import IndexFile, Version
-
-OPEN_SHARDS = 64
-"""Shards that one worker process keeps open."""
+from tamis.spark.store.versions import IndexFile
 
 UNUSED_FOR = 7 * 24 * 3600.0
 """Seconds after which a fetched copy that nobody opened is removed."""
 
-_opened: OrderedDict[tuple[str, tuple[str, ...]], "OpenShard"] = OrderedDict()
+SUPERSEDED_FOR = 3600.0
+"""Seconds after which a copy goes that nobody opened and the version at hand does not name any more."""
 
 
-class OpenShard:
-    """The indexes of one shard, and how many files of changes were applied to them."""
+def open_file(directory: Directory, file: IndexFile, kept: Collection[str] = ()) -> Index:
+    """Map an index file and check it; a damaged copy is fetched again, a damaged original is an error.
 
-    def __init__(self, directory: Directory, files: list[IndexFile]) -> None:
-        """Map every file of the shard."""
-        self.indexes = [open_file(directory, file) for file in files] or [Index()]
-        self.applied: list[str] = []
-
-
-def open_shard(directory: Directory, version: Version, shard: int) -> list[Index]:
-    """The indexes of a shard as of a version; the ones of this process's last call where possible."""
-    files = version.shards[shard]
-    key = (f"{directory.url}#{shard}", tuple(file.sha256 for file in files))
-    for other in [held for held in _opened if held[0] == key[0] and held != key]:
-        del _opened[other]  # an older generation would keep its files' disk space
-    held = _opened.pop(key, None)
-    if held is None or held.applied != version.changes[: len(held.applied)]:
-        held = OpenShard(directory, files)
-    for name in version.changes[len(held.applied) :]:
-        apply_changes(held.indexes, read_changes(directory, name), adds=shard == 0)
-        held.applied.append(name)
-    _opened[key] = held
-    while len(_opened) > OPEN_SHARDS:
-        _opened.popitem(last=False)
-    return held.indexes
-
-
-def open_file(directory: Directory, file: IndexFile) -> Index:
-    """Map an index file and check it; a damaged copy is fetched again, a damaged original is an error."""
+    `kept` are the checksums of the files that the version at hand names: copies of other files of the same
+    directory need not stay for long.
+    """
     path = directory.local_path(file.name)
     if path is not None:
         return _checked(path, file)
     with suppress(SnapshotError, FileNotFoundError):
-        return _checked(_fetched(directory, file), file)
-    _copy_of(file).unlink(missing_ok=True)
-    return _checked(_fetched(directory, file), file)
+        return _checked(_fetched(directory, file, kept), file)
+    _copy_of(directory, file).unlink(missing_ok=True)
+    return _checked(_fetched(directory, file, kept), file)
+
+
+def local_copy(directory: Directory, name: str) -> Path:
+    """A copy on this host of a file that never changes and that checks itself, as Arrow files do."""
+    copy = _folder_of(directory) / name.replace("/", "-")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(copy.with_suffix(".lock")):
+        if not copy.exists():
+            draft = copy.with_name(f".{copy.name}.{uuid.uuid4().hex}")
+            try:
+                directory.download(name, draft)
+                os.replace(draft, copy)
+            finally:
+                draft.unlink(missing_ok=True)
+    os.utime(copy)
+    return copy
 
 
 def _checked(path: Path, file: IndexFile) -> Index:
@@ -89,16 +77,21 @@ def cache_folder() -> Path:
     return Path(configured or Path(tempfile.gettempdir()) / f"tamis-cache-{os.getuid()}").absolute()
 
 
-def _copy_of(file: IndexFile) -> Path:
-    return cache_folder() / f"{file.sha256}.tamis"
+def _folder_of(directory: Directory) -> Path:
+    """The copies of one directory lie together."""
+    return cache_folder() / hashlib.sha256(directory.url.encode()).hexdigest()[:16]
 
 
-def _fetched(directory: Directory, file: IndexFile) -> Path:
-    copy = _copy_of(file)
+def _copy_of(directory: Directory, file: IndexFile) -> Path:
+    return _folder_of(directory) / f"{file.sha256}.tamis"
+
+
+def _fetched(directory: Directory, file: IndexFile, kept: Collection[str]) -> Path:
+    copy = _copy_of(directory, file)
     copy.parent.mkdir(parents=True, exist_ok=True)
     with _locked(copy.with_suffix(".lock")):
         if not copy.exists():
-            _remove_unused(copy.parent)
+            _remove_unused(copy.parent, {file.sha256, *kept})
             _fetch(directory, file, copy)
     os.utime(copy)
     return copy
@@ -118,10 +111,12 @@ def _fetch(directory: Directory, file: IndexFile, copy: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _remove_unused(folder: Path) -> None:
-    for path in folder.glob("*.tamis"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > UNUSED_FOR:
+def _remove_unused(folder: Path, kept: Collection[str]) -> None:
+    """Remove copies that nobody opened for long; those that a later version superseded sooner."""
+    for path in folder.parent.glob("*/*"):
+        superseded = path.parent == folder and path.suffix != ".lock" and path.stem not in kept
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > (SUPERSEDED_FOR if superseded else UNUSED_FOR):
                 path.unlink()
 
 

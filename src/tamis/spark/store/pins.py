@@ -12,6 +12,7 @@ from pyspark import TaskContext
 
 from tamis.errors import TamisError
 from tamis.spark.store.directory import Directory
+from tamis.spark.store.garbage import PINS_KEPT
 from tamis.spark.store.versions import read_version
 
 _MICROSECONDS = 1_000_000
@@ -24,14 +25,20 @@ class Pin(NamedTuple):
     now: int
 
 
-def pinned(directory: Directory, version: int | None = None) -> Pin:
-    """The pin of the micro-batch that this task belongs to; to the latest version unless one is named."""
+def micro_batch() -> tuple[str, int] | None:
+    """The streaming query and the micro-batch that this task works for, also in `foreachBatch`; or None."""
     context = TaskContext.get()
     batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-    if batch is None or query is None:
+    return None if batch is None or query is None else (query, int(batch))
+
+
+def pinned(directory: Directory, version: int | None = None) -> Pin:
+    """The pin of the micro-batch that this task belongs to; to the latest version unless one is named."""
+    own = micro_batch()
+    if own is None:
         raise TamisError("only a task of a streaming query has a micro-batch whose version can be pinned")
-    return pin(directory, query, int(batch), version)
+    return pin(directory, *own, version)
 
 
 def pin(directory: Directory, query: str, batch: int, version: int | None = None) -> Pin:
@@ -49,11 +56,18 @@ def pin(directory: Directory, query: str, batch: int, version: int | None = None
     ...     pin(directory, "query", 0) == first, pin(directory, "query", 1).version
     (True, 2)
     """
-    name = f"pins/{query}/{batch:012d}.json"
+    name = _pin_file(query, batch)
     try:
         return Pin(**json.loads(directory.read(name)))
     except FileNotFoundError:
         number = read_version(directory).number if version is None else version
         latest = Pin(number, int(time.time() * _MICROSECONDS))
-        directory.create(name, json.dumps(latest._asdict()).encode())
-        return Pin(**json.loads(directory.read(name)))
+        if not directory.create(name, json.dumps(latest._asdict()).encode()):
+            return Pin(**json.loads(directory.read(name)))
+        if batch >= PINS_KEPT:  # the collector would find it, but a store may have a thousand a minute
+            directory.delete(_pin_file(query, batch - PINS_KEPT))
+        return latest
+
+
+def _pin_file(query: str, batch: int) -> str:
+    return f"pins/{query}/{batch:012d}.json"

@@ -8,19 +8,21 @@ is applied again after a crash. A change that cannot be accepted goes to quarant
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tamis.errors import ArgumentError
-from tamis.spark.building.build_index import build, read_on_executor
+from tamis.spark.building.build_index import build, opened_on_executor
 from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normalised
 from tamis.spark.built_index import BuiltIndex
+from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.session import on_executor
 from tamis.spark.store.apply_changes import Applied, apply_to_store
 from tamis.spark.store.changes import change_schema, from_bytes
 from tamis.spark.store.directory import open_directory
+from tamis.spark.store.follow import as_changes, read_feed
 from tamis.spark.store.garbage import collect
 
 if TYPE_CHECKING:
@@ -72,8 +74,31 @@ class SubscriptionStore:
         return build(subscriptions, directory=self.url, **building)
 
     def built_index(self, spark: "SparkSession") -> BuiltIndex:
-        """The latest version; streaming matches follow to later ones."""
-        return BuiltIndex(self.url, read_on_executor(spark, self.url), follows=True)
+        """The latest version; streaming matches follow to later ones.
+
+        In `foreachBatch` it is the version of the micro-batch, also when that is replayed.
+        """
+        return opened_on_executor(spark, self.url)
+
+    def pinned_index(self, spark: "SparkSession", query: str, batch: int) -> BuiltIndex:
+        """The version of a micro-batch: the latest when it is first asked for, and the same from then on.
+
+        On a classic session `foreachBatch` needs no more than `built_index`, or `match` with the store. On
+        Spark Connect its function runs apart from the query, and says here which micro-batch it works for;
+        `query` is any name that no other query of the store has.
+
+        >>> import tempfile
+        >>> from pyspark.sql import SparkSession
+        >>> spark = SparkSession.builder.getOrCreate()
+        >>> store = SubscriptionStore(tempfile.mkdtemp())
+        >>> rules = spark.createDataFrame([("a", "x > 1")], "id string, expression string")
+        >>> versions = [store.replace_all(rules).version.number]
+        >>> versions.append(store.pinned_index(spark, "alerts", 7).version.number)
+        >>> versions.append(store.replace_all(rules).version.number)
+        >>> [*versions, store.pinned_index(spark, "alerts", 7).version.number]
+        [1, 1, 2, 1]
+        """
+        return opened_on_executor(spark, self.url, (query, batch))
 
     def apply_changes(
         self,
@@ -82,6 +107,7 @@ class SubscriptionStore:
         checkpoint: str | os.PathLike[str] | None = None,
         trigger: dict[str, Any] | None = None,
         name: str | None = None,
+        events: "DataFrame | None" = None,
     ) -> Any:
         """Turn changes into new versions: a table at once, a stream by a `StreamingQuery` that this returns.
 
@@ -90,10 +116,14 @@ class SubscriptionStore:
         The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
         `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
         `DataStreamWriter.trigger` takes, for example `{"processingTime": "1 second"}`, and bounds the delay.
+
+        With `events`, a DataFrame or stream that is matched against the store, a rule that asks for a column
+        which these events do not have goes to quarantine: it would never be true, and nobody would know.
         """
         ids = self._check(changes)
+        columns = None if events is None else EventColumns.of(events)
         if not changes.isStreaming:
-            return _apply(changes, self.url, ids)
+            return _apply(changes, self.url, ids, columns)
         if checkpoint is None:
             raise ArgumentError(
                 "a stream of changes needs checkpoint=, the path where it remembers how far it got"
@@ -101,12 +131,35 @@ class SubscriptionStore:
         url = self.url
 
         def apply(batch: "DataFrame", _batch_id: int) -> None:
-            _apply(batch, url, ids)
+            _apply(batch, url, ids, columns)
 
         writer = changes.writeStream.foreachBatch(apply).option("checkpointLocation", os.fspath(checkpoint))
         if name is not None:
             writer = writer.queryName(name)
         return writer.trigger(**(trigger or {"processingTime": "1 second"})).start()
+
+    def follow(
+        self,
+        spark: "SparkSession",
+        table: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        trigger: dict[str, Any] | None = None,
+        name: str | None = None,
+        events: "DataFrame | None" = None,
+    ) -> Any:
+        """Follow a Delta table of rules through its change data: as a stream or, without checkpoint, once.
+
+        `table` is a name in the catalog or a path. `columns` says what the table calls `id`, `expression`
+        and the others, where it is not that. Insertions and updates put a rule there, deletions remove it;
+        rules that cannot be accepted are in `quarantined`, with their error. `checkpoint`, `trigger`, `name`
+        and `events` are those of `apply_changes`. Once means the whole feed, which may be read again:
+        what was applied is stale then.
+        """
+        feed = read_feed(spark, table, streaming=checkpoint is not None)
+        changes = as_changes(feed, columns)
+        return self.apply_changes(changes, checkpoint=checkpoint, trigger=trigger, name=name, events=events)
 
     @staticmethod
     def _check(changes: "DataFrame") -> str:
@@ -142,7 +195,7 @@ class SubscriptionStore:
         return removed
 
 
-def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
+def _apply(changes: "DataFrame", url: str, ids: str, columns: EventColumns | None = None) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
     rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
 
@@ -150,7 +203,7 @@ def _apply(changes: "DataFrame", url: str, ids: str) -> Applied:
         schema = change_schema(ids)
         held = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
         given = pa.concat_tables(held) if held else schema.empty_table()
-        applied = apply_to_store(open_directory(url), given, schema)
+        applied = apply_to_store(open_directory(url), given, schema, columns)
         yield pa.record_batch({"applied": [json.dumps(applied._asdict())]})
 
     [row] = rows.coalesce(1).mapInArrow(task, "applied string").collect()

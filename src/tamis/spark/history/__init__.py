@@ -1,0 +1,1 @@
+"""What rules would have done: against past events, and against one another."""

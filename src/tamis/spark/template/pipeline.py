@@ -1,0 +1,129 @@
+"""Raw events to alerts, in four steps, each a function that can run on its own.
+
+```text
+events/*.json -> typed/ and dead_letters/ -> alerts/ -> alerts_per_window/ -> report.html
+rules/*.json  -> store/ (versions; refused rules in its quarantine)
+```
+
+Run it with `python pipeline.py`. Every step reads what is new since its last run (`checkpoints/`) and ends,
+so a scheduler may run it as often as you like; for a service, replace `availableNow=True` by
+`processingTime="10 seconds"`. Alerts carry the version of the rules that made them.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import tamis.spark
+
+HERE = Path(__file__).parent
+
+EVENT = (
+    "event_id string, at timestamp, user struct<id: string, country: string>, amount decimal(12, 2), "
+    "tags array<string>"
+)
+RULE = "op string, sequence bigint, id string, expression string, priority double"
+
+LATEST = "1 hour"
+"""How late an event may come; also for how long an event is remembered that comes twice."""
+
+
+def main(folder: Path = HERE) -> None:
+    """Run all steps."""
+    spark = (
+        SparkSession.builder.appName("alerts")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "4")  # as many as cores: each keeps state, and has a task
+        .getOrCreate()
+    )
+    store = tamis.spark.SubscriptionStore(folder / "store")
+    read_events(spark, folder)
+    read_rules(spark, folder, store)
+    alert(spark, folder, store)
+    count_by_window(spark, folder)
+    report(spark, folder, store)
+    refused = store.quarantined(spark).select("id", "error").collect()
+    print(f"{spark.read.parquet(str(folder / 'alerts')).count()} alerts; {len(refused)} rules were refused")
+    for row in refused:
+        print(f"  {row.id}: {row.error}")
+
+
+def read_events(spark: SparkSession, folder: Path) -> None:
+    """Lines of JSON become typed events; what is not an event becomes a dead letter, with the line."""
+    lines = spark.readStream.text(str(folder / "events"))
+
+    def split(batch: DataFrame, number: int) -> None:
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken"}
+        parsed = batch.select(
+            "value", sf.from_json("value", f"{EVENT}, broken string", options).alias("event")
+        )
+        is_event = (
+            sf.col("event.broken").isNull()
+            & sf.col("event.event_id").isNotNull()
+            & sf.col("event.at").isNotNull()
+        )
+        events = parsed.where(is_event).select("event.*").drop("broken")
+        # A folder for each micro-batch: one that is repeated after a crash replaces itself.
+        events.write.mode("overwrite").parquet(str(folder / "typed" / f"batch={number}"))
+        dead = parsed.where(~sf.coalesce(is_event, sf.lit(False))).select("value")
+        dead.write.mode("overwrite").parquet(str(folder / "dead_letters" / f"batch={number}"))
+
+    _run(lines.writeStream.foreachBatch(split), folder, "events")
+
+
+def read_rules(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
+    """Changes of rules become versions of the store; rules for columns that events lack are refused."""
+    changes = spark.readStream.schema(RULE).json(str(folder / "rules"))
+    store.apply_changes(
+        changes,
+        checkpoint=str(folder / "checkpoints" / "rules"),
+        trigger={"availableNow": True},
+        events=_typed(spark, folder),
+    ).awaitTermination()
+
+
+def alert(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
+    """Each event once, matched: the best three rules of each, with the version that found them."""
+    events = _typed(spark, folder).withWatermark("at", LATEST).dropDuplicatesWithinWatermark(["event_id"])
+    matches = tamis.spark.match(events, store, key=["event_id", "at", "amount"], k=3)
+    alerts = matches.withColumnRenamed("subscription", "rule").withColumnRenamed("version", "rules_version")
+    _run(alerts.writeStream.format("parquet").option("path", str(folder / "alerts")), folder, "alerts")
+
+
+def count_by_window(spark: SparkSession, folder: Path) -> None:
+    """Alerts of each rule by the hour, once the hour is over."""
+    schema = spark.read.parquet(str(folder / "alerts")).schema
+    alerts = spark.readStream.schema(schema).parquet(str(folder / "alerts")).withWatermark("at", LATEST)
+    counted = alerts.groupBy(sf.window("at", "1 hour"), "rule").agg(
+        sf.count("*").alias("alerts"), sf.sum("amount").alias("amount")
+    )
+    rows = counted.select("window.start", "window.end", "rule", "alerts", "amount")
+    _run(
+        rows.writeStream.format("parquet").option("path", str(folder / "alerts_per_window")),
+        folder,
+        "windows",
+    )
+
+
+def report(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
+    """A page: how often rules match, which never do, and which are superfluous."""
+    typed = spark.read.parquet(str(folder / "typed"))
+    tested = tamis.spark.backtest(store, typed)
+    related = tamis.spark.related_rules(spark, store)
+    tamis.spark.write_rules_report(folder / "report.html", tested, related=related, title="Rules and alerts")
+
+
+def _typed(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema(EVENT).parquet(str(folder / "typed" / "batch=*"))
+
+
+def _run(writer: Any, folder: Path, name: str) -> None:
+    checkpoint = str(folder / "checkpoints" / name)
+    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

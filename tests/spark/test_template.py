@@ -1,0 +1,73 @@
+"""What `tamis spark init` writes is a pipeline that runs, and goes on where it stopped."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.test_clusters import environment
+
+
+def init(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tamis.cli", "spark", "init", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def run(folder: Path) -> str:
+    command = [sys.executable, str(folder / "pipeline.py")]
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return ended.stdout
+
+
+def test_a_pipeline_is_written_once(tmp_path: Path) -> None:
+    written = init(tmp_path / "alerts")
+    assert written.returncode == 0, written.stderr
+    compile((tmp_path / "alerts" / "pipeline.py").read_text(), "pipeline.py", "exec")
+    assert "pipeline.py" in written.stdout
+    again = init(tmp_path / "alerts")
+    assert again.returncode == 2
+    assert "already has README.md, pipeline.py" in again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_pipeline_runs_and_goes_on(spark: Any, tmp_path: Path) -> None:
+    """Twice: the second time with an hour that is over, a rule that changed and an event that came before."""
+    init(tmp_path)
+    shown = run(tmp_path)
+    assert "4 alerts; 1 rules were refused" in shown
+    assert "misspelt: no column of the events holds user.contry (did you mean `user.country`?)" in shown
+    first = {
+        "event_id": "e1",
+        "at": "2026-01-01T10:00:00Z",
+        "user": {"id": "u1"},
+        "amount": 1200.5,
+        "tags": [],
+    }
+    later = {"event_id": "e9", "at": "2026-01-01T15:00:00Z", "user": {"id": "u9"}, "amount": 70, "tags": []}
+    (tmp_path / "events" / "second.json").write_text("\n".join(map(json.dumps, (first, later))))
+    change = {"op": "replace", "sequence": 5, "id": "large", "expression": "amount >= 50", "priority": 5.0}
+    (tmp_path / "rules" / "second.json").write_text(json.dumps(change))
+    run(tmp_path)
+    alerts = spark.read.parquet(str(tmp_path / "alerts")).collect()
+    assert sorted((row.event_id, row.rule, row["rank"], row.rules_version) for row in alerts) == [
+        ("e1", "large", 1, 1),
+        ("e1", "online", 2, 1),
+        ("e3", "gifts", 1, 1),
+        ("e3", "online", 2, 1),
+        ("e9", "large", 1, 2),
+    ]
+    windows = spark.read.parquet(str(tmp_path / "alerts_per_window")).collect()
+    assert sorted((row.start.hour, row.rule, row.alerts, float(row.amount)) for row in windows) == [
+        (10, "large", 1, 1200.5),
+        (10, "online", 1, 1200.5),
+        (11, "gifts", 1, 90.0),
+        (11, "online", 1, 90.0),
+    ]
+    dead = [row.value for row in spark.read.parquet(str(tmp_path / "dead_letters")).collect()]
+    assert dead == ["this line is no event"]
+    assert "online" in (tmp_path / "report.html").read_text()

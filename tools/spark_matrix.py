@@ -1,0 +1,103 @@
+"""Runs the tests of the pipeline on several releases of Spark, each in an environment of its own.
+
+`make test-spark-matrix` runs all of them, with `SPARK_RELEASES="3.5 4.3"` some. A release is
+installed from the package index into `.cache/spark/<release>` the first time. The kernel is the one in `src`:
+it is built against the stable ABI, so every environment can use it. Tests that need a later Spark say so
+(`spark_since`) and are left out of older ones.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+RELEASES: dict[str, list[str]] = {
+    # What each release was published with: Spark 3.5 knows neither NumPy 2 nor the Arrow that needs it.
+    "3.5": ["numpy<2", "pyarrow<20", "setuptools"],
+    "4.0": [],
+    "4.1": [],
+    "4.2": [],
+    "4.3": [],
+}
+
+PACKAGES = [
+    "cryptography",
+    "duckdb",
+    "fsspec>=2024.9",
+    "hypothesis",
+    "moto[s3,server]",
+    "nats-py",
+    "pandas>=2.2,<3",
+    "pyarrow>=17",
+    "pydantic>=2.7",
+    "pytest>=8.3",
+    "pytest-timeout",
+    "pytest-xdist",
+    "pyyaml",
+    "rich",
+    "s3fs",
+    "typer",
+]
+
+TESTS = [
+    "tests/spark/test_match.py",
+    "tests/spark/test_match_column.py",
+    "tests/spark/test_plans.py",
+    "tests/spark/test_silent_non_matches.py",
+    "tests/spark/test_sql.py",
+    "tests/spark/test_store.py",
+    "tests/spark/test_history.py",
+    "tests/spark/test_clusters.py",
+]
+"""What depends on the release: connectors are tested with the one that they are published for."""
+
+
+def environment(release: str, uv: Path) -> Path:
+    """The Python of an environment with a release, which is installed if it is not there."""
+    folder = ROOT / ".cache" / "spark" / release
+    python = folder / "bin" / "python"
+    done = folder / ".installed"
+    wanted = "\n".join([f"pyspark[connect]=={release}.*", *PACKAGES, *RELEASES[release]])
+    if not done.exists() or done.read_text() != wanted:
+        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
+        command = [uv, "pip", "install", "--no-config", "--quiet", "--python", python, *wanted.split("\n")]
+        subprocess.run(command, check=True)
+        done.write_text(wanted)
+    return python
+
+
+def run_tests(release: str, python: Path, tests: list[str]) -> int:
+    """Run tests on a release; the exit status of pytest."""
+    sources = os.pathsep.join(str(ROOT / folder) for folder in ("src", "lab/src"))
+    variables = {**os.environ, "PYTHONPATH": sources, "PYSPARK_PYTHON": str(python)}
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
+
+
+def main() -> int:
+    """Run the matrix; 0 if every release passed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("releases", nargs="*", default=list(RELEASES), metavar="RELEASE")
+    parser.add_argument("--uv", type=Path, default=ROOT / ".tools" / "bin" / "uv")
+    parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
+    given = parser.parse_args()
+    unknown = [release for release in given.releases if release not in RELEASES]
+    if unknown:
+        parser.error(f"unknown releases: {', '.join(unknown)}; known are {', '.join(RELEASES)}")
+    results = {}
+    for release in given.releases:
+        print(f"== Spark {release}", flush=True)
+        started = time.monotonic()
+        status = run_tests(release, environment(release, given.uv), given.tests)
+        results[release] = (status, time.monotonic() - started)
+    for release, (status, seconds) in results.items():
+        print(f"Spark {release}: {'passed' if status == 0 else 'FAILED'} in {seconds:.0f} s")
+    return max((status for status, _ in results.values()), default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
