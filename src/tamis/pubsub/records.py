@@ -18,6 +18,8 @@ HIGHEST_PRIORITY = 9
 DEFAULT_PRIORITY = 4
 MOST_NUMBER = 1 << 53
 DEFAULT_HOPS = 16
+LAST_MOMENT = 253_402_300_800_000_000
+"""The year 10000, in UTC microseconds."""
 
 
 class RecordError(TamisError, ValueError):
@@ -213,7 +215,7 @@ class Subscription:
         return cls(
             fields.text("expression"),
             fields.take("priority", is_priority, DEFAULT_PRIORITY),
-            fields.optional("expires", is_number),
+            fields.optional("expires", lambda value: is_number(value) and value < LAST_MOMENT),
         )
 
 
@@ -277,16 +279,16 @@ def is_seconds(value: object) -> bool:
 class Delivery:
     """Some events of one partition for one subscriber, in their order.
 
-    `first` numbers them, within subscriber, partition and priority, from 1: a missing number is a gap. Together
-    with the subscriber, the number of an event is the id of its delivery, whichever router wrote it.
+    `first` numbers them, within subscriber, partition and priority, from 1: a missing number is a gap. The
+    number of an event and the subscriber are the id of its delivery, whichever router wrote it.
 
-    >>> Delivery.read(Delivery(1, (7, 9), bytes=20).body()).events
+    >>> Delivery.read(Delivery(1, (7, 9), size=20).body()).events
     (7, 9)
     """
 
     first: int
     events: tuple[int, ...]
-    bytes: int = 0
+    size: int = 0
     """How large these events are: the payload itself is stored once, in the stream of events."""
     unsure: tuple[int, ...] = ()
     """Those that go out because a subscription could not be read here: the subscriber decides."""
@@ -297,7 +299,7 @@ class Delivery:
 
     def body(self) -> bytes:
         """The record."""
-        fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.bytes}
+        fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
         if self.unsure:
             fields["u"] = list(self.unsure)
         if self.copy is not None:
@@ -459,12 +461,17 @@ class Drops:
             recent.append(drop)
         return Drops(totals, tuple(recent[-MOST_RECENT_DROPS:]))
 
-    def reason(self, lane: str, number: int) -> str | None:
-        """Why a delivery was dropped, if it was."""
+    def run(self, lane: str, number: int) -> tuple[str, int]:
+        """Why a delivery is missing, and the last one after it for which that holds.
+
+        >>> Drops().and_drop(Drop("age", "0.4", 3, 9)).run("0.4", 4)
+        ('age', 9)
+        """
         for drop in self.recent:
             if drop.lane == lane and drop.first <= number <= drop.last:
-                return drop.reason
-        return None
+                return drop.reason, drop.last
+        later = [drop.first for drop in self.recent if drop.lane == lane and drop.first > number]
+        return "lost", min(later) - 1 if later else MOST_NUMBER
 
     def body(self) -> bytes:
         """The record."""

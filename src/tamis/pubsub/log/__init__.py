@@ -16,6 +16,7 @@ from tamis.pubsub.log.contract import (
     LogFullError,
     LogUnavailableError,
     Record,
+    RolledBackError,
 )
 from tamis.pubsub.log.opening import open_log
 
@@ -31,5 +32,6 @@ __all__ = [
     "LogFullError",
     "LogUnavailableError",
     "Record",
+    "RolledBackError",
     "open_log",
 ]

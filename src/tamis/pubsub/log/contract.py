@@ -59,6 +59,10 @@ class LogUnavailableError(LogError):
     """The log does not answer; it is unknown whether something was written."""
 
 
+class RolledBackError(LogError):
+    """The log is an older copy of itself: what it acknowledged in between is lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What is to be appended under a key.
