@@ -1,4 +1,4 @@
-"""Both logs for one test: each test that takes `log_url` runs on SQLite and on NATS, every time on a new log."""
+"""Both logs for one test: who takes `log_url` runs on SQLite and on NATS, every time on a new log."""
 
 import asyncio
 import itertools

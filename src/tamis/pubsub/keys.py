@@ -11,6 +11,7 @@ state    sub       NAME.ID           a subscription
          queue     NAME              a subscriber's limits
          read      NAME              how far a subscriber has read
          drop      NAME              what was dropped of its queue
+         trim      PARTITION         which events were removed because nobody needs them
          grant     NAME              what a client may have
          router    ID                a router's sign of life
          site      settings          what is fixed with the log
@@ -26,7 +27,8 @@ from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import token
 
 CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
-SUBSCRIPTION, QUEUE, READ, DROP, GRANT, ROUTER = "sub", "queue", "read", "drop", "grant", "router"
+SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
+TRIM, GRANT, ROUTER = "trim", "grant", "router"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 SETTINGS: Key = ("site", "settings")
 

@@ -19,6 +19,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
     EVENTS,
     MOST_ENTRIES,
+    STATE,
     Entry,
     FencedError,
     Key,
@@ -27,7 +28,7 @@ from tamis.pubsub.log.contract import (
     RolledBackError,
 )
 from tamis.pubsub.names import check_name
-from tamis.pubsub.records import EventHeader, Settings, event_body
+from tamis.pubsub.records import EventHeader, Fields, Settings, event_body
 
 MOST_EVENT_BYTES = 256 << 10
 SESSION_SECONDS = 600.0
@@ -110,13 +111,18 @@ class Publisher:
             try:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
             except FencedError:
+                session = self.session
                 stored = await self._stored(bodies)
-                if stored is None:
+                if stored is None and session == self.session:
                     raise
+                if stored is None:
+                    entries = [Entry(*self._key, body) for body in bodies]
+                    continue
                 last = stored
             except LogUnavailableError:
                 found = await self._ask_until(deadline, bodies)
                 if found is None:
+                    entries = [Entry(*self._key, body) for body in bodies]
                     continue
                 last = found
             self._last = last
@@ -141,6 +147,8 @@ class Publisher:
         if self._last and (found is None or found.seq < self._last):
             before = self._last
             self._begin()
+            if await self._was_trimmed(before):
+                return None
             raise RolledBackError(
                 f"the log was rolled back: it acknowledged event {before} of {self.name} and has lost it. "
                 "Publish again what followed the last event that you know to be there"
@@ -149,3 +157,9 @@ class Publisher:
             return None
         # Only this session writes here, so this is the batch whose answer was lost.
         return found.seq if found.body == bodies[-1] else None
+
+    async def _was_trimmed(self, number: int) -> bool:
+        """Whether an event is gone because nobody needs it any more."""
+        key = (keys.TRIM, self._topic.removeprefix("p"))
+        record = (await self._log.last(STATE, [key])).get(key)
+        return record is not None and Fields(record.body, "trim").number("before") > number

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.errors import TamisError
+from tamis.pubsub.log.contract import Record
 
 VERSION = 1
 HIGHEST_PRIORITY = 9
@@ -448,6 +449,8 @@ class Drops:
 
     totals: dict[str, int] = field(default_factory=dict)
     recent: tuple[Drop, ...] = ()
+    next: dict[str, int] = field(default_factory=dict)
+    """The next delivery number of lanes that are empty."""
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
@@ -459,7 +462,7 @@ class Drops:
                 break
         else:
             recent.append(drop)
-        return Drops(totals, tuple(recent[-MOST_RECENT_DROPS:]))
+        return Drops(totals, tuple(recent[-MOST_RECENT_DROPS:]), self.next)
 
     def run(self, lane: str, number: int) -> tuple[str, int]:
         """Why a delivery is missing, and the last one after it for which that holds.
@@ -476,7 +479,7 @@ class Drops:
     def body(self) -> bytes:
         """The record."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        return write({"totals": self.totals, "recent": recent})
+        return write({"totals": self.totals, "recent": recent, "next": self.next})
 
     @classmethod
     def read(cls, body: bytes) -> "Drops":
@@ -492,10 +495,23 @@ class Drops:
                 for row in value
             )
 
-        return cls(fields.counts("totals"), tuple(Drop(*row) for row in fields.take("recent", good, [])))
+        recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
+        return cls(fields.counts("totals"), recent, fields.counts("next"))
 
 
 MOST_RECENT_DROPS = 200
+
+
+def read_drops(record: Record | None) -> Drops:
+    """What was dropped; nothing, if there is no record or it cannot be read.
+
+    >>> read_drops(None).totals
+    {}
+    """
+    try:
+        return Drops.read(record.body) if record is not None and record.body else Drops()
+    except RecordError:
+        return Drops()
 
 
 @dataclass(frozen=True, slots=True)

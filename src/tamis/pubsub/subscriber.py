@@ -6,6 +6,7 @@ or lost with a log that was rolled back) is a `Gap` in its place.
 
 import asyncio
 import json
+import time
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator
@@ -33,6 +34,7 @@ from tamis.pubsub.records import (
     Settings,
     Subscription,
     is_priority,
+    read_drops,
     split_event,
 )
 
@@ -101,6 +103,8 @@ class Subscriber:
         self._expected: dict[str, int] = {}
         self._end = 0
         self._expressions: list[Expression] | None = None
+        self._idle_seconds = QueueLimits().idle_seconds
+        self._wrote_at = time.monotonic()
 
     # --- subscriptions -----------------------------------------------------------------------------
 
@@ -208,8 +212,11 @@ class Subscriber:
         is_there = known is not None and known.body
         if not is_there and drop in found and found[drop].body:
             self._buffer.append(Gap("forgotten", None, (0, 0)))
-        if not is_there or (self._limits is not None and known.body != self._limits.body()):  # type: ignore[union-attr]
-            await self._log.append(STATE, [Entry(*queue, (self._limits or QueueLimits()).body())])
+        limits = QueueLimits.read(known.body) if known is not None and is_there else QueueLimits()
+        if not is_there or self._limits not in (None, limits):
+            limits = self._limits or limits
+            await self._log.append(STATE, [Entry(*queue, limits.body())])
+        self._idle_seconds = max(0.1, limits.idle_seconds)
         fresh = Reading("")
         if not is_there:
             # Deliveries of an earlier life of this name, if there are any, are not for us.
@@ -253,10 +260,16 @@ class Subscriber:
         async with asyncio.timeout(timeout):
             while not self._buffer:
                 if not await self._fill():
-                    await self._log.wait(QUEUES, self._end, WAIT_SECONDS)
+                    await self._show_that_we_are_here()
+                    await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()
         self._seen = item.place
         return item
+
+    async def _show_that_we_are_here(self) -> None:
+        """A client that has nothing to acknowledge for long is not forgotten while it waits."""
+        if time.monotonic() - self._wrote_at > self._idle_seconds / 4:
+            await self._write_reading(self._reading)
 
     async def _fill(self) -> bool:
         """Read more of the queue into the buffer; returns whether there was anything."""
@@ -351,8 +364,7 @@ class Subscriber:
 
     async def _drops(self) -> Drops:
         key = (keys.DROP, token(self.name))
-        record = (await self._log.last(STATE, [key])).get(key)
-        return Drops.read(record.body) if record is not None and record.body else Drops()
+        return read_drops((await self._log.last(STATE, [key])).get(key))
 
     async def _roll_back(self) -> None:
         """The log has lost what we have read already: say so, and go on from what it knows."""
@@ -381,6 +393,11 @@ class Subscriber:
         reading = Reading(self._client, after, part, expected)
         if (reading.after, reading.part) <= (self._reading.after, self._reading.part):
             return
+        if await self._write_reading(reading):
+            for place in [place for place in self._places if place[0] < after]:
+                del self._places[place]
+
+    async def _write_reading(self, reading: Reading) -> bool:
         key = (keys.READ, token(self.name))
         try:
             self._reading_seq = await self._log.append(
@@ -388,10 +405,10 @@ class Subscriber:
             )
         except FencedError:
             await self._find_out_who()
-            return
+            return False
         self._reading = reading
-        for place in [place for place in self._places if place[0] < after]:
-            del self._places[place]
+        self._wrote_at = time.monotonic()
+        return True
 
     async def _find_out_who(self) -> None:
         """Somebody else has moved our position: an operator, a rollback, or another client."""

@@ -160,13 +160,15 @@ def test_a_full_log_refuses_and_keeps_what_it_has(log_url: str) -> None:
     async def main() -> None:
         log = await open_log(log_url, most_bytes=300_000)
         written = 0
-        with pytest.raises(LogFullError, match="make room"):
-            for _ in range(100):
+        try:
+            while written < 100:
                 await log.append(EVENTS, entries("x" * 20_000))
                 written += 1
-        assert written > 3
+        except LogFullError:
+            pass
+        assert 3 < written < 100
         assert len(await log.read(EVENTS)) == written
-        with pytest.raises(LogFullError):
+        with pytest.raises(LogFullError, match="make room"):
             await log.append(EVENTS, entries("x" * 20_000, "x"))
         assert len(await log.read(EVENTS)) == written
         await log.trim(EVENTS, written, "p0")

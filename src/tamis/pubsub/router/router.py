@@ -34,7 +34,7 @@ from tamis.pubsub.log.contract import (
     LogUnavailableError,
     Record,
 )
-from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, write
+from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, NextHops, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
@@ -375,8 +375,12 @@ class Router:
             except RecordError as error:
                 raise LogError(f"the queue {lane[0]} cannot be continued: {error}") from None
             lease.numbers[lane] = last.first + len(last.events)
-        for lane in unknown:
-            lease.numbers.setdefault(lane, 1)
+        empty = [lane for lane in unknown if lane not in lease.numbers]
+        drops = {(keys.DROP, topic.removeprefix("q-")) for topic, _ in empty}
+        known = await self.log.last(STATE, drops) if empty else {}
+        for topic, detail in empty:
+            emptied = read_drops(known.get((keys.DROP, topic.removeprefix("q-")))).next
+            lease.numbers[topic, detail] = emptied.get(detail, 1)
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
         records = matched.records

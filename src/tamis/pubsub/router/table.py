@@ -103,6 +103,8 @@ class Table:
     def _clear(self) -> None:
         self.index = tamis.Index()
         self.position = 0
+        self.time = 0
+        """The latest time that the log has shown, in UTC microseconds."""
         self.queues: dict[str, QueueLimits] = {}
         self.grants: dict[str, Grant] = {}
         self.others: dict[tuple[str, str], Record] = {}
@@ -178,6 +180,7 @@ class Table:
                 self.others.pop((record.topic, record.detail), None)
         self._add(added)
         self.position = records[-1].seq
+        self.time = max(self.time, records[-1].time)
         for record in records[-MARKS:]:
             self._marks[record.seq] = mark(record)
         while len(self._marks) > MARKS:
