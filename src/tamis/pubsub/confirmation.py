@@ -30,9 +30,8 @@ class Confirmation:
         return not self.missing
 
 
-async def confirm(log: Log, site: str, wait: float) -> Confirmation:
-    """Wait for other sites for so many seconds, and say who has confirmed by then."""
-    wanted = await log.end(STATE)
+async def confirm(log: Log, site: str, wanted: int, wait: float) -> Confirmation:
+    """Wait for other sites for so many seconds; who knows of a record of the state by then?"""
     deadline = time.monotonic() + wait
     while True:
         others = await _others(log, site)

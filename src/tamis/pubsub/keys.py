@@ -15,6 +15,7 @@ state    sub       NAME.ID           a subscription
          grant     NAME              what a client may have
          router    ID                a router's sign of life
          site      settings          what is fixed with the log
+         site      life              changes when a neighbour notices that the log was rolled back
          interest  SITE.ID           what a site wants
          links     SITE              which neighbours a site has
          applied   SITE.BY           how much of a site's interest another one knows
@@ -31,6 +32,7 @@ SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
 TRIM, GRANT, ROUTER = "trim", "grant", "router"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 SETTINGS: Key = ("site", "settings")
+LIFE: Key = ("site", "life")
 
 
 def partition_topic(partition: int) -> str:

@@ -128,12 +128,28 @@ def is_text_list(value: object) -> bool:
 # --- events --------------------------------------------------------------------------------------------
 
 
+Target = tuple[str, int]
+"""A site that an event is on its way to, and its number among the events from its origin to that site."""
+
+
+def is_target_list(value: object) -> bool:
+    """Whether a value is a list of targets.
+
+    >>> is_target_list([["rome", 3]]), is_target_list([["rome"]])
+    (True, False)
+    """
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and is_number(one[1])
+        for one in value
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class EventHeader:
     """What is known of an event besides its attributes.
 
-    `origin` is the site where it was published, and `number` its number there, as soon as it has left it;
-    `hops` is how many links it may still pass, and `targets` the sites that it is on its way to.
+    Once it has left the site where it was published it also carries its `origin`: site, life of that site's
+    log, and partition; how many links it may still pass; and the sites that it is on its way to.
 
     >>> EventHeader.read(EventHeader("bob").body()).publisher
     'bob'
@@ -141,28 +157,30 @@ class EventHeader:
 
     publisher: str
     origin: str | None = None
-    number: int = 0
+    life: str = ""
+    partition: int = 0
     hops: int = DEFAULT_HOPS
-    targets: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
 
     def body(self) -> bytes:
         """The header line."""
         fields: dict[str, Any] = {"p": self.publisher}
         if self.origin is not None:
-            fields |= {"o": self.origin, "n": self.number, "h": self.hops, "to": list(self.targets)}
+            fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
+            fields["to"] = [list(target) for target in self.targets]
         return write(fields)
 
     @classmethod
     def read(cls, body: bytes) -> "EventHeader":
         """Read a header line."""
         fields = Fields(body, "header of an event")
-        origin = fields.optional("o", lambda value: isinstance(value, str))
         return cls(
             fields.text("p"),
-            origin,
+            fields.optional("o", lambda value: isinstance(value, str)),
+            fields.text("l", ""),
             fields.number("n", 0),
             fields.number("h", DEFAULT_HOPS),
-            tuple(fields.take("to", is_text_list, [])),
+            tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
         )
 
 
@@ -295,7 +313,7 @@ class Delivery:
     """Those that go out because a subscription could not be read here: the subscriber decides."""
     copy: str | None = None
     """The projection whose copies the subscriber gets instead of the events."""
-    targets: tuple[tuple[str, ...], ...] = ()
+    targets: tuple[tuple[Target, ...], ...] = ()
     """Between sites: for each event, the sites that it is on its way to."""
 
     def body(self) -> bytes:
@@ -306,7 +324,7 @@ class Delivery:
         if self.copy is not None:
             fields["c"] = self.copy
         if self.targets:
-            fields["to"] = [list(targets) for targets in self.targets]
+            fields["to"] = [[list(target) for target in targets] for targets in self.targets]
         return write(fields)
 
     @classmethod
@@ -317,7 +335,7 @@ class Delivery:
         targets = fields.optional(
             "to",
             lambda value: (
-                isinstance(value, list) and len(value) == len(events) and all(map(is_text_list, value))
+                isinstance(value, list) and len(value) == len(events) and all(map(is_target_list, value))
             ),
         )
         return cls(
@@ -326,7 +344,7 @@ class Delivery:
             fields.number("b", 0),
             tuple(fields.numbers("u", [])),
             fields.optional("c", lambda value: isinstance(value, str)),
-            tuple(tuple(one) for one in targets or ()),
+            tuple(tuple((site, number) for site, number in one) for one in targets or ()),
         )
 
 
@@ -348,6 +366,8 @@ class Cursor:
     """When the event at the position was stored."""
     mark: str = ""
     """A digest of the event at the position: another one there means that the log was rolled back."""
+    sites: dict[str, int] = field(default_factory=dict)
+    """How many events of this partition have left for each other site."""
 
     def body(self) -> bytes:
         """The record."""
@@ -358,6 +378,7 @@ class Cursor:
                 "done": self.done,
                 "time": self.time,
                 "mark": self.mark,
+                "sites": self.sites,
             }
         )
 
@@ -371,6 +392,7 @@ class Cursor:
             fields.text("done", ""),
             fields.number("time", 0),
             fields.text("mark", ""),
+            fields.counts("sites"),
         )
 
 

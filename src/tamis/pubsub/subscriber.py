@@ -102,6 +102,9 @@ class Subscriber:
         self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
         self._expected: dict[str, int] = {}
         self._end = 0
+        self._last_time = 0
+        self._old_until = 0
+        """Records up to this time were handed out before the log was rolled back."""
         self._expressions: list[Expression] | None = None
         self._idle_seconds = QueueLimits().idle_seconds
         self._wrote_at = time.monotonic()
@@ -147,9 +150,9 @@ class Subscriber:
             entries.append(Entry(*keys.subscription_key(self.name, check_name("subscription", id)), record))
         if grant is not None and grant.subscriptions is not None:
             await self._check_count(grant.subscriptions, {entry.detail for entry in entries})
-        await self._append_state(entries)
+        last = await self._append_state(entries)
         self._expressions = None
-        return await confirm(self._log, self._settings.site, wait)
+        return await confirm(self._log, self._settings.site, last, wait)
 
     async def unsubscribe(self, *ids: str) -> None:
         """Take subscriptions back; those that are not there are no error."""
@@ -173,9 +176,11 @@ class Subscriber:
             found += [record for record in records if record.body and record.detail.startswith(mine)]
         return found
 
-    async def _append_state(self, entries: list[Entry]) -> None:
+    async def _append_state(self, entries: list[Entry]) -> int:
+        last = 0
         for start in range(0, len(entries), MOST_ENTRIES):
-            await self._log.append(STATE, entries[start : start + MOST_ENTRIES])
+            last = await self._log.append(STATE, entries[start : start + MOST_ENTRIES])
+        return last
 
     async def _grant(self) -> Grant | None:
         key = (keys.GRANT, token(self.name))
@@ -291,6 +296,12 @@ class Subscriber:
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
+            if record.time <= self._old_until and delivery.first:
+                # Of a log that was rolled back, what it still has of what we had.
+                self._expected[record.detail] = delivery.first + len(delivery.events)
+                self._fetched = record.seq
+                continue
+            self._last_time = record.time
             expected = self._expected.get(record.detail, self._expected.get(ANY_LANE, 0))
             if delivery.first and expected and delivery.first != expected:
                 drops = drops or await self._drops()
@@ -372,6 +383,7 @@ class Subscriber:
         self._end = 0
         key = (keys.READ, token(self.name))
         await self._take_over((await self._log.last(STATE, [key])).get(key))
+        self._old_until = self._last_time
         self._buffer.append(Gap("rollback", None, self._seen))
 
     # --- acknowledging -----------------------------------------------------------------------------

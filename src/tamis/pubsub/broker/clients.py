@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.pubsub.broker.effects import Deliver, DeliverGap
-from tamis.pubsub.broker.entry import Entry
 from tamis.pubsub.broker.pacing import Notification, Pacing, last_number
 from tamis.pubsub.broker.refusals import Refusals
+from tamis.pubsub.entry import Entry
 
 
 @dataclass

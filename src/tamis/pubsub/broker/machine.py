@@ -31,16 +31,16 @@ from tamis.pubsub.broker import inputs as i
 from tamis.pubsub.broker.clients import Client, LocalAdvertisement, LocalSubscription, from_record, to_record
 from tamis.pubsub.broker.counters import Counters
 from tamis.pubsub.broker.effects import DeliverGap, Effect, Persist, Reply, Send, SetTimer
-from tamis.pubsub.broker.entry import Entry
 from tamis.pubsub.broker.event_types import EventTypes
 from tamis.pubsub.broker.forwarding import Forwarding
 from tamis.pubsub.broker.link import Link
-from tamis.pubsub.broker.matcher import Matcher, is_true
 from tamis.pubsub.broker.messages import Barrier, Forward, Frame, Message, ProtocolError, Settled
 from tamis.pubsub.broker.options import Options
 from tamis.pubsub.broker.shedding import Shedding
 from tamis.pubsub.broker.spreading import Spreading
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.tuning import Tuning
+from tamis.pubsub.matcher import Matcher, is_true
 
 NAME = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 

@@ -15,11 +15,11 @@ from typing import Any
 import tamis
 from tamis._kernel import Event, Expression
 from tamis.pubsub.broker.counters import Counters
-from tamis.pubsub.broker.entry import Entry
 from tamis.pubsub.broker.messages import Advertise, Deregister, Message, Register, Settled, Synced, Withdraw
 from tamis.pubsub.broker.options import Options
 from tamis.pubsub.broker.settling import Settling
 from tamis.pubsub.broker.tables import Advertisements, FromNeighbour, Subscriptions
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis.pubsub.generalise.pruning import PostPruner
 from tamis.pubsub.outgoing import Change, Covering, Merging, Outgoing, PrePruner, Show, Stage, Summaries

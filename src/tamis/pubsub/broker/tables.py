@@ -13,10 +13,10 @@ from typing import Literal
 
 from tamis._kernel import Event, Expression
 from tamis.pubsub.broker.counters import Counters
-from tamis.pubsub.broker.entry import Entry
-from tamis.pubsub.broker.matcher import Matcher
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner
 from tamis.pubsub.generalise.overlap_index import OverlapIndex
+from tamis.pubsub.matcher import Matcher
 
 
 class FromNeighbour:

@@ -32,6 +32,7 @@ from tamis.pubsub.records import (
     write,
 )
 from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.projection import projection_id
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.subscriber import remove_subscriber
@@ -155,6 +156,8 @@ class Housekeeping:
 
     async def _limit(self, name: str, now: int) -> None:
         queue, limits = self.queues[name], self._table.queues.get(name)
+        if limits is None and name.startswith(SITE):
+            limits = QueueLimits()  # a neighbour that has never been here
         if limits is None:
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]

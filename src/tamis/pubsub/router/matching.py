@@ -1,7 +1,7 @@
 """One batch of events, matched: which deliveries come of it. Pure: no log, no clock."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +10,12 @@ import tamis
 from tamis import Query
 from tamis.errors import TamisError
 from tamis.pubsub.log.contract import Record
-from tamis.pubsub.records import EventHeader, RecordError, split_event
+from tamis.pubsub.names import name_of
+from tamis.pubsub.records import EventHeader, RecordError, Target, split_event
 from tamis.pubsub.router.table import Owner, Table, owner_of
+
+SITE = "=40"
+"""How the names of sites begin among subscribers: `@`, as a part of a key."""
 
 
 @dataclass(slots=True)
@@ -22,7 +26,7 @@ class Wanted:
     priority: int
     rows: list[int]
     unsure: set[int] = field(default_factory=set)
-    targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    targets: dict[int, tuple[Target, ...]] = field(default_factory=dict)
     """Between sites: the sites that a row is on its way to."""
 
 
@@ -36,27 +40,33 @@ class Matched:
     wanted: list[Wanted]
     dead: dict[int, str]
     """Rows that cannot be processed, with the reason."""
+    sites: dict[int, list[str]]
+    """For events that were published here: the other sites that want them."""
 
 
-NextHops = Callable[[EventHeader, int, set[str]], dict[str, tuple[str, ...]]]
-"""From an event's header, its number and the sites that want it: which neighbour takes it to which sites."""
+def match(table: Table, records: Sequence[Record], site: str) -> Matched:
+    """Match a batch with one call per run of events for which the same subscriptions have expired.
 
-
-def match(table: Table, records: Sequence[Record], next_hops: NextHops | None = None) -> Matched:
-    """Match a batch with one call per run of events for which the same subscriptions have expired."""
+    An event that only passes through this site is not matched: its origin has decided where it goes.
+    """
     headers, events, dead = _split(records)
-    good = [row for row in range(len(records)) if row not in dead]
+    good = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
             _match_run(table, records, events, run, found=found, dead=dead)
     wanted: list[Wanted] = []
     for name in sorted(found):
-        if not name.startswith("=40"):
+        if not name.startswith(SITE):
             wanted += _of_subscriber(name, found[name])
-    if next_hops is not None:
-        wanted += _of_sites(found, records, headers, next_hops)
-    return Matched(records, events, headers, wanted, dead)
+    return Matched(records, events, headers, wanted, dead, _sites(table, found, events, headers, site))
+
+
+def _is_for(header: EventHeader | None, site: str) -> bool:
+    """Whether an event is for subscribers here."""
+    if header is None or header.origin is None:
+        return True
+    return any(target == site for target, _ in header.targets)
 
 
 _plain: dict[bytes, EventHeader] = {}
@@ -158,28 +168,27 @@ def _of_subscriber(name: str, matches: list[tuple[Owner, list[int]]]) -> list[Wa
     ]
 
 
-def _of_sites(
+def _sites(
+    table: Table,
     found: dict[str, list[tuple[Owner, list[int]]]],
-    records: Sequence[Record],
+    events: list[bytes],
     headers: list[EventHeader | None],
-    next_hops: NextHops,
-) -> list[Wanted]:
-    interested: dict[int, set[str]] = {}
+    site: str,
+) -> dict[int, list[str]]:
+    """Which other sites want events that were published here."""
+    wanting: dict[int, set[str]] = {}
     for name, matches in found.items():
-        if name.startswith("=40"):
+        if name.startswith(SITE):
             for _, rows in matches:
                 for row in rows:
-                    interested.setdefault(row, set()).add(name.removeprefix("=40"))
-    # What an earlier site sent on its way must go on, even if the site's interest is not known here yet.
-    rows_with_targets = {row for row, header in enumerate(headers) if header is not None and header.targets}
-    by_neighbour: dict[str, Wanted] = {}
-    for row in sorted(interested.keys() | rows_with_targets):
-        header = headers[row]
-        if header is None:
-            continue
-        for neighbour, targets in next_hops(header, records[row].seq, interested.get(row, set())).items():
-            name = f"=40{neighbour}"
-            wanted = by_neighbour.setdefault(name, Wanted(name, 0, []))
-            wanted.rows.append(row)
-            wanted.targets[row] = targets
-    return [by_neighbour[name] for name in sorted(by_neighbour)]
+                    wanting.setdefault(row, set()).add(name_of(name.removeprefix(SITE)))
+    if table.sites:
+        # Relations between expressions are about points: an event with sets of values goes everywhere.
+        for row, event in enumerate(events):
+            if b'"$' in event:
+                wanting[row] = set(table.sites)
+    return {
+        row: sorted(sites - {site})
+        for row, sites in wanting.items()
+        if (header := headers[row]) is not None and header.origin is None and sites - {site}
+    }

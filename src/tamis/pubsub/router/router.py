@@ -36,9 +36,10 @@ from tamis.pubsub.log.contract import (
 )
 from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
 from tamis.pubsub.router.counters import Counters
-from tamis.pubsub.router.matching import Matched, NextHops, Wanted, match
+from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
 from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.ways import site_deliveries
 
 logger = logging.getLogger("tamis.router")
 
@@ -92,19 +93,17 @@ class Router:
         lease_seconds: float = 10.0,
         snapshot: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
-        next_hops: Callable[[Table], NextHops] | None = None,
     ) -> None:
         """`lease_seconds` without a sign of life, and others take over this router's partitions."""
         self.name = name or f"router-{uuid.uuid4().hex[:12]}"
         self.log = log
         self.settings = settings
-        self.table = Table(log, snapshot)
+        self.table = Table(log, snapshot, settings.site)
         self.counters = Counters()
         self.leases: dict[int, Lease] = {}
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._clock = clock
-        self._next_hops = next_hops
         self._generation = log.generation
         self._life = 0
         self._signed_at: float | None = None
@@ -278,8 +277,7 @@ class Router:
         # After the events were read: who was acknowledged before any of them was published is known now.
         await self.table.catch_up()
         started = time.perf_counter()
-        next_hops = self._next_hops(self.table) if self._next_hops is not None else None
-        matched = match(self.table, records, next_hops)
+        matched = match(self.table, records, self.settings.site)
         self.counters.match_seconds += time.perf_counter() - started
         try:
             await self._deliver(lease, matched, 0, len(records))
@@ -309,7 +307,10 @@ class Router:
 
     async def _deliver(self, lease: Lease, matched: Matched, start: int, stop: int) -> None:
         """Write the deliveries of some rows and move the cursor behind them: in one append, or in halves."""
-        deliveries = _within(matched.wanted, start, stop)
+        to_sites, sites = site_deliveries(
+            self.table, self.settings.site, matched, range(start, stop), lease.cursor
+        )
+        deliveries = _within(matched.wanted, start, stop) + to_sites
         dead = [row for row in range(start, stop) if row in matched.dead]
         copies = self._copies(matched, deliveries)
         if stop - start == 1 and lease.cursor.done:
@@ -323,14 +324,16 @@ class Router:
                 await self._deliver(lease, matched, start, middle)
                 await self._deliver(lease, matched, middle, stop)
                 return
-            await self._deliver_in_parts(lease, matched, deliveries)
+            await self._deliver_in_parts(lease, matched, deliveries, sites)
             return
         last = matched.records[stop - 1]
-        cursor = Cursor(self.name, last.seq, "", last.time, mark(last))
+        cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
         entries = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
         await self._write(lease, matched, [*entries, *copies], deliveries, cursor)
 
-    async def _deliver_in_parts(self, lease: Lease, matched: Matched, deliveries: list[Wanted]) -> None:
+    async def _deliver_in_parts(
+        self, lease: Lease, matched: Matched, deliveries: list[Wanted], sites: dict[str, int]
+    ) -> None:
         """One event for more subscribers than one append takes: the cursor says which have it."""
         ordered = sorted(deliveries, key=_place)
         size = MOST_DELIVERIES // 2
@@ -340,7 +343,7 @@ class Router:
                 cursor = replace(lease.cursor, done=_place(part[-1]))
             else:
                 last = matched.records[part[0].rows[0]]
-                cursor = Cursor(self.name, last.seq, "", last.time, mark(last))
+                cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
             await self._write(lease, matched, self._copies(matched, part), part, cursor)
 
     async def _write(

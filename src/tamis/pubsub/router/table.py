@@ -24,7 +24,9 @@ from tamis._kernel import Expression
 from tamis.errors import TamisError
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import STATE, Log, Record
+from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import DEFAULT_PRIORITY, Grant, QueueLimits, RecordError, Subscription
+from tamis.pubsub.sites.interest import InterestEntry
 
 logger = logging.getLogger("tamis.router")
 
@@ -89,9 +91,11 @@ class Table:
     ['ann|4|0']
     """
 
-    def __init__(self, log: Log, snapshot: Path | None = None) -> None:
+    def __init__(self, log: Log, snapshot: Path | None = None, site: str | None = None) -> None:
         """`snapshot` is a file of this machine, for a faster start; it is never needed."""
         self._log = log
+        self._site = None if site is None else token(site)
+        self._lock = asyncio.Lock()
         self._snapshot = snapshot
         self.rollbacks = 0
         """How often the log turned out to be older than what was read of it."""
@@ -118,6 +122,10 @@ class Table:
 
     async def catch_up(self) -> bool:
         """Read all that the log has; returns whether anything is new."""
+        async with self._lock:
+            return await self._catch_up()
+
+    async def _catch_up(self) -> bool:
         end = await self._log.end(STATE)
         if self._generation != self._log.generation or end < self.position:
             await self._start_over(end)
@@ -169,7 +177,8 @@ class Table:
                     added[record.detail] = record
             elif record.topic == keys.INTEREST:
                 self.others[record.topic, record.detail] = record
-                added[f"@{record.detail}"] = record
+                if record.detail.partition(".")[0] != self._site:
+                    added[f"@{record.detail}"] = record
             elif record.topic == keys.GRANT:
                 is_regranted |= self._grant(record)
             elif record.topic == keys.QUEUE:
@@ -292,6 +301,11 @@ class Table:
             self.index.remove(id)
 
     @property
+    def sites(self) -> set[str]:
+        """The sites that have told anything of themselves."""
+        return {name_of(detail) for topic, detail in self.others if topic == keys.LINKS}
+
+    @property
     def expires_any(self) -> bool:
         """Whether any subscription expires."""
         return bool(self.expiries)
@@ -364,8 +378,6 @@ class Table:
 
 
 def _interest(record: Record) -> tuple[str, Owner, int | None] | None:
-    from tamis.pubsub.sites.interest import InterestEntry  # noqa: PLC0415
-
     site = record.detail.partition(".")[0]
     entry = InterestEntry.read_or_everything(record.body)
     return None if entry.expression is None else (entry.expression, Owner(f"=40{site}", 0, False), None)
