@@ -14,6 +14,7 @@ state    sub       NAME.ID           a subscription
          trim      PARTITION         which events were removed because nobody needs them
          grant     NAME              what a client may have
          router    ID                a router's sign of life
+         drain     ID                an operator wants this router to end
          site      settings          what is fixed with the log
          site      life              changes when a neighbour notices that the log was rolled back
          interest  SITE.ID           what a site wants
@@ -29,7 +30,7 @@ from tamis.pubsub.names import token
 
 CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
 SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
-TRIM, GRANT, ROUTER = "trim", "grant", "router"
+TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 SETTINGS: Key = ("site", "settings")
 LIFE: Key = ("site", "life")

@@ -34,6 +34,7 @@ from tamis.pubsub.log.contract import (
     LogUnavailableError,
     Record,
 )
+from tamis.pubsub.names import token
 from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, Wanted, match
@@ -95,7 +96,7 @@ class Router:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`lease_seconds` without a sign of life, and others take over this router's partitions."""
-        self.name = name or f"router-{uuid.uuid4().hex[:12]}"
+        self.name = token(name or f"router-{uuid.uuid4().hex[:12]}")
         self.log = log
         self.settings = settings
         self.table = Table(log, snapshot, settings.site)

@@ -108,6 +108,7 @@ class Link:
         self._clock = clock
         self._hops = hops
         self._there: Log | None = None
+        self._is_outdated = False
         self._generation = 0
         self._signed_at: float | None = None
         self._signs = 0
@@ -130,6 +131,11 @@ class Link:
         self.trouble = None
         return taken
 
+    def use(self, open_log: Callable[[], Awaitable[Log]]) -> None:
+        """Open the neighbour's log another way from the next step on."""
+        self._open_log = open_log
+        self._is_outdated = True
+
     async def close(self) -> None:
         """Let go of the neighbour's log."""
         if self._there is not None:
@@ -137,6 +143,10 @@ class Link:
             self._there = None
 
     async def _connected(self) -> Log:
+        if self._is_outdated:
+            await self.close()
+            self._is_outdated = False
+            self._generation = 0
         if self._there is None:
             there = await self._open_log()
             try:

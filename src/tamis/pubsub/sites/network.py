@@ -84,6 +84,12 @@ class Network:
         for link in self.links.values():
             await link.close()
 
+    def reconnect(self, neighbours: Mapping[str, Callable[[], Awaitable[Log]]]) -> None:
+        """Use other addresses for neighbours from the next step on; new names need a restart."""
+        for name, link in self.links.items():
+            if name in neighbours:
+                link.use(neighbours[name])
+
     def working(self) -> tuple[str, ...]:
         """The neighbours that take our events at the moment."""
         now = self._clock()
