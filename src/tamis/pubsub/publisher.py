@@ -34,6 +34,7 @@ MOST_EVENT_BYTES = 256 << 10
 SESSION_SECONDS = 600.0
 """After such a rest a new session begins: the old one's events may be gone, and the fence with them."""
 RETRY_SECONDS = 0.1
+MOST_REFUSALS = 3
 
 EventLike = Mapping[str, Any] | Event | str | bytes
 
@@ -107,13 +108,14 @@ class Publisher:
             self._begin()
         deadline = time.monotonic() + self._timeout
         entries = [Entry(*self._key, body) for body in bodies]
+        refused = 0
         while True:
             try:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
             except FencedError:
-                session = self.session
                 stored = await self._stored(bodies)
-                if stored is None and session == self.session:
+                refused += 1
+                if stored is None and refused > MOST_REFUSALS:
                     raise
                 if stored is None:
                     entries = [Entry(*self._key, body) for body in bodies]

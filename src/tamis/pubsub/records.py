@@ -476,6 +476,11 @@ class Drops:
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
+        if any(
+            known.lane == drop.lane and known.first <= drop.first and drop.last <= known.last
+            for known in self.recent
+        ):
+            return self  # somebody else has written it down
         totals = {**self.totals, drop.reason: self.totals.get(drop.reason, 0) + drop.count}
         recent = list(self.recent)
         for place, known in enumerate(recent):

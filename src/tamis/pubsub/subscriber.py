@@ -102,9 +102,11 @@ class Subscriber:
         self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
         self._expected: dict[str, int] = {}
         self._end = 0
-        self._last_time = 0
-        self._old_until = 0
-        """Records up to this time were handed out before the log was rolled back."""
+        self._times: dict[int, int] = {}
+        """When the records in the buffer were stored."""
+        self._seen_time = 0
+        self._old_until = (0, 0, 0)
+        """Time, record and part: what lies before was handed out before the log was rolled back."""
         self._expressions: list[Expression] | None = None
         self._idle_seconds = QueueLimits().idle_seconds
         self._wrote_at = time.monotonic()
@@ -269,6 +271,10 @@ class Subscriber:
                     await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()
         self._seen = item.place
+        for seq in [seq for seq in self._times if seq <= item.place[0]]:
+            self._seen_time = self._times[seq] if seq == item.place[0] else self._seen_time
+            if seq < item.place[0]:
+                del self._times[seq]
         return item
 
     async def _show_that_we_are_here(self) -> None:
@@ -296,12 +302,12 @@ class Subscriber:
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
-            if record.time <= self._old_until and delivery.first:
+            if (record.time, record.seq) < self._old_until[:2] and delivery.first:
                 # Of a log that was rolled back, what it still has of what we had.
                 self._expected[record.detail] = delivery.first + len(delivery.events)
                 self._fetched = record.seq
                 continue
-            self._last_time = record.time
+            self._times[record.seq] = record.time
             expected = self._expected.get(record.detail, self._expected.get(ANY_LANE, 0))
             if delivery.first and expected and delivery.first != expected:
                 drops = drops or await self._drops()
@@ -335,6 +341,8 @@ class Subscriber:
         self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
     ) -> None:
         skip = self._reading.part if record.seq > self._reading.after and not self._places else 0
+        if (record.time, record.seq) == self._old_until[:2]:
+            skip = max(skip, self._old_until[2])
         for place, number in enumerate(delivery.events, 1):
             if place <= skip:
                 continue
@@ -381,9 +389,10 @@ class Subscriber:
         """The log has lost what we have read already: say so, and go on from what it knows."""
         self._buffer.clear()
         self._end = 0
+        self._old_until = (self._seen_time, *self._seen)
+        self._times.clear()
         key = (keys.READ, token(self.name))
         await self._take_over((await self._log.last(STATE, [key])).get(key))
-        self._old_until = self._last_time
         self._buffer.append(Gap("rollback", None, self._seen))
 
     # --- acknowledging -----------------------------------------------------------------------------

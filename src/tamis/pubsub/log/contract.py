@@ -9,7 +9,8 @@ topic and a detail.
    the last one.
 3. *Fenced.* An `append` with `fences` happens only if, for every key in it, the last record of that key has
    the expected number (0: there is none). Otherwise it raises `FencedError`, and nothing is written. So of
-   two writers that both believe they own a key, one is refused.
+   two writers that both believe they own a key, one is refused. The first fenced append after `generation`
+   has grown is refused, too: what was expected was learnt from what may be another log.
 4. *Ordered.* `read` returns the records of a topic in the order of their numbers and skips none that is
    stored. It may return less than there is, never a record without those before it.
 5. *Last values.* `last` and `end` know every append that had returned before they were called.

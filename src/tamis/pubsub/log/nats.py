@@ -71,7 +71,7 @@ class NatsLog:
         self._most_bytes = most_bytes
         self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
         self.identity = ""
-        self.generation = 1
+        self.generation = self._fenced_generation = 1
 
     @classmethod
     async def open(
@@ -142,6 +142,9 @@ class NatsLog:
         if missing:
             raise LogError(f"a fence is on a key that is written: {sorted(missing)} are not")
         self._check_sizes(entries)
+        if fences and self.generation != self._fenced_generation:
+            self._fenced_generation = self.generation
+            raise FencedError("connected again: what was expected of the log may hold no longer")
         batch = uuid.uuid4().hex
         prefix = f"tamis.{self._site}.{stream}."
         for number, entry in enumerate(entries, 1):

@@ -62,6 +62,7 @@ class SqliteLog:
         self._file: tuple[int, int] = (0, 0)
         self.identity = ""
         self.generation = 0
+        self._fenced_generation = 1
 
     @classmethod
     async def open(cls, path: Path, *, most_bytes: int | None = None) -> "SqliteLog":
@@ -80,7 +81,14 @@ class SqliteLog:
         """Write all entries or none; returns the number of the last."""
         if not 0 < len(entries) <= MOST_ENTRIES:
             raise LogError(f"1 to {MOST_ENTRIES} entries are appended at once, not {len(entries)}")
-        return await self._run(lambda database: _append(database, stream, entries, fences or {}))
+
+        def appending(database: sqlite3.Connection) -> int:
+            if fences and self.generation != self._fenced_generation:
+                self._fenced_generation = self.generation
+                raise FencedError(f"{self._path} was replaced: what was expected of it holds no longer")
+            return _append(database, stream, entries, fences or {})
+
+        return await self._run(appending)
 
     async def read(
         self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000

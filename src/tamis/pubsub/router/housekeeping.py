@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Log, Record
+from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
     Cursor,
@@ -96,6 +96,13 @@ class Housekeeping:
 
     async def tidy(self) -> None:
         """One round."""
+        try:
+            await self._tidy()
+        except BaseException:
+            self._generation = 0  # what was taken out of the lists may not be written down: read them again
+            raise
+
+    async def _tidy(self) -> None:
         await self._read_queues()
         now = self._table.time
         for name in list(self.queues):
@@ -190,16 +197,23 @@ class Housekeeping:
     async def _write_down(
         self, name: str, queue: Queue, dropped: list[tuple[str, str, Item]], trimmed: dict[str, int]
     ) -> None:
-        key = (keys.DROP, name)
-        drops = read_drops((await self._log.last(STATE, [key])).get(key))
-        for reason, lane, item in dropped:
-            if item.count and item.first:
-                drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
-                self._counters.dropped += item.count
         emptied = {lane: number for lane, number in trimmed.items() if not queue.lanes[lane]}
-        if dropped or emptied:
-            drops = Drops(drops.totals, drops.recent, {**drops.next, **emptied})
-            await self._log.append(STATE, [Entry(*key, drops.body())])
+        while dropped or emptied:
+            key = (keys.DROP, name)
+            record = (await self._log.last(STATE, [key])).get(key)
+            drops = read_drops(record)
+            for reason, lane, item in dropped:
+                if item.count and item.first:
+                    drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
+            following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
+            drops = Drops(drops.totals, drops.recent, {**drops.next, **following})
+            try:
+                fence = {key: record.seq if record is not None else 0}
+                await self._log.append(STATE, [Entry(*key, drops.body())], fence)
+                break
+            except FencedError:
+                continue  # another router keeps house, too: add to what it has written
+        self._counters.dropped += sum(item.count for *_, item in dropped)
         for lane in trimmed:
             items = queue.lanes[lane]
             await self._log.trim(QUEUES, items[0].seq if items else self._after + 1, f"q-{name}", lane)

@@ -159,13 +159,15 @@ def _of_subscriber(name: str, matches: list[tuple[Owner, list[int]]]) -> list[Wa
             best[row] = max(owner.priority, best.get(row, 0))
         if not owner.is_unsure:
             sure.update(rows)
-    by_priority: dict[int, list[int]] = {}
+    # In runs of one priority: a queue is read in the order of its records, and a publisher's order is kept.
+    runs: list[Wanted] = []
     for row in sorted(best):
-        by_priority.setdefault(best[row], []).append(row)
-    return [
-        Wanted(name, priority, rows, {row for row in rows if row not in sure})
-        for priority, rows in sorted(by_priority.items())
-    ]
+        if not runs or runs[-1].priority != best[row]:
+            runs.append(Wanted(name, best[row], []))
+        runs[-1].rows.append(row)
+        if row not in sure:
+            runs[-1].unsure.add(row)
+    return runs
 
 
 def _sites(

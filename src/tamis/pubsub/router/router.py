@@ -357,7 +357,7 @@ class Router:
         await self._learn_numbers(lease, lanes)
         now: dict[Key, int] = {}
         for lane, wanted in zip(lanes, deliveries, strict=True):
-            first = lease.numbers.get(lane, 1)
+            first = now.get(lane, lease.numbers.get(lane, 1))
             entries.append(Entry(*lane, self._delivery(matched, wanted, first).body()))
             now[lane] = first + len(wanted.rows)
             self.counters.deliveries += len(wanted.rows)

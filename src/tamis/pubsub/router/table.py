@@ -135,7 +135,9 @@ class Table:
             if records:
                 self._apply(records)
             else:
-                await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind
+                await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
+                if await self._log.end(STATE) < end or self._generation != self._log.generation:
+                    return await self._catch_up()
         return self.position > before
 
     def take_removed(self) -> set[str]:
