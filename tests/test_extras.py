@@ -46,7 +46,7 @@ sys.meta_path.insert(0, Hidden())
 COMMAND = "from tamis.cli import main; sys.argv = {!r}; main()"
 DEMO = COMMAND.format(["tamis", "demo"])
 JOB = COMMAND.format(["tamis", "spark", "run", "job.yaml"])
-PEER = "from tamis.pubsub.net.nats_peer import NatsPeer; NatsPeer('nats://here', 'me')"
+LOG = "import asyncio; from tamis.pubsub import open_log; asyncio.run(open_log('nats://127.0.0.1:1/main'))"
 SESSION = "from tamis.spark.connectors.nats_session import NatsSession; NatsSession({}).__enter__()"
 URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
 
@@ -61,7 +61,7 @@ URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory(
         ("vl_convert", "import tamis.chart_page", "a page with charts", "charts"),
         ("pyspark", JOB, "`tamis spark`", "spark"),
         ("yaml", JOB, "`tamis spark`", "spark"),
-        ("nats", PEER, "NATS", "nats"),
+        ("nats", LOG, "a log on NATS", "nats"),
         ("nats", SESSION, 'the format "nats"', "nats"),
         ("fsspec", URL, "s3://a/b", "spark"),
     ],

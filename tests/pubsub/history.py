@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracle import Node, evaluate
-from tamis.pubsub.broker.options import Options
 from tamis.pubsub.routing import Rendezvous
+from tamis_lab.brokers.options import Options
 from tamis_lab.simulation import Topology
 from tamis_lab.simulation.simulator import Faults, SimulatedClient, Simulator
 from writer import to_text

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from oracle import Connective, Constant, Node, Predicate
 from pubsub.history import rendezvous_at
-from tamis.pubsub.broker.options import Options, PostPruning, PrePruning
 from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
+from tamis_lab.brokers.options import Options, PostPruning, PrePruning
 from tamis_lab.simulation import Topology
 
 ATTRIBUTES = ("x", "y", "z")

@@ -10,13 +10,13 @@ import tamis
 from oracle import Node, evaluate
 from pubsub.strategies_pubsub import events, nodes
 from tamis import relate
-from tamis.pubsub import Options, PostPruning, Weights
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.combined_pruning import CombinedQueue
 from tamis.pubsub.generalise.pruning import PostPruner
 from tamis.pubsub.generalise.replacement import choose_replacements, replace_all
 from tamis.pubsub.outgoing import Covering, Outgoing, Summaries
 from tamis.pubsub.routing import AdvertisementForwarding
+from tamis_lab.brokers import Options, PostPruning, Weights
 from tamis_lab.simulation import Simulator, Topology
 from writer import to_text
 

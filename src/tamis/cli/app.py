@@ -14,14 +14,14 @@ import typer
 
 from tamis._suggest import suggestion
 from tamis.cli.commands import (
-    advertise,
-    broker,
     check,
     demo,
     explain,
     index,
     match,
     publish,
+    pubsub,
+    router,
     spark,
     subscribe,
     topk,
@@ -51,10 +51,10 @@ app.command("check")(check.check)
 app.add_typer(index.app, name="index")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)
-app.command("broker")(broker.broker)
+app.command("router")(router.router)
 app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)
-app.command("advertise")(advertise.advertise)
+app.add_typer(pubsub.app, name="pubsub")
 
 
 def _print_version(wanted: bool) -> None:

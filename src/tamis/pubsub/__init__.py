@@ -1,23 +1,42 @@
-"""Publish and subscribe over a network of brokers: an event goes exactly where someone wants it.
+"""Publish and subscribe over a log that others have proven: SQLite on one machine, NATS JetStream on many.
 
-`Broker` is a state machine without I/O; `net` runs one on TCP or NATS, and `Client` talks to it. The package
-`tamis-lab` runs many of them in virtual time, with faults (`tamis_lab.simulation`). See `docs/pubsub.md`.
+A *site* is one log; `connect` opens it. Publishers append events, routers match them with every subscription
+and write deliveries, subscribers read their queues: each event once, in the order of its publisher. Several
+sites exchange events by the routing decisions of Bittner (2008). See `docs/pubsub.md`.
 """
 
-from tamis.pubsub.broker.machine import Broker
-from tamis.pubsub.broker.options import Limits, Options, PostPruning, PrePruning
-from tamis.pubsub.generalise.combined_pruning import Weights
-from tamis.pubsub.net.client import Client, Gap, Notification, RefusedError
+from tamis.pubsub.confirmation import Confirmation
+from tamis.pubsub.log import (
+    FencedError,
+    LogError,
+    LogFullError,
+    LogUnavailableError,
+    RolledBackError,
+    open_log,
+)
+from tamis.pubsub.publisher import Publisher
+from tamis.pubsub.records import Grant, QueueLimits, RecordError
+from tamis.pubsub.router.router import Router
+from tamis.pubsub.site import Site, connect
+from tamis.pubsub.subscriber import Delivered, Gap, Subscriber, TakenOverError
 
 __all__ = [
-    "Broker",
-    "Client",
+    "Confirmation",
+    "Delivered",
+    "FencedError",
     "Gap",
-    "Limits",
-    "Notification",
-    "Options",
-    "PostPruning",
-    "PrePruning",
-    "RefusedError",
-    "Weights",
+    "Grant",
+    "LogError",
+    "LogFullError",
+    "LogUnavailableError",
+    "Publisher",
+    "QueueLimits",
+    "RecordError",
+    "RolledBackError",
+    "Router",
+    "Site",
+    "Subscriber",
+    "TakenOverError",
+    "connect",
+    "open_log",
 ]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from tamis.pubsub.broker.machine import Broker
-from tamis.pubsub.broker.pacing import last_number
+from tamis_lab.brokers.machine import Broker
+from tamis_lab.brokers.pacing import last_number
 
 
 class InvariantError(AssertionError):

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tamis.pubsub.broker import inputs as i
-from tamis.pubsub.broker.counters import Counters
-from tamis.pubsub.broker.effects import Deliver, DeliverGap, Effect, Persist, Reply, Send, SetTimer
-from tamis.pubsub.broker.machine import Broker
-from tamis.pubsub.broker.messages import Frame
-from tamis.pubsub.broker.options import Options
+from tamis_lab.brokers import inputs as i
+from tamis_lab.brokers.counters import Counters
+from tamis_lab.brokers.effects import Deliver, DeliverGap, Effect, Persist, Reply, Send, SetTimer
+from tamis_lab.brokers.machine import Broker
+from tamis_lab.brokers.messages import Frame
+from tamis_lab.brokers.options import Options
 from tamis_lab.simulation.invariants import check_broker, check_quiet
 from tamis_lab.simulation.topology import Topology
 
@@ -89,8 +89,13 @@ class Simulator:
         faults: Faults | None = None,
         stopwatch: Callable[[], float] | None = None,
         check: bool = True,
+        make: Callable[..., Any] = Broker,
     ) -> None:
-        """`options` may differ by broker; `bandwidth` is bytes a second on each link; None: no limit."""
+        """`options` may differ by broker; `bandwidth` is bytes a second on each link; None: no limit.
+
+        `make` makes a broker: here, or somewhere else (`tamis_lab.simulation.processes`).
+        """
+        self._make = make
         self.topology = topology
         self.faults = faults or Faults()
         self.now = 0.0
@@ -188,7 +193,9 @@ class Simulator:
             return
         options = self._options(name)
         stored = dict(self.disks[name])
-        self.brokers[name] = Broker(name, self.topology.neighbours(name), options, stored, self._stopwatch)
+        self.brokers[name] = self._make(
+            name, self.topology.neighbours(name), options, stored, self._stopwatch
+        )
         self._input(name, i.Start())
         for client in [client for client in self.clients.values() if client.broker == name]:
             self._input(name, i.Attach(client.name))

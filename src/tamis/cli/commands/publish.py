@@ -1,4 +1,4 @@
-"""`tamis publish`: hand events to a broker."""
+"""`tamis publish`: append events to a site's log."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
@@ -9,43 +9,37 @@ from tamis.cli import network_options as n
 from tamis.cli.failure import UserError
 
 if TYPE_CHECKING:
-    from tamis.pubsub import Client
+    from tamis.pubsub import Site
 
 
 def publish(
+    log: n.Log,
     events: Annotated[
         list[str] | None,
         typer.Argument(metavar="EVENT", help="Events as JSON; JSON lines on standard input by default."),
     ] = None,
     *,
-    broker: n.Broker = None,
     name: n.Name = "publisher",
-    type: n.Type = None,
-    advertise: Annotated[
-        str | None, typer.Option(help="Advertise this expression first, and publish under it.")
-    ] = None,
-    token: n.Token = None,
+    credentials: n.Credentials = None,
     authority: n.Authority = None,
-    nats: n.Nats = None,
-    nats_credentials: n.NatsCredentials = None,
 ) -> None:
-    """Publish events; each is safe with the broker when its number is printed. A wrong one ends it."""
+    """Publish events; each is safe in the log when its number is printed. A wrong one ends it."""
     from tamis.errors import TamisError
 
-    async def run(client: "Client") -> None:
-        if advertise is not None:
-            await client.advertise("cli", advertise, type=type)
+    async def run(site: "Site") -> None:
+        publisher = await site.publisher(name)
         number = 0
         async for event in given(events) if events else standard_input():
             number += 1
             if event.strip():
                 try:
-                    typer.echo(await client.publish(event.strip(), type=type))
+                    [stored] = await publisher.publish(event.strip())
                 except (ValueError, TamisError) as error:
                     place = f"event {number}" if events else f"line {number} of standard input"
                     raise UserError(f"{place}: {error}") from None
+                typer.echo(stored)
 
-    n.with_client(n.Way(broker, name, token, authority, nats, nats_credentials), run)
+    n.with_site(n.Way(log, credentials, authority), run)
 
 
 async def given(events: list[str]) -> AsyncIterator[str]:

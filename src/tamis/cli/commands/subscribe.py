@@ -7,56 +7,61 @@ import typer
 from tamis.cli import network_options as n
 
 if TYPE_CHECKING:
-    from tamis.pubsub import Client
+    from tamis.pubsub import Site, Subscriber
 
 UNSUBSCRIBE_SECONDS = 5.0
 
 
 def subscribe(
     expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help='Such as "price < 15".')],
+    log: n.Log,
     *,
-    broker: n.Broker = None,
     name: n.Name = "subscriber",
     id: Annotated[str, typer.Option(help="The id of the subscription.")] = "cli",
-    type: n.Type = None,
+    priority: Annotated[
+        int, typer.Option(min=0, max=9, help="What goes last when the queue is full: 9.")
+    ] = 4,
     count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, help="End after so many notifications.")
+        int | None, typer.Option("--count", "-c", min=1, help="End after so many events.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the subscription there at the end.")] = False,
-    token: n.Token = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for other sites to confirm.")] = 0.0,
+    credentials: n.Credentials = None,
     authority: n.Authority = None,
-    nats: n.Nats = None,
-    nats_credentials: n.NatsCredentials = None,
 ) -> None:
-    """Subscribe and print each notification as one JSON line.
+    """Subscribe and print each event as one JSON line.
 
-    It ends with the command. With --keep it stays, and notifications wait for the same --name.
+    It ends with the command. With --keep it stays, and events wait for the same --name.
     """
     import asyncio
     import json
 
-    from tamis.pubsub.net.client import Gap
+    from tamis.pubsub import Gap
 
-    async def listen(client: "Client") -> None:
+    async def listen(subscriber: "Subscriber") -> None:
         heard = 0
-        async for note in client:
-            if isinstance(note, Gap):
-                typer.echo(json.dumps({"gap": [note.first, note.last], "reason": note.reason}))
-                continue
-            typer.echo(json.dumps({"number": note.number, "type": note.type, "event": note.event}))
-            heard += 1
+        async for item in subscriber:
+            if isinstance(item, Gap):
+                typer.echo(json.dumps({"gap": item.count, "reason": item.reason}))
+            else:
+                typer.echo(json.dumps({"number": item.number, "from": item.publisher, "event": item.event}))
+                heard += 1
+            await subscriber.acknowledge(item)
             if heard == count:
-                client.acknowledge(note.number)
                 return
 
-    async def run(client: "Client") -> None:
-        await client.subscribe(id, expression, type=type)
-        end = f"after {count} notification{'s' if count > 1 else ''}" if count else "with Ctrl-C"
-        typer.echo(f"subscribed as {name}/{id}; ends {end}", err=True)
+    async def run(site: "Site") -> None:
+        subscriber = await site.subscriber(name)
+        known = await subscriber.subscribe(id, expression, priority=priority, wait=wait)
+        end = f"after {count} event{'s' if count > 1 else ''}" if count else "with Ctrl-C"
+        missing = f", not yet known to {', '.join(known.missing)}" if known.missing else ""
+        typer.echo(
+            f"subscribed as {name}/{id} at {', '.join(known.confirmed)}{missing}; ends {end}", err=True
+        )
         try:
-            await listen(client)
+            await listen(subscriber)
         finally:  # also after Ctrl-C
             if not keep:
-                await asyncio.wait_for(client.unsubscribe(id), UNSUBSCRIBE_SECONDS)
+                await asyncio.wait_for(subscriber.unsubscribe(id), UNSUBSCRIBE_SECONDS)
 
-    n.with_client(n.Way(broker, name, token, authority, nats, nats_credentials), run)
+    n.with_site(n.Way(log, credentials, authority), run)

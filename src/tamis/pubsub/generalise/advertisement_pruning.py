@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import tamis
 from tamis._kernel import Expression
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise import trees
 from tamis.pubsub.generalise.trees import Tree
 

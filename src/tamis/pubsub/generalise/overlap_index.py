@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis._kernel import Expression
-from tamis.pubsub.broker.event_types import types_meet
 from tamis.pubsub.generalise import trees
 from tamis.pubsub.generalise.trees import Tree
 
@@ -361,3 +360,12 @@ def _string(leaf: Tree) -> str | None:
     if leaf.get("operator") == "=" and not leaf.get("negated") and len(operands) == 1:
         return operands[0] if isinstance(operands[0], str) else None
     return None
+
+
+def types_meet(a: str | None, b: str | None) -> bool:
+    """Whether an event can be of both types; None stands for any.
+
+    >>> types_meet("book", None), types_meet("book", "car")
+    (True, False)
+    """
+    return a is None or b is None or a == b

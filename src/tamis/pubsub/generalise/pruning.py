@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from tamis._kernel import Expression
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.combined_pruning import CombinedQueue, Weights
 from tamis.relate import Measure, PruningQueue, Selectivities
 

@@ -10,7 +10,7 @@ To show an id again replaces it.
 from dataclasses import dataclass
 from typing import Protocol
 
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any
 from tamis import relate
 from tamis._kernel import Event, Expression
 from tamis.errors import ExpressionError
-from tamis.pubsub.broker.entry import Entry
-from tamis.pubsub.broker.matcher import Matcher, is_true
+from tamis.pubsub.entry import Entry
+from tamis.pubsub.matcher import Matcher, is_true
 from tamis.pubsub.outgoing.contract import Change, Hide, Show
 
 MOST_TOGETHER = 8

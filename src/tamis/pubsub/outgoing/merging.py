@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tamis._kernel import Expression
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.outgoing.contract import Change, Hide, Show
 
 Key = tuple[str | None, tuple[str, ...]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.outgoing.contract import Change, Hide, Show, Stage
 
 

@@ -7,7 +7,7 @@ broker has received, is `tamis.pubsub.generalise.pruning`; both can be on.
 from collections.abc import Callable
 from typing import Any
 
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.outgoing.contract import Change, Hide, Show
 from tamis.relate import Measure
 

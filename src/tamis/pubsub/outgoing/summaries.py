@@ -14,7 +14,7 @@ sets, which become `IS NOT NULL` when they are too large. An entry that restrict
 import math
 from dataclasses import dataclass, field
 
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise import trees
 from tamis.pubsub.generalise.trees import Tree
 from tamis.pubsub.outgoing.contract import Change, Hide, Show

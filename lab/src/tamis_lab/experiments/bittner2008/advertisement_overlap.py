@@ -8,7 +8,7 @@ import numpy as np
 
 import tamis
 from tamis import relate
-from tamis.pubsub.broker.entry import Entry
+from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
 from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis_lab.experiments.bittner2008.auction_network import advertisements_of, expressions_of

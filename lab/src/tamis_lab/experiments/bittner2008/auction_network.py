@@ -19,8 +19,8 @@ from typing import Any
 
 import tamis
 from tamis import relate
-from tamis.pubsub import Broker, Options
 from tamis.pubsub.generalise import trees
+from tamis_lab.brokers import Broker, Options
 from tamis_lab.simulation import Simulator, Topology
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.book_auction import OperandDistribution
@@ -121,7 +121,7 @@ def prune_in_steps(
 ) -> list[tuple[float, Measures]]:
     """Prune a network further and further; the first number of each is the share of all prunings done.
 
-    >>> from tamis.pubsub import PostPruning
+    >>> from tamis_lab.brokers import PostPruning
     >>> simulator = network(["x = 1 AND y = 2"] * 3, Options(post_pruning=PostPruning()), Topology.line(2))
     >>> steps = prune_in_steps(simulator, ['{"x": 1, "y": 5}'] * 4, [0.0, 1.0])
     >>> [(share, found.predicates) for share, found in steps]

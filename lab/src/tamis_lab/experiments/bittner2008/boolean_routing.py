@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tamis.pubsub import Options
+from tamis_lab.brokers import Options
 from tamis_lab.costs import Operations, count_operations, index_of, measured_microseconds
 from tamis_lab.experiments.bittner2008.auction_network import (
     auction_like,

@@ -8,7 +8,7 @@ event; the Boolean system starts lower, and ends with less memory.
 import numpy as np
 
 import tamis
-from tamis.pubsub import Options, PostPruning
+from tamis_lab.brokers import Options, PostPruning
 from tamis_lab.experiments.bittner2008.auction_network import (
     Measures,
     auction_like,

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from tamis.pubsub import Options
+from tamis_lab.brokers import Options
 from tamis_lab.experiments.bittner2008.auction_network import auction_like, expressions_of, measure, network
 from tamis_lab.experiments.contract import Chart, Experiment, Result, Row, Scale
 

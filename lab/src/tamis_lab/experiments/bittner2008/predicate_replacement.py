@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.pubsub import Options, PostPruning
+from tamis_lab.brokers import Options, PostPruning
 from tamis_lab.experiments.bittner2008.auction_network import (
     Measures,
     auction_like,

@@ -8,7 +8,7 @@ combined (`tamis.pubsub.generalise.combined_pruning`), with distance and without
 
 import numpy as np
 
-from tamis.pubsub import Options, PostPruning, Weights
+from tamis_lab.brokers import Options, PostPruning, Weights
 from tamis_lab.experiments.bittner2008.auction_network import (
     Measures,
     auction_like,

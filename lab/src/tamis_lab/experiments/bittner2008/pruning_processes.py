@@ -1,26 +1,21 @@
-"""Does pruning do to real brokers what it does to simulated ones?
+"""Does pruning do to brokers that are processes what it does to simulated ones?
 
-The thesis (Bittner 2008, section 8.3.1) ran on five machines. Here each broker is a process of its own, with
-TCP between them and a log on disk, and the same subscriptions and events go through the simulator. What
-clients hear must not change, and events must travel as the simulator says.
+The thesis (Bittner 2008, section 8.3.1) ran on five machines. Here each broker is a process of its own, and
+the same subscriptions and events go through brokers of this process. What clients hear must not change, and
+events must travel the same way.
 """
 
-import asyncio
-import tempfile
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from tamis.pubsub import Client, Options
+from tamis_lab.brokers import Options, PostPruning
 from tamis_lab.experiments.bittner2008.auction_network import auction_like, expressions_of, measure, network
-from tamis_lab.experiments.bittner2008.broker_processes import BrokerLine
 from tamis_lab.experiments.contract import Experiment, Result, Row, Scale
-from tamis_lab.simulation import Topology
+from tamis_lab.simulation import Simulator, Topology
+from tamis_lab.simulation.processes import BrokerProcess
 
-PRUNED = ("--prune", "0.9", "--prune-every", "10")
-AT_ONCE = 50
+PRUNED = Options(post_pruning=PostPruning("accuracy-occurrence", cut_off=0.9, window=10))
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     auction = auction_like(count, 200_000, int(rng.integers(2**32)))
     expressions = expressions_of(auction)
     events = list(auction.events_json(2 * count))
-    whole = _run_line(brokers, (), expressions, events)
+    whole = _run_line(brokers, Options(), expressions, events)
     pruned = _run_line(brokers, PRUNED, expressions, events)
     simulator = network(expressions, Options(), Topology.line(brokers))
     simulated = measure(simulator, events[count:]).network_load
@@ -62,68 +57,41 @@ def run(scale: Scale, rng: np.random.Generator) -> Result:
     return Result(rows, note=note)
 
 
-def _run_line(brokers: int, options: tuple[str, ...], expressions: list[str], events: list[str]) -> Traffic:
-    with tempfile.TemporaryDirectory() as folder, BrokerLine(brokers, Path(folder), options) as line:
-        return asyncio.run(_drive(line, expressions, events))
+def _run_line(brokers: int, options: Options, expressions: list[str], events: list[str]) -> Traffic:
+    line = Simulator(Topology.line(brokers), options, check=False, make=BrokerProcess)
+    try:
+        return _drive(line, expressions, events)
+    finally:
+        for broker in line.brokers.values():
+            broker.close()  # type: ignore[attr-defined]
 
 
-async def _drive(line: BrokerLine, expressions: list[str], events: list[str]) -> Traffic:
-    await line.until_ready()
-    async with AsyncExitStack() as stack:
-        clients = [
-            await stack.enter_async_context(Client("127.0.0.1", port, f"client{place}"))
-            for place, port in enumerate(line.ports)
-        ]
-        hearing = [asyncio.create_task(_hear(client)) for client in clients]
-        for start in range(0, len(expressions), AT_ONCE):
-            await asyncio.gather(
-                *(
-                    clients[number % len(clients)].subscribe(f"s{number}", expressions[number])
-                    for number in range(start, min(start + AT_ONCE, len(expressions)))
-                )
-            )
-        half = len(events) // 2
-        await _publish(clients, events[:half])
-        before = await _quiet(line)
-        await _publish(clients, events[half:])
-        after = await _quiet(line)
-        for task in hearing:
-            task.cancel()
-    grown = {name: after[name] - before[name] for name in after}
+def _drive(line: Simulator, expressions: list[str], events: list[str]) -> Traffic:
+    names = line.topology.brokers
+    clients = [line.client(name, f"client-{name}") for name in names]
+    for number, expression in enumerate(expressions):
+        line.subscribe(clients[number % len(clients)], f"s{number}", expression)
+    line.run_until_quiet()
+    half = len(events) // 2
+    counted = []
+    for part in (events[:half], events[half:]):
+        for number, event in enumerate(part):
+            line.publish(clients[number % len(clients)], event)
+            line.run_until_quiet()
+        counted.append(line.counters().as_dict())
+    grown = {name: counted[1][name] - counted[0][name] for name in counted[1]}
     published = grown["published"]
     return Traffic(
-        (grown["filtered"] - published) / published / (len(line.ports) - 1),
+        (grown["filtered"] - published) / published / (len(names) - 1),
         grown["notified"],
         1_000 * grown["filter_seconds"] / published,
     )
-
-
-async def _publish(clients: list[Client], events: list[str]) -> None:
-    for number, event in enumerate(events):
-        await clients[number % len(clients)].publish(event)
-
-
-async def _quiet(line: BrokerLine) -> dict[str, float]:
-    """The counters once nothing changes them any more."""
-    before: dict[str, float] = {}
-    while True:
-        now = await asyncio.to_thread(line.counters)
-        if now == before and not now["waiting_events"]:
-            return now
-        before = now
-        await asyncio.sleep(0.3)
-
-
-async def _hear(client: Client) -> None:
-    async for note in client:
-        if hasattr(note, "number"):
-            client.acknowledge(note.number)
 
 
 EXPERIMENT = Experiment(
     name="pruning-processes",
     paper="Bittner 2008",
     figure="section 8.3.1, on processes",
-    question="Does pruning do to real brokers what it does to simulated ones?",
+    question="Does pruning do to brokers that are processes what it does to simulated ones?",
     run=run,
 )

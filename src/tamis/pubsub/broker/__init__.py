@@ -1,1 +1,0 @@
-"""A broker as a state machine, and its parts."""

@@ -1,0 +1,59 @@
+"""Who knows of a subscription by now?"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import STATE, Log
+from tamis.pubsub.names import name_of, token
+from tamis.pubsub.records import Fields, RecordError
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Which sites know of all that was subscribed so far at a site, and which do not yet.
+
+    >>> Confirmation("paris", confirmed=("paris",), missing=("rome",)).is_complete
+    False
+    """
+
+    site: str
+    confirmed: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every site that is known knows of it."""
+        return not self.missing
+
+
+async def confirm(log: Log, site: str, wanted: int, wait: float) -> Confirmation:
+    """Wait for other sites for so many seconds; who knows of a record of the state by then?"""
+    deadline = time.monotonic() + wait
+    while True:
+        others = await _others(log, site)
+        missing = tuple(sorted(name for name, known in others.items() if known < wanted))
+        if not missing or time.monotonic() >= deadline:
+            confirmed = (site, *sorted(set(others) - set(missing)))
+            return Confirmation(site, confirmed, missing)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _others(log: Log, site: str) -> dict[str, int]:
+    """All other sites that are known, each with how much of this site's state its interest is based on."""
+    known: dict[str, int] = {}
+    for record in await log.read(STATE, topic=keys.LINKS, most=10_000):
+        name = name_of(record.detail)
+        if name != site:
+            known[name] = 0
+    for record in await log.read(STATE, topic=keys.APPLIED, most=10_000):
+        origin, _, by = record.detail.partition(".")
+        if origin == token(site) and name_of(by) != site:
+            try:
+                known[name_of(by)] = Fields(record.body, "confirmation").number("position")
+            except RecordError:
+                known.setdefault(name_of(by), 0)
+    return known

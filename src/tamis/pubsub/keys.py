@@ -1,0 +1,90 @@
+"""Which record lies under which key. See `tamis.pubsub.log.contract` for streams, topics and details.
+
+events   pN        SESSION           an event of partition N
+         link      SITE              how far a neighbour's queue for this site is taken over
+         seen      SITE              which events of a site have come already
+queues   q-NAME    PARTITION.PRIORITY   deliveries for a subscriber (NAME is @SITE for a neighbour)
+         cursor    PARTITION         how far a partition is routed, and by whom
+         dead      PARTITION         events that could not be processed
+         copy-P    EVENT             an event as the projection P shows it
+state    sub       NAME.ID           a subscription
+         queue     NAME              a subscriber's limits
+         read      NAME              how far a subscriber has read
+         drop      NAME              what was dropped of its queue
+         trim      PARTITION         which events were removed because nobody needs them
+         grant     NAME              what a client may have
+         router    ID                a router's sign of life
+         drain     ID                an operator wants this router to end
+         site      settings          what is fixed with the log
+         site      life              changes when a neighbour notices that the log was rolled back
+         interest  SITE.ID           what a site wants
+         links     SITE              which neighbours a site has
+         applied   SITE.BY           how much of a site's interest another one knows
+         peer      SITE              a neighbour's sign of life
+"""
+
+import zlib
+
+from tamis.pubsub.log.contract import Key
+from tamis.pubsub.names import token
+
+CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
+SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
+TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
+INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
+SETTINGS: Key = ("site", "settings")
+LIFE: Key = ("site", "life")
+
+
+def partition_topic(partition: int) -> str:
+    """The topic of a partition's events.
+
+    >>> partition_topic(3)
+    'p3'
+    """
+    return f"p{partition}"
+
+
+def partition_of(publisher: str, partitions: int) -> int:
+    """The partition of a publisher's events: the same for all its sessions, so that they stay in order.
+
+    >>> partition_of("bob", 1)
+    0
+    """
+    return zlib.crc32(publisher.encode("utf-8", "surrogatepass")) % partitions
+
+
+def queue_topic(subscriber: str) -> str:
+    """The topic of a subscriber's queue.
+
+    >>> queue_topic("ann")
+    'q-ann'
+    """
+    return f"q-{token(subscriber)}"
+
+
+def lane(partition: int, priority: int) -> str:
+    """The detail of deliveries of a partition with a priority.
+
+    >>> lane(0, 4)
+    '0.4'
+    """
+    return f"{partition}.{priority}"
+
+
+def subscription_key(subscriber: str, id: str) -> Key:
+    """The key of a subscription.
+
+    >>> subscription_key("ann", "s1")
+    ('sub', 'ann.s1')
+    """
+    return SUBSCRIPTION, f"{token(subscriber)}.{token(id)}"
+
+
+def site_subscriber(site: str) -> str:
+    """The name under which a neighbouring site has its queue.
+
+    >>> site_subscriber("paris")
+    '@paris'
+    """
+    return f"@{site}"

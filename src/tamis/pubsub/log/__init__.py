@@ -1,0 +1,37 @@
+"""Where events, queues and subscriptions are kept: one contract, two implementations.
+
+`SqliteLog` serves the processes of one machine and needs nothing; `NatsLog` is replicated, for anything
+that outgrows one machine. `open_log` chooses by URL.
+"""
+
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    MOST_ENTRIES,
+    QUEUES,
+    STATE,
+    Entry,
+    FencedError,
+    Log,
+    LogError,
+    LogFullError,
+    LogUnavailableError,
+    Record,
+    RolledBackError,
+)
+from tamis.pubsub.log.opening import open_log
+
+__all__ = [
+    "EVENTS",
+    "MOST_ENTRIES",
+    "QUEUES",
+    "STATE",
+    "Entry",
+    "FencedError",
+    "Log",
+    "LogError",
+    "LogFullError",
+    "LogUnavailableError",
+    "Record",
+    "RolledBackError",
+    "open_log",
+]

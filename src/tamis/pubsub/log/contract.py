@@ -1,0 +1,146 @@
+"""What a log promises. Everything that delivery promises rests on these laws and on nothing else.
+
+A log has three streams. A stream is a sequence of records with growing numbers; each record has a *key*, a
+topic and a detail.
+
+1. *Durable.* When `append` returns, the entries survive the death of every process, and of as many servers
+   as the log is replicated for.
+2. *Atomic.* All entries of one `append` are there, or none. They have consecutive numbers. `append` returns
+   the last one.
+3. *Fenced.* An `append` with `fences` happens only if, for every key in it, the last record of that key has
+   the expected number (0: there is none). Otherwise it raises `FencedError`, and nothing is written. So of
+   two writers that both believe they own a key, one is refused. The first fenced append after `generation`
+   has grown is refused, too: what was expected was learnt from what may be another log.
+4. *Ordered.* `read` returns the records of a topic in the order of their numbers and skips none that is
+   stored. It may return less than there is, never a record without those before it.
+5. *Last values.* `last` and `end` know every append that had returned before they were called.
+6. *Compacted.* Of the stream `STATE` only the last record of each key is kept. An empty body says that the
+   key is gone.
+7. *Numbers are never used twice*, unless the log itself was rolled back to an older copy.
+
+`time` is the log's own clock when the record was stored, in UTC microseconds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tamis.errors import TamisError
+
+EVENTS, QUEUES, STATE = "events", "queues", "state"
+STREAMS = (EVENTS, QUEUES, STATE)
+MOST_ENTRIES = 1_000
+"""Entries in one `append`: what NATS takes in one atomic batch."""
+MOST_READ_BYTES = 8 << 20
+"""About how much one `read` returns."""
+
+Key = tuple[str, str]
+"""Topic and detail."""
+
+
+class LogError(TamisError):
+    """The log cannot do what was asked; the message says why, and what would help.
+
+    >>> raise LogError("the file site.db is no log")
+    Traceback (most recent call last):
+    ...
+    tamis.pubsub.log.contract.LogError: the file site.db is no log
+    """
+
+
+class FencedError(LogError):
+    """Somebody else has written under a key since we last looked; nothing was written."""
+
+
+class LogFullError(LogError):
+    """There is no room; nothing was written."""
+
+
+class LogUnavailableError(LogError):
+    """The log does not answer; it is unknown whether something was written."""
+
+
+class RolledBackError(LogError):
+    """The log is an older copy of itself: what it acknowledged in between is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be appended under a key.
+
+    >>> Entry("p0", "session-1", b"{}").key
+    ('p0', 'session-1')
+    """
+
+    topic: str
+    detail: str
+    body: bytes
+
+    @property
+    def key(self) -> Key:
+        """Topic and detail."""
+        return self.topic, self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is stored: an entry with its number and its time.
+
+    >>> Record(1, "p0", "session-1", 0, b"{}").seq
+    1
+    """
+
+    seq: int
+    topic: str
+    detail: str
+    time: int
+    body: bytes
+
+
+class Log(Protocol):
+    """One site's log. See the laws at the head of this file."""
+
+    identity: str
+    """Made with the log and never again: another log under the same name has another one."""
+    generation: int
+    """Grows whenever the connection was made again: then what is remembered must be compared with the log."""
+
+    async def append(
+        self, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int] | None = None
+    ) -> int:
+        """Write all entries or none; returns the number of the last."""
+        ...
+
+    async def read(
+        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+    ) -> list[Record]:
+        """Records behind a number, in order: of one topic, or of all."""
+        ...
+
+    async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
+        """Records by number; those that are gone are left out."""
+        ...
+
+    async def last(self, stream: str, keys: Iterable[Key]) -> dict[Key, Record]:
+        """The last record of each key; keys without one are left out."""
+        ...
+
+    async def end(self, stream: str) -> int:
+        """The highest number that was ever given in a stream."""
+        ...
+
+    async def trim(self, stream: str, before: int, topic: str, detail: str | None = None) -> None:
+        """Remove the records of a key, or of a topic, with numbers below `before`."""
+        ...
+
+    async def wait(self, stream: str, after: int, seconds: float) -> None:
+        """Return when a stream may have records behind a number, at the latest after so many seconds."""
+        ...
+
+    async def size(self) -> int:
+        """The bytes that the log takes."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of files and connections."""
+        ...

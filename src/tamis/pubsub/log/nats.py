@@ -1,0 +1,438 @@
+"""A log on NATS servers with JetStream: replicated, for anything that outgrows one machine.
+
+    stream  tamis-SITE-events   subjects tamis.SITE.events.TOPIC.DETAIL
+    stream  tamis-SITE-queues   subjects tamis.SITE.queues.TOPIC.DETAIL
+    stream  tamis-SITE-state    subjects tamis.SITE.state.TOPIC.DETAIL, one message kept of each
+    subject tamis.SITE.wake.STREAM   a hint, never stored, that a stream has grown
+
+An `append` is an atomic batch of the server (2.12 or later), and a fence is its expected last sequence of a
+subject. The duplicate window of the server is not used. Reading is direct, without consumers: nothing is
+left behind on the server, and any number of readers cost nothing while they are silent. Replicas may lag
+behind, which `read` is allowed to; `last` and `end` are asked of the leader.
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tamis._extras import missing_extra
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    MOST_ENTRIES,
+    MOST_READ_BYTES,
+    STATE,
+    STREAMS,
+    Entry,
+    FencedError,
+    Key,
+    LogError,
+    LogFullError,
+    LogUnavailableError,
+    Record,
+)
+from tamis.pubsub.names import token
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+logger = logging.getLogger("tamis.log")
+
+ANSWER_SECONDS = 5.0
+RETRIES = 6
+RETRY_SECONDS = 0.25
+MOST_IN_FLIGHT = 500
+LONGEST_WAIT = 0.5
+"""Hints can be lost; so long at most nobody looks."""
+_WRONG_LAST_SEQUENCE = (10071, 10164)
+_FULL = (10077, 10047, 10122, 10023)
+_PASSING = (10008, 10009, 10074, 10176, 10210, 10211)
+"""Starting, choosing a leader, a batch cut off, too many of them under way: worth another attempt."""
+_IN_USE = 10058
+_NOT_FOUND = 10059
+_NO_MESSAGE = 10037
+_IDENTITY = "tamis-identity"
+
+
+class NatsLog:
+    """A `Log` on JetStream; `open` makes its streams where they are missing."""
+
+    def __init__(self, client: "Client", site: str, replicas: int, most_bytes: int | None) -> None:
+        """Use `open` instead."""
+        self._client = client
+        self._site = token(site)
+        self._replicas = replicas
+        self._most_bytes = most_bytes
+        self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
+        self.identity = ""
+        self.generation = self._fenced_generation = 1
+
+    @classmethod
+    async def open(
+        cls,
+        servers: Sequence[str],
+        site: str,
+        *,
+        replicas: int = 1,
+        most_bytes: int | None = None,
+        credentials: str | None = None,
+        authority: str | None = None,
+    ) -> "NatsLog":
+        """Connect, and make the streams of a site where they are missing."""
+        try:
+            import nats  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise LogError(missing_extra("a log on NATS", "nats")) from None
+
+        tls = ssl.create_default_context(cafile=authority) if authority else None
+        log: NatsLog | None = None
+
+        async def on_reconnect() -> None:
+            if log is not None:
+                log.generation += 1
+
+        async def on_error(error: Exception) -> None:
+            logger.warning("trouble with NATS", extra={"error": str(error) or type(error).__name__})
+
+        options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
+        try:
+            client = await asyncio.wait_for(
+                nats.connect(
+                    list(servers),
+                    tls=tls,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RETRY_SECONDS,
+                    connect_timeout=2,
+                    reconnected_cb=on_reconnect,
+                    error_cb=on_error,
+                    pending_size=64 << 20,
+                    **options,
+                ),
+                ANSWER_SECONDS,
+            )
+        except (OSError, nats.errors.Error, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            raise LogUnavailableError(f"cannot reach NATS at {', '.join(servers)}: {reason}") from None
+        log = cls(client, site, replicas, most_bytes)
+        try:
+            for stream in STREAMS:
+                await log._make(stream)
+            await client.subscribe(f"tamis.{log._site}.wake.*", cb=log._on_hint)
+        except BaseException:
+            await client.close()
+            raise
+        return log
+
+    # --- the contract ------------------------------------------------------------------------------
+
+    async def append(
+        self, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int] | None = None
+    ) -> int:
+        """Write all entries or none; returns the number of the last."""
+        if not 0 < len(entries) <= MOST_ENTRIES:
+            raise LogError(f"1 to {MOST_ENTRIES} entries are appended at once, not {len(entries)}")
+        waiting = dict(fences or {})
+        missing = set(waiting) - {entry.key for entry in entries}
+        if missing:
+            raise LogError(f"a fence is on a key that is written: {sorted(missing)} are not")
+        self._check_sizes(entries)
+        if fences and self.generation != self._fenced_generation:
+            self._fenced_generation = self.generation
+            raise FencedError("connected again: what was expected of the log may hold no longer")
+        batch = uuid.uuid4().hex
+        prefix = f"tamis.{self._site}.{stream}."
+        for number, entry in enumerate(entries, 1):
+            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if len(entries) > 1 else {}
+            if (expected := waiting.pop(entry.key, None)) is not None:
+                headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+            subject = f"{prefix}{entry.topic}.{entry.detail}"
+            if number < len(entries):
+                await self._publish(subject, entry.body, headers)
+                continue
+            if len(entries) > 1:
+                headers["Nats-Batch-Commit"] = "1"
+            answer = await self._ask(subject, entry.body, headers)
+        if error := answer.get("error"):
+            raise _explained(error, self._stream(stream))
+        await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
+        return int(answer["seq"])
+
+    async def read(
+        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+    ) -> list[Record]:
+        """Records behind a number, in order: of one topic, or of all."""
+        subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
+        request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
+        return [
+            self._record(stream, message) async for message in self._direct(stream, [request], batch=True)
+        ]
+
+    async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
+        """Records by number; those that are gone are left out."""
+        wanted = sorted(set(numbers))
+        found: dict[int, Record] = {}
+        for start in range(0, len(wanted), MOST_IN_FLIGHT):
+            requests = [{"seq": number} for number in wanted[start : start + MOST_IN_FLIGHT]]
+            async for message in self._direct(stream, requests, batch=False):
+                record = self._record(stream, message)
+                found[record.seq] = record
+        # A replica that lags behind does not know yet what the leader has.
+        missing = [number for number in wanted if number not in found]
+        for answer in await self._leader(stream, [{"seq": number} for number in missing]):
+            record = self._stored(stream, answer)
+            found[record.seq] = record
+        return found
+
+    async def last(self, stream: str, keys: Iterable[Key]) -> dict[Key, Record]:
+        """The last record of each key; keys without one are left out."""
+        prefix = f"tamis.{self._site}.{stream}."
+        requests = [{"last_by_subj": f"{prefix}{topic}.{detail}"} for topic, detail in keys]
+        found: dict[Key, Record] = {}
+        for answer in await self._leader(stream, requests):
+            record = self._stored(stream, answer)
+            found[record.topic, record.detail] = record
+        return found
+
+    async def end(self, stream: str) -> int:
+        """The highest number that was ever given in a stream."""
+        return int((await self._info(stream))["state"]["last_seq"])
+
+    async def trim(self, stream: str, before: int, topic: str, detail: str | None = None) -> None:
+        """Remove the records of a key, or of a topic, with numbers below `before`."""
+        subject = f"tamis.{self._site}.{stream}.{topic}.{detail or '>'}"
+        await self._api(f"STREAM.PURGE.{self._stream(stream)}", {"filter": subject, "seq": before})
+
+    async def wait(self, stream: str, after: int, seconds: float) -> None:
+        """Return when a stream may have records behind a number, at the latest after so many seconds."""
+        deadline = time.monotonic() + seconds
+        grown = self._grown[stream]
+        while True:
+            grown.clear()
+            if await self.end(stream) > after:
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            try:
+                await asyncio.wait_for(grown.wait(), min(left, LONGEST_WAIT))
+            except TimeoutError:
+                continue
+
+    async def size(self) -> int:
+        """The bytes of the three streams, on one replica."""
+        return sum([int((await self._info(stream))["state"]["bytes"]) for stream in STREAMS])
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+    # --- talking to the server ---------------------------------------------------------------------
+
+    def _stream(self, stream: str) -> str:
+        return f"tamis-{self._site}-{stream}"
+
+    async def _make(self, stream: str) -> None:
+        config = {
+            "name": self._stream(stream),
+            "subjects": [f"tamis.{self._site}.{stream}.>"],
+            "retention": "limits",
+            "storage": "file",
+            "num_replicas": self._replicas,
+            "max_msgs_per_subject": 1 if stream == STATE else -1,
+            "max_bytes": self._most_bytes if self._most_bytes is not None else -1,
+            # What is full refuses what is new; what was promised is never deleted.
+            "discard": "new",
+            "allow_direct": True,
+            "allow_atomic": True,
+            "metadata": {_IDENTITY: uuid.uuid4().hex},
+        }
+        try:
+            info = await self._info(stream)
+        except _MissingError:
+            try:
+                info = await self._api(f"STREAM.CREATE.{self._stream(stream)}", config)
+            except _InUseError:  # somebody else was faster
+                info = await self._info(stream)
+        if not info["config"].get("allow_atomic"):
+            raise LogError(
+                f"the stream {self._stream(stream)} has no atomic batches: NATS 2.12 or later is needed, "
+                "and a stream that Tamis has made"
+            )
+        if stream == EVENTS:
+            self.identity = info["config"].get("metadata", {}).get(_IDENTITY) or info["created"]
+
+    async def _info(self, stream: str) -> dict[str, Any]:
+        return await self._api(f"STREAM.INFO.{self._stream(stream)}", None)
+
+    async def _api(self, name: str, request: Any) -> dict[str, Any]:
+        content = b"" if request is None else json.dumps(request).encode()
+        for attempt in range(RETRIES):
+            try:
+                answer = await self._ask(f"$JS.API.{name}", content, None)
+            except LogUnavailableError:
+                if attempt == RETRIES - 1:
+                    raise
+            else:
+                error = answer.get("error")
+                if error is None:
+                    return answer
+                if error.get("err_code") not in _PASSING or attempt == RETRIES - 1:
+                    raise _explained(error, name)
+            await asyncio.sleep(RETRY_SECONDS * 2**attempt / 2)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _ask(self, subject: str, content: bytes, headers: dict[str, str] | None) -> dict[str, Any]:
+        from nats.errors import Error, NoRespondersError  # noqa: PLC0415 - an extra
+
+        try:
+            reply = await self._client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
+        except NoRespondersError:
+            raise LogUnavailableError(
+                f"nobody answers {subject}: JetStream is starting or has no leader, or the server runs "
+                "without it (nats-server -js)"
+            ) from None
+        except (Error, OSError, TimeoutError) as error:
+            raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+        try:
+            answer = json.loads(reply.data)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise LogError(f"NATS answers {subject} with {reply.data[:100]!r}, which is no JSON object")
+        return answer
+
+    async def _publish(self, subject: str, content: bytes, headers: dict[str, str] | None) -> None:
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        try:
+            await self._client.publish(subject, content, headers=headers)
+        except (Error, OSError) as error:
+            raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
+
+    async def _direct(
+        self, stream: str, requests: list[dict[str, Any]], *, batch: bool
+    ) -> "AsyncIterator[Msg]":
+        """The messages that answer direct requests: one each, or a batch of them."""
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        if not requests:
+            return
+        inbox = self._client.new_inbox()
+        try:
+            listening = await self._client.subscribe(inbox, pending_msgs_limit=-1, pending_bytes_limit=-1)
+            try:
+                for request in requests:
+                    await self._client.publish(
+                        f"$JS.API.DIRECT.GET.{self._stream(stream)}",
+                        json.dumps(request).encode(),
+                        reply=inbox,
+                    )
+                ended = 0
+                while ended < len(requests):
+                    message = await listening.next_msg(ANSWER_SECONDS)
+                    status = message.headers.get("Status") if message.headers else None
+                    if status == "503":
+                        raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
+                    if status is None:
+                        ended += 0 if batch else 1
+                        yield message
+                    else:
+                        ended += 1
+            finally:
+                await listening.unsubscribe()
+        except (Error, OSError, TimeoutError) as error:
+            raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+
+    async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What the leader has stored; what it has not is left out."""
+        answers: list[dict[str, Any]] = []
+
+        async def get(request: dict[str, Any]) -> None:
+            try:
+                answers.append(
+                    (await self._api(f"STREAM.MSG.GET.{self._stream(stream)}", request))["message"]
+                )
+            except _NoMessageError:
+                return
+
+        for start in range(0, len(requests), MOST_IN_FLIGHT):
+            await asyncio.gather(*(get(request) for request in requests[start : start + MOST_IN_FLIGHT]))
+        return answers
+
+    def _key(self, stream: str, subject: str) -> Key:
+        topic, _, detail = subject.removeprefix(f"tamis.{self._site}.{stream}.").partition(".")
+        return topic, detail
+
+    def _record(self, stream: str, message: "Msg") -> Record:
+        headers = message.headers or {}
+        topic, detail = self._key(stream, headers["Nats-Subject"])
+        return Record(
+            int(headers["Nats-Sequence"]), topic, detail, _micros(headers["Nats-Time-Stamp"]), message.data
+        )
+
+    def _stored(self, stream: str, answer: dict[str, Any]) -> Record:
+        import base64  # noqa: PLC0415 - rare
+
+        topic, detail = self._key(stream, answer["subject"])
+        body = base64.b64decode(answer.get("data", ""))
+        return Record(int(answer["seq"]), topic, detail, _micros(answer["time"]), body)
+
+    def _check_sizes(self, entries: Sequence[Entry]) -> None:
+        most = self._client.max_payload - 1_024
+        largest = max(len(entry.body) for entry in entries)
+        if largest > most:
+            raise LogError(
+                f"a record of {largest:,} bytes is larger than the {most:,} that this NATS server takes: "
+                "raise its max_payload"
+            )
+
+    async def _on_hint(self, message: "Msg") -> None:
+        grown = self._grown.get(message.subject.rpartition(".")[2])
+        if grown is not None:
+            grown.set()
+
+
+class _MissingError(LogError):
+    """There is no such stream."""
+
+
+class _InUseError(LogError):
+    """There is such a stream already."""
+
+
+class _NoMessageError(LogError):
+    """There is no such message."""
+
+
+def _explained(error: dict[str, Any], where: str) -> LogError:
+    code, text = error.get("err_code"), f"{where}: {error.get('description')}"
+    if code in _WRONG_LAST_SEQUENCE:
+        return FencedError(text)
+    if code in _FULL:
+        return LogFullError(f"{text}: make room, or raise the limit")
+    if code in _PASSING:
+        return LogUnavailableError(text)
+    if code == _NOT_FOUND:
+        return _MissingError(text)
+    if code == _IN_USE:
+        return _InUseError(text)
+    if code == _NO_MESSAGE:
+        return _NoMessageError(text)
+    return LogError(text)
+
+
+def _micros(text: str) -> int:
+    """Microseconds of a time such as 2026-11-16T14:01:27.381637002Z.
+
+    >>> _micros("1970-01-01T00:00:01.5Z"), _micros("1970-01-01T00:00:00Z")
+    (1500000, 0)
+    """
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return seconds * 1_000_000 + int((fraction + "000000")[:6])

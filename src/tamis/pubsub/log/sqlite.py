@@ -1,0 +1,325 @@
+"""A log in one SQLite file, for the processes of one machine.
+
+Each stream is a table whose row numbers are never used again. The write-ahead log is synced with every
+commit, so that what was acknowledged survives a power cut; readers never wait for writers. One thread of its
+own does the work, so that nobody's event loop waits for the disk.
+
+Who replaces the file under a running process (a restored copy, another disk) is noticed before the next
+operation: the file is opened again and `generation` grows.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from tamis.pubsub.log.contract import (
+    MOST_ENTRIES,
+    MOST_READ_BYTES,
+    STATE,
+    STREAMS,
+    Entry,
+    FencedError,
+    Key,
+    LogError,
+    LogFullError,
+    LogUnavailableError,
+    Record,
+)
+
+FORMAT = 1
+BUSY_SECONDS = 30.0
+SHORTEST_POLL, LONGEST_POLL = 0.002, 0.05
+FREE_PAGES_PER_TRIM = 2_000
+_Answer = TypeVar("_Answer")
+
+
+class SqliteLog:
+    """A `Log` in a file.
+
+    >>> import tempfile
+    >>> async def example(path):
+    ...     log = await SqliteLog.open(path)
+    ...     first = await log.append("events", [Entry("p0", "s1", b"a"), Entry("p0", "s1", b"b")])
+    ...     found = await log.read("events", topic="p0")
+    ...     await log.close()
+    ...     return first, [record.body for record in found]
+    >>> asyncio.run(example(Path(tempfile.mkdtemp()) / "site.db"))
+    (2, [b'a', b'b'])
+    """
+
+    def __init__(self, path: Path, most_bytes: int | None) -> None:
+        """Use `open` instead."""
+        self._path = path
+        self._most_bytes = most_bytes
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tamis-log")
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] = (0, 0)
+        self.identity = ""
+        self.generation = 0
+        self._fenced_generation = 1
+
+    @classmethod
+    async def open(cls, path: Path, *, most_bytes: int | None = None) -> "SqliteLog":
+        """Open a file, or make it."""
+        log = cls(path, most_bytes)
+        try:
+            await log._run(lambda _: None)
+        except LogError:
+            log._thread.shutdown(wait=False)
+            raise
+        return log
+
+    async def append(
+        self, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int] | None = None
+    ) -> int:
+        """Write all entries or none; returns the number of the last."""
+        if not 0 < len(entries) <= MOST_ENTRIES:
+            raise LogError(f"1 to {MOST_ENTRIES} entries are appended at once, not {len(entries)}")
+
+        def appending(database: sqlite3.Connection) -> int:
+            if fences and self.generation != self._fenced_generation:
+                self._fenced_generation = self.generation
+                raise FencedError(f"{self._path} was replaced: what was expected of it holds no longer")
+            return _append(database, stream, entries, fences or {})
+
+        return await self._run(appending)
+
+    async def read(
+        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+    ) -> list[Record]:
+        """Records behind a number, in order: of one topic, or of all."""
+
+        def reading(database: sqlite3.Connection) -> list[Record]:
+            where, values = ("topic = ? AND seq > ?", (topic, after)) if topic else ("seq > ?", (after,))
+            found: list[Record] = []
+            size = 0
+            query = f"SELECT seq, topic, detail, time, body FROM {stream} WHERE {where} ORDER BY seq LIMIT ?"
+            for row in database.execute(query, (*values, most)):
+                found.append(Record(*row))
+                size += len(row[4])
+                if size > MOST_READ_BYTES:
+                    break
+            return found
+
+        return await self._run(reading)
+
+    async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
+        """Records by number; those that are gone are left out."""
+        wanted = list(numbers)
+
+        def fetching(database: sqlite3.Connection) -> dict[int, Record]:
+            query = f"SELECT seq, topic, detail, time, body FROM {stream} WHERE seq = ?"
+            rows = (database.execute(query, (number,)).fetchone() for number in wanted)
+            return {row[0]: Record(*row) for row in rows if row is not None}
+
+        return await self._run(fetching)
+
+    async def last(self, stream: str, keys: Iterable[Key]) -> dict[Key, Record]:
+        """The last record of each key; keys without one are left out."""
+        wanted = list(keys)
+
+        def looking(database: sqlite3.Connection) -> dict[Key, Record]:
+            query = (
+                f"SELECT seq, topic, detail, time, body FROM {stream} "
+                "WHERE topic = ? AND detail = ? ORDER BY seq DESC LIMIT 1"
+            )
+            rows = (database.execute(query, key).fetchone() for key in wanted)
+            return {(row[1], row[2]): Record(*row) for row in rows if row is not None}
+
+        return await self._run(looking)
+
+    async def end(self, stream: str) -> int:
+        """The highest number that was ever given in a stream."""
+        return await self._run(lambda database: _end(database, stream))
+
+    async def trim(self, stream: str, before: int, topic: str, detail: str | None = None) -> None:
+        """Remove the records of a key, or of a topic, with numbers below `before`; frees their pages."""
+
+        def trimming(database: sqlite3.Connection) -> None:
+            only, values = ("AND detail = ?", (detail,)) if detail is not None else ("", ())
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                database.execute(
+                    f"DELETE FROM {stream} WHERE topic = ? AND seq < ? {only}", (topic, before, *values)
+                )
+                database.execute("COMMIT")
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_PER_TRIM})").fetchall()
+
+        await self._run(trimming)
+
+    async def wait(self, stream: str, after: int, seconds: float) -> None:
+        """Return when a stream may have records behind a number, at the latest after so many seconds."""
+        deadline = time.monotonic() + seconds
+        pause = SHORTEST_POLL
+        version: int | None = None
+        while True:
+            now = await self._run(_version)
+            if now != version and await self.end(stream) > after:
+                return
+            version = now
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(pause, left))
+            pause = min(LONGEST_POLL, pause * 1.5)
+
+    async def size(self) -> int:
+        """The bytes of the file, free pages left out."""
+
+        def measuring(database: sqlite3.Connection) -> int:
+            pages, free, size = (
+                int(database.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            return (pages - free) * size
+
+        return await self._run(measuring)
+
+    async def close(self) -> None:
+        """Close the file."""
+
+        def closing() -> None:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, closing)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        def running() -> _Answer:
+            try:
+                return work(self._current())
+            except sqlite3.Error as error:
+                raise _explained(error, self._path) from None
+            except OSError as error:
+                raise LogUnavailableError(f"cannot use {self._path}: {error.strerror}") from None
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, running)
+
+    def _current(self) -> sqlite3.Connection:
+        """The connection to the file that is there now."""
+        if self._connection is not None:
+            if _file(self._path) == self._file:
+                return self._connection
+            self._connection.close()
+            self._connection = None
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self.identity = _prepare(connection, self._path, self._most_bytes)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self._file = _file(self._path)
+        self.generation += 1
+        return connection
+
+
+def _file(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
+
+
+def _prepare(database: sqlite3.Connection, path: Path, most_bytes: int | None) -> str:
+    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA mmap_size = 268435456")
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value)")
+        for stream in STREAMS:
+            database.execute(
+                f"CREATE TABLE IF NOT EXISTS {stream} (seq INTEGER PRIMARY KEY AUTOINCREMENT, "
+                "topic TEXT NOT NULL, detail TEXT NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL)"
+            )
+            database.execute(f"CREATE INDEX IF NOT EXISTS {stream}_topic ON {stream} (topic, seq)")
+            database.execute(f"CREATE INDEX IF NOT EXISTS {stream}_key ON {stream} (topic, detail, seq)")
+        about = [("format", FORMAT), ("identity", uuid.uuid4().hex), ("time", 0)]
+        database.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about)
+        known = dict(database.execute("SELECT name, value FROM about"))
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    if known["format"] != FORMAT:
+        raise LogError(
+            f"{path} has the format {known['format']}, this version of Tamis knows {FORMAT}: "
+            "open it with the version that wrote it"
+        )
+    if most_bytes is not None:
+        size = int(database.execute("PRAGMA page_size").fetchone()[0])
+        database.execute(f"PRAGMA max_page_count = {max(1, most_bytes // size)}")
+    return str(known["identity"])
+
+
+def _append(
+    database: sqlite3.Connection, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int]
+) -> int:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        for key, expected in fences.items():
+            found = database.execute(
+                f"SELECT max(seq) FROM {stream} WHERE topic = ? AND detail = ?", key
+            ).fetchone()[0]
+            if (found or 0) != expected:
+                raise FencedError(
+                    f"the last record of {'.'.join(key)} in {stream} is {found or 0}, not {expected}"
+                )
+        # A clock that is set back must not make later records look earlier.
+        before = database.execute("SELECT value FROM about WHERE name = 'time'").fetchone()[0]
+        now = max(before, time.time_ns() // 1_000)
+        if stream == STATE:
+            database.executemany(
+                f"DELETE FROM {stream} WHERE topic = ? AND detail = ?", [entry.key for entry in entries]
+            )
+        database.executemany(
+            f"INSERT INTO {stream} (topic, detail, time, body) VALUES (?, ?, ?, ?)",
+            [(entry.topic, entry.detail, now, entry.body) for entry in entries],
+        )
+        last = _end(database, stream)
+        if now != before:
+            database.execute("UPDATE about SET value = ? WHERE name = 'time'", (now,))
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:  # a full disk may have ended it
+            database.execute("ROLLBACK")
+        raise
+    return last
+
+
+def _end(database: sqlite3.Connection, stream: str) -> int:
+    found = database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (stream,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _version(database: sqlite3.Connection) -> int:
+    """Changes when another process has written; ours are in `total_changes`."""
+    return int(database.execute("PRAGMA data_version").fetchone()[0]) * 1_000_003 + database.total_changes
+
+
+def _explained(error: sqlite3.Error, path: Path) -> LogError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name == "SQLITE_FULL":
+        return LogFullError(f"there is no room left for {path}: make room, or raise its limit")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
+        return LogUnavailableError(f"cannot use {path} now: {error}")
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return LogError(f"{path} is no log, or is damaged ({error}): restore a copy")
+    return LogError(f"cannot use {path}: {error}")

@@ -1,1 +1,0 @@
-"""Brokers on a real network: connections, stores and clocks around `tamis.pubsub.broker.machine`."""

@@ -1,0 +1,34 @@
+"""What a router has done, for metrics and status."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Counters:
+    """Counts since the router started.
+
+    >>> Counters().events
+    0
+    """
+
+    events: int = 0
+    """Events that were routed."""
+    deliveries: int = 0
+    """Events that were put into queues, once for each."""
+    dead: int = 0
+    """Events that could not be processed."""
+    match_seconds: float = 0.0
+    leases_taken: int = 0
+    leases_lost: int = 0
+    rollbacks: int = 0
+    """How often the log turned out to be an older copy of itself."""
+    dropped: int = 0
+    """Deliveries that were dropped because of limits."""
+    forgotten: int = 0
+    """Subscribers that were forgotten."""
+    forwarded: int = 0
+    """Events that came over links."""
+    repeated: int = 0
+    """Events that came over links and were known already."""
+    trouble: str | None = None
+    """Why nothing can be done at the moment."""

@@ -1,0 +1,302 @@
+"""Keeping a site's log small: what is too old, too much or not needed any more goes, and it is written down.
+
+One router does this at a time, the one that has partition 0. Nothing depends on that: doing it twice is
+harmless. "Now" is the log's own clock, as the latest record shows it.
+
+- Of each queue: what waits longer than `keep_seconds`; what is beyond `most_bytes`, the lowest priority first
+  and of it the oldest; what was read more than `replay_seconds` ago.
+- Subscribers that nobody has been for `idle_seconds`, with their subscriptions.
+- Events that every partition's router has passed and no queue refers to.
+- Copies for projections, old dead letters, signs of removal after a day.
+
+What is dropped unread is first written down under `drop`, so that its subscriber learns why there is a gap.
+"""
+
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.names import name_of
+from tamis.pubsub.records import (
+    Cursor,
+    Delivery,
+    Drop,
+    Drops,
+    QueueLimits,
+    Reading,
+    RecordError,
+    Settings,
+    read_drops,
+    write,
+)
+from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.matching import SITE
+from tamis.pubsub.router.projection import projection_id
+from tamis.pubsub.router.table import Table
+from tamis.pubsub.subscriber import remove_subscriber
+
+logger = logging.getLogger("tamis.router")
+
+MICROS = 1_000_000
+LEAST_EVENT_SECONDS = 60
+"""A publisher whose answer was lost asks for its event: longer than it does that, events are kept."""
+DEAD_LETTER_SECONDS = 30 * 86_400
+TOMBSTONE_SECONDS = 86_400
+READ_AT_ONCE = 2_000
+
+
+@dataclass(slots=True)
+class Item:
+    """One record of a queue."""
+
+    seq: int
+    first: int
+    count: int
+    size: int
+    oldest: int
+    """The lowest event that it refers to."""
+    time: int
+
+
+@dataclass
+class Queue:
+    """What the log has of one queue, by lane."""
+
+    lanes: dict[str, deque[Item]] = field(default_factory=dict)
+
+    def waiting(self, after: int) -> int:
+        """Bytes of events behind a record."""
+        return sum(item.size for lane in self.lanes.values() for item in lane if item.seq > after)
+
+
+class Housekeeping:
+    """Keeps one log small; `tidy` does one round."""
+
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        table: Table,
+        counters: Counters,
+        *,
+        least_event_seconds: float = LEAST_EVENT_SECONDS,
+    ) -> None:
+        """`table` is the router's, which catches up by itself."""
+        self._log = log
+        self._settings = settings
+        self._table = table
+        self._counters = counters
+        self._least_event_seconds = least_event_seconds
+        self._generation = 0
+        self.queues: dict[str, Queue] = {}
+        self._after = 0
+        self._tombstones_at = 0
+
+    async def tidy(self) -> None:
+        """One round."""
+        try:
+            await self._tidy()
+        except BaseException:
+            self._generation = 0  # what was taken out of the lists may not be written down: read them again
+            raise
+
+    async def _tidy(self) -> None:
+        await self._read_queues()
+        now = self._table.time
+        for name in list(self.queues):
+            await self._limit(name, now)
+        for name, limits in list(self._table.queues.items()):
+            await self._forget_if_gone(name, limits, now)
+        await self._trim_events(now)
+        await self._trim_rest(now)
+
+    def lag(self, name: str) -> tuple[int, int]:
+        """How many events wait for a subscriber, and how many bytes."""
+        reading = self._reading(name)
+        after = reading.after if reading is not None else 0
+        items = [item for lane in self._queue(name).lanes.values() for item in lane if item.seq > after]
+        return sum(item.count for item in items), sum(item.size for item in items)
+
+    def _queue(self, name: str) -> Queue:
+        return self.queues.get(name, Queue())
+
+    async def _read_queues(self) -> None:
+        end = await self._log.end(QUEUES)
+        if self._generation != self._log.generation or end < self._after:
+            self._generation = self._log.generation
+            self.queues.clear()
+            self._after = 0
+        while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
+            for record in records:
+                if record.topic.startswith("q-"):
+                    self._note(record)
+            self._after = records[-1].seq
+
+    def _note(self, record: Record) -> None:
+        try:
+            delivery = Delivery.read(record.body)
+        except RecordError:
+            delivery = Delivery(0, ())
+        item = Item(
+            record.seq,
+            delivery.first,
+            len(delivery.events),
+            delivery.size,
+            min(delivery.events, default=0),
+            record.time,
+        )
+        queue = self.queues.setdefault(record.topic.removeprefix("q-"), Queue())
+        queue.lanes.setdefault(record.detail, deque()).append(item)
+
+    def _reading(self, name: str) -> Reading | None:
+        record = self._table.others.get((keys.READ, name))
+        if record is None:
+            return None
+        try:
+            return Reading.read(record.body)
+        except RecordError:
+            return None
+
+    # --- queues ------------------------------------------------------------------------------------
+
+    async def _limit(self, name: str, now: int) -> None:
+        queue, limits = self.queues[name], self._table.queues.get(name)
+        if limits is None and name.startswith(SITE):
+            limits = QueueLimits()  # a neighbour that has never been here
+        if limits is None:
+            await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
+            del self.queues[name]
+            return
+        reading = self._reading(name)
+        after = reading.after if reading is not None else 0
+        dropped: list[tuple[str, str, Item]] = []
+        trimmed: dict[str, int] = {}
+        waiting = queue.waiting(after)
+        for lane in sorted(queue.lanes, key=_priority):
+            items = queue.lanes[lane]
+            while items and items[0].seq <= after and items[0].time < now - limits.replay_seconds * MICROS:
+                trimmed[lane] = _behind(items.popleft())
+            while waits := next((item for item in items if item.seq > after), None):
+                if waits.time < now - limits.keep_seconds * MICROS:
+                    reason = "age"
+                elif waiting > limits.most_bytes:
+                    reason = "bytes"
+                else:
+                    break
+                # What was read before it in its lane goes, too: limits come before replays.
+                while items.popleft() is not waits:
+                    pass
+                waiting -= waits.size
+                dropped.append((reason, lane, waits))
+                trimmed[lane] = _behind(waits)
+        if trimmed:
+            await self._write_down(name, queue, dropped, trimmed)
+
+    async def _write_down(
+        self, name: str, queue: Queue, dropped: list[tuple[str, str, Item]], trimmed: dict[str, int]
+    ) -> None:
+        emptied = {lane: number for lane, number in trimmed.items() if not queue.lanes[lane]}
+        while dropped or emptied:
+            key = (keys.DROP, name)
+            record = (await self._log.last(STATE, [key])).get(key)
+            drops = read_drops(record)
+            for reason, lane, item in dropped:
+                if item.count and item.first:
+                    drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
+            following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
+            drops = Drops(drops.totals, drops.recent, {**drops.next, **following})
+            try:
+                fence = {key: record.seq if record is not None else 0}
+                await self._log.append(STATE, [Entry(*key, drops.body())], fence)
+                break
+            except FencedError:
+                continue  # another router keeps house, too: add to what it has written
+        self._counters.dropped += sum(item.count for *_, item in dropped)
+        for lane in trimmed:
+            items = queue.lanes[lane]
+            await self._log.trim(QUEUES, items[0].seq if items else self._after + 1, f"q-{name}", lane)
+        if dropped:
+            logger.warning("dropped", extra={"subscriber": name, "events": sum(i.count for *_, i in dropped)})
+
+    async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
+        record = self._table.others.get((keys.READ, name))
+        if record is None or record.time >= now - limits.idle_seconds * MICROS:
+            return
+        key = (keys.DROP, name)
+        drops = read_drops((await self._log.last(STATE, [key])).get(key))
+        totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
+        await remove_subscriber(self._log, name_of(name))
+        await self._log.append(STATE, [Entry(*key, Drops(totals).body())])
+        self.queues.pop(name, None)
+        self._counters.forgotten += 1
+        logger.warning("subscriber forgotten", extra={"subscriber": name})
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    async def _trim_events(self, now: int) -> None:
+        needed = min(
+            (item.oldest for queue in self.queues.values() for lane in queue.lanes.values() for item in lane),
+            default=None,
+        )
+        cursors = await self._log.last(
+            QUEUES, [(keys.CURSOR, str(number)) for number in range(self._settings.partitions)]
+        )
+        for number in range(self._settings.partitions):
+            record = cursors.get((keys.CURSOR, str(number)))
+            if record is None:
+                continue
+            routed = Cursor.read(record.body).position
+            before = min(routed, needed) if needed is not None else routed
+            topic = keys.partition_topic(number)
+            before = await self._young_from(EVENTS, topic, before, now - self._least_event_seconds * MICROS)
+            if before:
+                # A publisher that asks for its last event learns that it was not lost.
+                entry = Entry(keys.TRIM, str(number), write({"before": before}))
+                await self._log.append(STATE, [entry])
+                await self._log.trim(EVENTS, before, topic)
+
+    async def _young_from(self, stream: str, topic: str, before: int, since: float) -> int:
+        """The number up to which a topic's records may go: those before a number, and older than a time."""
+        after = found = 0
+        while records := await self._log.read(stream, topic=topic, after=after, most=READ_AT_ONCE):
+            for record in records:
+                if record.seq >= before or record.time >= since:
+                    return found
+                found = record.seq + 1
+            after = records[-1].seq
+        return found
+
+    async def _trim_rest(self, now: int) -> None:
+        oldest = min(
+            (lane[0].seq for queue in self.queues.values() for lane in queue.lanes.values() if lane),
+            default=self._after + 1,
+        )
+        for grant in self._table.grants.values():
+            if grant.attributes is not None:
+                await self._log.trim(QUEUES, oldest, f"copy-{projection_id(grant.attributes)}")
+        before = await self._young_from(QUEUES, keys.DEAD, self._after, now - DEAD_LETTER_SECONDS * MICROS)
+        if before:
+            await self._log.trim(QUEUES, before, keys.DEAD)
+        if now - self._tombstones_at > TOMBSTONE_SECONDS * MICROS:
+            await self._trim_tombstones(now)
+            self._tombstones_at = now
+
+    async def _trim_tombstones(self, now: int) -> None:
+        end = await self._log.end(STATE)
+        after = 0
+        while records := await self._log.read(STATE, after=after, most=READ_AT_ONCE):
+            for record in records:
+                # The last record stays: readers know by it that they have read everything.
+                if not record.body and record.seq < end and record.time < now - TOMBSTONE_SECONDS * MICROS:
+                    await self._log.trim(STATE, record.seq + 1, record.topic, record.detail)
+            after = records[-1].seq
+
+
+def _priority(lane: str) -> int:
+    return int(lane.rpartition(".")[2] or 0) if lane.rpartition(".")[2].isdecimal() else 0
+
+
+def _behind(item: Item) -> int:
+    return item.first + item.count

@@ -1,0 +1,196 @@
+"""One batch of events, matched: which deliveries come of it. Pure: no log, no clock."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import tamis
+from tamis import Query
+from tamis.errors import TamisError
+from tamis.pubsub.log.contract import Record
+from tamis.pubsub.names import name_of
+from tamis.pubsub.records import EventHeader, RecordError, Target, split_event
+from tamis.pubsub.router.table import Owner, Table, owner_of
+
+SITE = "=40"
+"""How the names of sites begin among subscribers: `@`, as a part of a key."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The events of a batch that one subscriber wants under one priority: rows of the batch, in order."""
+
+    name: str
+    priority: int
+    rows: list[int]
+    unsure: set[int] = field(default_factory=set)
+    targets: dict[int, tuple[Target, ...]] = field(default_factory=dict)
+    """Between sites: the sites that a row is on its way to."""
+
+
+@dataclass(slots=True)
+class Matched:
+    """A batch of events with its matches."""
+
+    records: Sequence[Record]
+    events: list[bytes]
+    headers: list[EventHeader | None]
+    wanted: list[Wanted]
+    dead: dict[int, str]
+    """Rows that cannot be processed, with the reason."""
+    sites: dict[int, list[str]]
+    """For events that were published here: the other sites that want them."""
+
+
+def match(table: Table, records: Sequence[Record], site: str) -> Matched:
+    """Match a batch with one call per run of events for which the same subscriptions have expired.
+
+    An event that only passes through this site is not matched: its origin has decided where it goes.
+    """
+    headers, events, dead = _split(records)
+    good = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
+    found: dict[str, list[tuple[Owner, list[int]]]] = {}
+    if len(table.index):
+        for run in _runs(table, records, good):
+            _match_run(table, records, events, run, found=found, dead=dead)
+    wanted: list[Wanted] = []
+    for name in sorted(found):
+        if not name.startswith(SITE):
+            wanted += _of_subscriber(name, found[name])
+    return Matched(records, events, headers, wanted, dead, _sites(table, found, events, headers, site))
+
+
+def _is_for(header: EventHeader | None, site: str) -> bool:
+    """Whether an event is for subscribers here."""
+    if header is None or header.origin is None:
+        return True
+    return any(target == site for target, _ in header.targets)
+
+
+_plain: dict[bytes, EventHeader] = {}
+
+
+def _split(records: Sequence[Record]) -> tuple[list[EventHeader | None], list[bytes], dict[int, str]]:
+    headers: list[EventHeader | None] = []
+    events: list[bytes] = []
+    dead: dict[int, str] = {}
+    for row, record in enumerate(records):
+        text, event = split_event(record.body)
+        header = _plain.get(text)
+        if header is None:
+            try:
+                header = EventHeader.read(text)
+            except RecordError as error:
+                dead[row] = str(error)
+            else:
+                if header.origin is None:  # those of one publisher are all the same
+                    if len(_plain) > 10_000:
+                        _plain.clear()
+                    _plain[text] = header
+        headers.append(header)
+        events.append(event)
+    return headers, events, dead
+
+
+def _runs(table: Table, records: Sequence[Record], rows: list[int]) -> list[list[int]]:
+    if not table.expiries or not rows:
+        return [rows] if rows else []
+    runs: list[list[int]] = []
+    before = -1
+    for row in rows:
+        expired = bisect_right(table.expiries, records[row].time)
+        if expired != before:
+            runs.append([])
+            before = expired
+        runs[-1].append(row)
+    return runs
+
+
+def _match_run(
+    table: Table,
+    records: Sequence[Record],
+    events: list[bytes],
+    run: list[int],
+    *,
+    found: dict[str, list[tuple[Owner, list[int]]]],
+    dead: dict[int, str],
+) -> None:
+    query = Query("owners", now=records[run[0]].time)
+    try:
+        answer = table.index.ask_batch(query, [events[row] for row in run])
+    except TamisError:
+        # Some event is none: find out which, and match the others.
+        good = []
+        for row in run:
+            try:
+                tamis.Event(events[row])
+            except TamisError as error:
+                dead[row] = str(error)
+            else:
+                good.append(row)
+        if len(good) == len(run):
+            raise
+        if good:
+            _match_run(table, records, events, good, found=found, dead=dead)
+        return
+    if not answer.num_rows:
+        return
+    owners = answer.column("owner").combine_chunks().dictionary_encode()
+    codes = owners.indices.to_numpy(zero_copy_only=False)
+    rows = np.asarray(run)[answer.column("event").to_numpy()]
+    order = np.argsort(codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    for part in np.split(order, bounds):
+        owner = owner_of(owners.dictionary[int(codes[part[0]])].as_py())
+        found.setdefault(owner.name, []).append((owner, np.sort(rows[part]).tolist()))
+
+
+def _of_subscriber(name: str, matches: list[tuple[Owner, list[int]]]) -> list[Wanted]:
+    """One delivery per event: of several matching subscriptions the highest priority counts."""
+    if len(matches) == 1:
+        owner, rows = matches[0]
+        return [Wanted(name, owner.priority, rows, set(rows) if owner.is_unsure else set())]
+    best: dict[int, int] = {}
+    sure: set[int] = set()
+    for owner, rows in matches:
+        for row in rows:
+            best[row] = max(owner.priority, best.get(row, 0))
+        if not owner.is_unsure:
+            sure.update(rows)
+    # In runs of one priority: a queue is read in the order of its records, and a publisher's order is kept.
+    runs: list[Wanted] = []
+    for row in sorted(best):
+        if not runs or runs[-1].priority != best[row]:
+            runs.append(Wanted(name, best[row], []))
+        runs[-1].rows.append(row)
+        if row not in sure:
+            runs[-1].unsure.add(row)
+    return runs
+
+
+def _sites(
+    table: Table,
+    found: dict[str, list[tuple[Owner, list[int]]]],
+    events: list[bytes],
+    headers: list[EventHeader | None],
+    site: str,
+) -> dict[int, list[str]]:
+    """Which other sites want events that were published here."""
+    wanting: dict[int, set[str]] = {}
+    for name, matches in found.items():
+        if name.startswith(SITE):
+            for _, rows in matches:
+                for row in rows:
+                    wanting.setdefault(row, set()).add(name_of(name.removeprefix(SITE)))
+    if table.sites:
+        # Relations between expressions are about points: an event with sets of values goes everywhere.
+        for row, event in enumerate(events):
+            if b'"$' in event:
+                wanting[row] = set(table.sites)
+    return {
+        row: sorted(sites - {site})
+        for row, sites in wanting.items()
+        if (header := headers[row]) is not None and header.origin is None and sites - {site}
+    }

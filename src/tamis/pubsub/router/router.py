@@ -1,0 +1,447 @@
+"""A router: takes events in batches, matches each batch at once, and writes deliveries.
+
+A router has no state of its own. Which partitions are its, and how far they are routed, is one record per
+partition, the *cursor*. Deliveries and the cursor that says "these events are routed" are one append, fenced
+by the last cursor:
+
+- a router that dies has written a batch with its cursor, or nothing of it;
+- a router that has lost a partition without knowing is refused, as somebody else has written the cursor.
+
+So nothing is lost and nothing is written twice, whatever dies when. Who is alive is judged by each router's
+own clock, from signs of life that change; no two clocks are compared.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    MOST_ENTRIES,
+    QUEUES,
+    STATE,
+    Entry,
+    FencedError,
+    Key,
+    Log,
+    LogError,
+    LogFullError,
+    LogUnavailableError,
+    Record,
+)
+from tamis.pubsub.names import token
+from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
+from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.matching import Matched, Wanted, match
+from tamis.pubsub.router.projection import project, projection_id
+from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.ways import site_deliveries
+
+logger = logging.getLogger("tamis.router")
+
+MOST_DELIVERIES = MOST_ENTRIES - 10
+TRIM_CURSOR_EVERY = 64
+LONGEST_PAUSE = 5.0
+
+
+@dataclass
+class Lease:
+    """A partition that this router has."""
+
+    partition: int
+    cursor: Cursor
+    seq: int
+    """The number of the cursor's record: the fence."""
+    numbers: dict[Key, int] = field(default_factory=dict)
+    """The next delivery number of each lane, as far as they were needed."""
+    written: int = 0
+
+    @property
+    def key(self) -> Key:
+        """Where the cursor is."""
+        return keys.CURSOR, str(self.partition)
+
+
+class Router:
+    """One router of a site; `step` does what there is to do, `run` does it until `stop`.
+
+    >>> import tempfile
+    >>> from tamis.pubsub.site import connect
+    >>> async def example(folder):
+    ...     async with connect(f"sqlite:{folder}/site.db") as site:
+    ...         ann = await site.subscriber("ann")
+    ...         _ = await ann.subscribe("cheap", "price < 15")
+    ...         _ = await (await site.publisher("bob")).publish({"price": 12})
+    ...         router = Router(site.log, site.settings)
+    ...         routed = await router.step()
+    ...         return routed, (await anext(aiter(ann))).event
+    >>> asyncio.run(example(tempfile.mkdtemp()))
+    (1, {'price': 12})
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        *,
+        name: str | None = None,
+        batch: int = 1_000,
+        lease_seconds: float = 10.0,
+        snapshot: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`lease_seconds` without a sign of life, and others take over this router's partitions."""
+        self.name = token(name or f"router-{uuid.uuid4().hex[:12]}")
+        self.log = log
+        self.settings = settings
+        self.table = Table(log, snapshot, settings.site)
+        self.counters = Counters()
+        self.leases: dict[int, Lease] = {}
+        self._batch = batch
+        self._lease_seconds = lease_seconds
+        self._clock = clock
+        self._generation = log.generation
+        self._life = 0
+        self._signed_at: float | None = None
+        self._signs: dict[str, tuple[int, float]] = {}
+        """The last sign of life of each router, and when it was noticed."""
+        self._stopping = asyncio.Event()
+
+    # --- running -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Route until `stop` is called, then finish the batch at hand and give the partitions back."""
+        pause = 0.05
+        while not self._stopping.is_set():
+            try:
+                if not await self.step():
+                    end = await self.log.end(EVENTS)
+                    if not await self.step():  # nothing up to that end
+                        await self._wait(end)
+                pause = 0.05
+                self.counters.trouble = None
+            except (LogUnavailableError, LogFullError) as error:
+                self.counters.trouble = str(error)
+                logger.warning("waiting for the log", extra={"error": str(error)})
+                await self._pause(pause)
+                pause = min(LONGEST_PAUSE, pause * 2)
+        await self.release()
+
+    def stop(self) -> None:
+        """Let `run` end."""
+        self._stopping.set()
+
+    async def step(self) -> int:
+        """Renew and take leases, and route one batch of each partition; returns how many events."""
+        await self.table.catch_up()
+        if self._generation != self.log.generation:
+            # Another file, or another server: whose the partitions are, only the log knows.
+            self.leases.clear()
+            self._generation = self.log.generation
+        await self._sign()
+        await self._share()
+        routed = 0
+        for lease in list(self.leases.values()):
+            routed += await self.route(lease)
+        return routed
+
+    async def _wait(self, end: int) -> None:
+        waiting = asyncio.create_task(self.log.wait(EVENTS, end, self._lease_seconds / 4))
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await asyncio.gather(waiting, stopping, return_exceptions=True)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def release(self) -> None:
+        """Give all partitions back, so that others need not wait for the leases to end."""
+        for lease in list(self.leases.values()):
+            try:
+                await self._write_cursor(lease, replace(lease.cursor, router=""))
+            except LogError as error:
+                logger.warning("lease not given back", extra={"error": str(error)})
+        self.leases.clear()
+        try:
+            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, b"")])
+        except LogError as error:
+            logger.warning("still listed", extra={"error": str(error)})
+
+    # --- leases ------------------------------------------------------------------------------------
+
+    async def _sign(self) -> None:
+        """Show that we are alive, and look who else is."""
+        now = self._clock()
+        if self._signed_at is None or now - self._signed_at >= self._lease_seconds / 3:
+            self._life += 1
+            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, write({"life": self._life}))])
+            self._signed_at = now
+        for (topic, name), record in self.table.others.items():
+            if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
+                self._signs[name] = (record.seq, now)
+        for name in [name for name in self._signs if (keys.ROUTER, name) not in self.table.others]:
+            del self._signs[name]
+
+    def living(self) -> set[str]:
+        """The routers that have shown a sign of life lately, this one included."""
+        now = self._clock()
+        return {
+            name for name, (_, noticed) in self._signs.items() if now - noticed <= self._lease_seconds
+        } | {self.name}
+
+    async def _share(self) -> None:
+        """Take partitions that nobody living has, up to a fair share; give one back that is beyond it."""
+        living = self.living()
+        share = -(-self.settings.partitions // len(living))
+        if len(self.leases) > share:
+            lease = list(self.leases.values())[-1]
+            try:
+                await self._write_cursor(lease, replace(lease.cursor, router=""))
+            except FencedError:
+                self._lose(lease)
+            else:
+                del self.leases[lease.partition]
+                logger.info("partition given back", extra={"partition": lease.partition})
+        if len(self.leases) >= share:
+            return
+        missing = [number for number in range(self.settings.partitions) if number not in self.leases]
+        found = await self.log.last(QUEUES, [(keys.CURSOR, str(number)) for number in missing])
+        for number in missing:
+            record = found.get((keys.CURSOR, str(number)))
+            cursor = self._cursor(record)
+            if len(self.leases) < share and (cursor.router == self.name or cursor.router not in living):
+                await self._take(number, record, cursor)
+
+    def _cursor(self, record: Record | None) -> Cursor:
+        if record is None:
+            return Cursor("", 0)
+        try:
+            return Cursor.read(record.body)
+        except RecordError as error:
+            raise LogError(f"the cursor of partition {record.detail} cannot be read: {error}") from None
+
+    async def _take(self, partition: int, record: Record | None, cursor: Cursor) -> None:
+        lease = Lease(partition, cursor, record.seq if record else 0)
+        try:
+            await self._write_cursor(
+                lease, await self._still_valid(partition, replace(cursor, router=self.name))
+            )
+        except FencedError:
+            return  # another router was faster
+        self.leases[partition] = lease
+        self.counters.leases_taken += 1
+        logger.info("partition taken", extra={"partition": partition, "position": cursor.position})
+
+    async def _write_cursor(self, lease: Lease, cursor: Cursor) -> None:
+        entry = Entry(*lease.key, cursor.body())
+        lease.seq = await self.log.append(QUEUES, [entry], {lease.key: lease.seq})
+        lease.cursor = cursor
+
+    async def _still_valid(self, partition: int, cursor: Cursor) -> Cursor:
+        """A cursor as it is, or moved back if the events were rolled back behind it."""
+        if not cursor.position:
+            return cursor
+        found = (await self.log.fetch(EVENTS, [cursor.position])).get(cursor.position)
+        is_same = found is not None and mark(found) == cursor.mark
+        is_trimmed = found is None and await self.log.end(EVENTS) >= cursor.position
+        if is_same or is_trimmed or not cursor.mark:
+            return cursor
+        # What was stored since then is new, whatever its number.
+        self.counters.rollbacks += 1
+        logger.error("the log was rolled back", extra={"stream": EVENTS, "routed": cursor.position})
+        position = 0
+        while records := await self.log.read(EVENTS, topic=keys.partition_topic(partition), after=position):
+            for record in records:
+                if record.time > cursor.time:
+                    return replace(cursor, position=position, mark="", done="")
+                position = record.seq
+        return replace(cursor, position=position, mark="", done="")
+
+    # --- routing -----------------------------------------------------------------------------------
+
+    async def route(self, lease: Lease) -> int:
+        """Route one batch of a partition; returns how many events."""
+        topic = keys.partition_topic(lease.partition)
+        records = await self.log.read(EVENTS, topic=topic, after=lease.cursor.position, most=self._batch)
+        if not records:
+            await self._check_end(lease)
+            return 0
+        # After the events were read: who was acknowledged before any of them was published is known now.
+        await self.table.catch_up()
+        started = time.perf_counter()
+        matched = match(self.table, records, self.settings.site)
+        self.counters.match_seconds += time.perf_counter() - started
+        try:
+            await self._deliver(lease, matched, 0, len(records))
+        except FencedError:
+            self._lose(lease)
+            return 0
+        except LogUnavailableError:
+            # Written or not: the log knows. It is asked when the partition is taken again.
+            del self.leases[lease.partition]
+            raise
+        self.counters.events += len(records)
+        self.counters.dead += len(matched.dead)
+        return len(records)
+
+    async def _check_end(self, lease: Lease) -> None:
+        if lease.cursor.position and await self.log.end(EVENTS) < lease.cursor.position:
+            try:
+                await self._write_cursor(lease, await self._still_valid(lease.partition, lease.cursor))
+            except FencedError:
+                self._lose(lease)
+
+    def _lose(self, lease: Lease) -> None:
+        """Somebody else has written the cursor: the partition is not ours any more."""
+        self.leases.pop(lease.partition, None)
+        self.counters.leases_lost += 1
+        logger.warning("partition lost", extra={"partition": lease.partition})
+
+    async def _deliver(self, lease: Lease, matched: Matched, start: int, stop: int) -> None:
+        """Write the deliveries of some rows and move the cursor behind them: in one append, or in halves."""
+        to_sites, sites = site_deliveries(
+            self.table, self.settings.site, matched, range(start, stop), lease.cursor
+        )
+        deliveries = _within(matched.wanted, start, stop) + to_sites
+        dead = [row for row in range(start, stop) if row in matched.dead]
+        copies = self._copies(matched, deliveries)
+        if stop - start == 1 and lease.cursor.done:
+            deliveries = [wanted for wanted in deliveries if _place(wanted) > lease.cursor.done]
+            copies = self._copies(matched, deliveries)
+        if len(deliveries) + len(dead) + len(copies) > MOST_DELIVERIES or (
+            lease.cursor.done and stop - start > 1
+        ):
+            if stop - start > 1:
+                middle = start + 1 if lease.cursor.done else (start + stop) // 2
+                await self._deliver(lease, matched, start, middle)
+                await self._deliver(lease, matched, middle, stop)
+                return
+            await self._deliver_in_parts(lease, matched, deliveries, sites)
+            return
+        last = matched.records[stop - 1]
+        cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
+        entries = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
+        await self._write(lease, matched, [*entries, *copies], deliveries, cursor)
+
+    async def _deliver_in_parts(
+        self, lease: Lease, matched: Matched, deliveries: list[Wanted], sites: dict[str, int]
+    ) -> None:
+        """One event for more subscribers than one append takes: the cursor says which have it."""
+        ordered = sorted(deliveries, key=_place)
+        size = MOST_DELIVERIES // 2
+        for start in range(0, len(ordered), size):
+            part = ordered[start : start + size]
+            if start + size < len(ordered):
+                cursor = replace(lease.cursor, done=_place(part[-1]))
+            else:
+                last = matched.records[part[0].rows[0]]
+                cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
+            await self._write(lease, matched, self._copies(matched, part), part, cursor)
+
+    async def _write(
+        self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
+    ) -> None:
+        for topic in self.table.take_removed():
+            for other in self.leases.values():
+                other.numbers = {lane: number for lane, number in other.numbers.items() if lane[0] != topic}
+        lanes = [(f"q-{wanted.name}", keys.lane(lease.partition, wanted.priority)) for wanted in deliveries]
+        await self._learn_numbers(lease, lanes)
+        now: dict[Key, int] = {}
+        for lane, wanted in zip(lanes, deliveries, strict=True):
+            first = now.get(lane, lease.numbers.get(lane, 1))
+            entries.append(Entry(*lane, self._delivery(matched, wanted, first).body()))
+            now[lane] = first + len(wanted.rows)
+            self.counters.deliveries += len(wanted.rows)
+        entries.append(Entry(*lease.key, cursor.body()))
+        lease.seq = await self.log.append(QUEUES, entries, {lease.key: lease.seq})
+        lease.cursor = cursor
+        lease.numbers |= now
+        lease.written += 1
+        if lease.written % TRIM_CURSOR_EVERY == 0:
+            await self.log.trim(QUEUES, lease.seq, *lease.key)
+
+    async def _learn_numbers(self, lease: Lease, lanes: list[Key]) -> None:
+        unknown = [lane for lane in lanes if lane not in lease.numbers]
+        if not unknown:
+            return
+        for lane, record in (await self.log.last(QUEUES, unknown)).items():
+            try:
+                last = Delivery.read(record.body)
+            except RecordError as error:
+                raise LogError(f"the queue {lane[0]} cannot be continued: {error}") from None
+            lease.numbers[lane] = last.first + len(last.events)
+        empty = [lane for lane in unknown if lane not in lease.numbers]
+        drops = {(keys.DROP, topic.removeprefix("q-")) for topic, _ in empty}
+        known = await self.log.last(STATE, drops) if empty else {}
+        for topic, detail in empty:
+            emptied = read_drops(known.get((keys.DROP, topic.removeprefix("q-")))).next
+            lease.numbers[topic, detail] = emptied.get(detail, 1)
+
+    def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
+        records = matched.records
+        attributes = self._projected(wanted.name)
+        return Delivery(
+            first,
+            tuple(records[row].seq for row in wanted.rows),
+            sum(len(matched.events[row]) for row in wanted.rows),
+            tuple(records[row].seq for row in wanted.rows if row in wanted.unsure),
+            None if attributes is None else projection_id(attributes),
+            tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
+        )
+
+    def _projected(self, name: str) -> tuple[str, ...] | None:
+        grant = self.table.grants.get(name)
+        return None if grant is None else grant.attributes
+
+    def _copies(self, matched: Matched, deliveries: list[Wanted]) -> list[Entry]:
+        """For clients that may see some attributes only: one copy for each distinct choice of them."""
+        if not self.table.grants:
+            return []
+        wanted: dict[tuple[str, ...], set[int]] = {}
+        for delivery in deliveries:
+            attributes = self._projected(delivery.name)
+            if attributes is not None:
+                wanted.setdefault(tuple(sorted(attributes)), set()).update(delivery.rows)
+        return [
+            Entry(
+                f"copy-{projection_id(attributes)}",
+                str(matched.records[row].seq),
+                project(matched.records[row].body, attributes),
+            )
+            for attributes, rows in wanted.items()
+            for row in sorted(rows)
+        ]
+
+    def _dead_letter(self, matched: Matched, row: int) -> bytes:
+        record, reason = matched.records[row], matched.dead[row]
+        logger.warning("dead letter", extra={"event": record.seq, "error": reason})
+        return DeadLetter(record.seq, reason).body()
+
+
+def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:
+    """What is wanted of some rows."""
+    found = []
+    for one in wanted:
+        if not one.rows or one.rows[0] >= stop or one.rows[-1] < start:
+            continue
+        if start <= one.rows[0] and one.rows[-1] < stop:
+            found.append(one)
+            continue
+        rows = [row for row in one.rows if start <= row < stop]
+        if rows:
+            found.append(replace(one, rows=rows))
+    return found
+
+
+def _place(wanted: Wanted) -> str:
+    """The order of queues within one event."""
+    return f"{wanted.name} {wanted.priority}"

@@ -1,0 +1,389 @@
+"""What a router knows of its site: an index of all subscriptions, and the rest of the stream of state.
+
+It is made from a snapshot, if there is one, and the changes since, and catches up before every batch: an
+event that was published after a subscription was acknowledged is matched with it.
+
+A subscription that cannot be read or parsed here counts as wanting everything. Its deliveries are marked, and
+the subscriber's own client decides: it understood the expression when it subscribed.
+"""
+
+import asyncio
+import bisect
+import hashlib
+import json
+import logging
+import os
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import tamis
+from tamis._kernel import Expression
+from tamis.errors import TamisError
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import STATE, Log, Record
+from tamis.pubsub.names import name_of, token
+from tamis.pubsub.records import DEFAULT_PRIORITY, Grant, QueueLimits, RecordError, Subscription
+from tamis.pubsub.sites.interest import InterestEntry
+
+logger = logging.getLogger("tamis.router")
+
+READ_AT_ONCE = 5_000
+LAG_SECONDS = 0.01
+MARKS = 32
+SNAPSHOT_VERSION = 1
+SNAPSHOT_SECONDS = 43_200
+"""An older snapshot is not used: signs of removal are kept for a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a match is: a subscriber, with what its subscription says."""
+
+    name: str
+    """As a part of a key."""
+    priority: int
+    is_unsure: bool
+
+    @property
+    def text(self) -> str:
+        """As the index knows it."""
+        return f"{self.name}|{self.priority}|{int(self.is_unsure)}"
+
+
+@lru_cache(maxsize=100_000)
+def owner_of(text: str) -> Owner:
+    """The owner that the index names.
+
+    >>> owner_of(Owner("ann", 4, False).text)
+    Owner(name='ann', priority=4, is_unsure=False)
+    """
+    name, priority, unsure = text.split("|")
+    return Owner(name, int(priority), unsure == "1")
+
+
+def mark(record: Record) -> str:
+    """A digest by which a record is known again.
+
+    >>> mark(Record(1, "p0", "s", 0, b"x")) == mark(Record(1, "p0", "s", 9, b"y"))
+    False
+    """
+    content = f"{record.topic}.{record.detail} {record.time} ".encode() + record.body
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+class Table:
+    """The state of a site as far as it has been read.
+
+    >>> import tempfile
+    >>> from tamis.pubsub.log import Entry, open_log
+    >>> async def example(folder):
+    ...     log = await open_log(f"sqlite:{folder}/site.db")
+    ...     wanted = Subscription("price < 15").body()
+    ...     await log.append("state", [Entry(*keys.subscription_key("ann", "cheap"), wanted)])
+    ...     table = Table(log)
+    ...     await table.catch_up()
+    ...     await log.close()
+    ...     return table.index.owners({"price": 12})
+    >>> asyncio.run(example(tempfile.mkdtemp()))
+    ['ann|4|0']
+    """
+
+    def __init__(self, log: Log, snapshot: Path | None = None, site: str | None = None) -> None:
+        """`snapshot` is a file of this machine, for a faster start; it is never needed."""
+        self._log = log
+        self._site = None if site is None else token(site)
+        self._lock = asyncio.Lock()
+        self._snapshot = snapshot
+        self.rollbacks = 0
+        """How often the log turned out to be older than what was read of it."""
+        self.unreadable = 0
+        """How many records could not be read."""
+        self._clear()
+        self._generation = 0
+
+    def _clear(self) -> None:
+        self.index = tamis.Index()
+        self.position = 0
+        self.time = 0
+        """The latest time that the log has shown, in UTC microseconds."""
+        self.queues: dict[str, QueueLimits] = {}
+        self.grants: dict[str, Grant] = {}
+        self.others: dict[tuple[str, str], Record] = {}
+        """All other records, the last of each key; those that are gone are left out."""
+        self.expiries: list[int] = []
+        self.refused: dict[str, str] = {}
+        """Subscriptions that a grant does not allow, with the reason."""
+        self._removed: set[str] = set()
+        self._marks: dict[int, str] = {}
+        self._saved = 0
+
+    async def catch_up(self) -> bool:
+        """Read all that the log has; returns whether anything is new."""
+        async with self._lock:
+            return await self._catch_up()
+
+    async def _catch_up(self) -> bool:
+        end = await self._log.end(STATE)
+        if self._generation != self._log.generation or end < self.position:
+            await self._start_over(end)
+        before = self.position
+        while self.position < end:
+            records = await self._log.read(STATE, after=self.position, most=READ_AT_ONCE)
+            if records:
+                self._apply(records)
+            else:
+                await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
+                if await self._log.end(STATE) < end or self._generation != self._log.generation:
+                    return await self._catch_up()
+        return self.position > before
+
+    def take_removed(self) -> set[str]:
+        """The topics of queues that were removed since the last call."""
+        removed, self._removed = self._removed, set()
+        return removed
+
+    async def _start_over(self, end: int) -> None:
+        generation = self._log.generation
+        if self.position and (end < self.position or not await self._is_same_log()):
+            self.rollbacks += 1
+            logger.error(
+                "the log was rolled back", extra={"stream": STATE, "read": self.position, "end": end}
+            )
+        elif self.position:
+            self._generation = generation
+            return
+        self._clear()
+        self._generation = generation
+        if self._snapshot is not None and self._snapshot.exists():
+            await self._load(self._snapshot)
+
+    async def _is_same_log(self) -> bool:
+        """Whether something that was read is still there as it was."""
+        found = await self._log.fetch(STATE, self._marks)
+        return any(mark(record) == self._marks[number] for number, record in found.items())
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def _apply(self, records: list[Record]) -> None:
+        added: dict[str, Record] = {}
+        is_regranted = False
+        for record in records:
+            if record.topic == keys.SUBSCRIPTION:
+                added.pop(record.detail, None)
+                if not record.body:
+                    self._remove(record.detail)
+                else:
+                    added[record.detail] = record
+            elif record.topic == keys.INTEREST:
+                self.others[record.topic, record.detail] = record
+                if record.detail.partition(".")[0] != self._site:
+                    added[f"@{record.detail}"] = record
+            elif record.topic == keys.GRANT:
+                is_regranted |= self._grant(record)
+            elif record.topic == keys.QUEUE:
+                self._queue(record)
+            elif record.body:
+                self.others[record.topic, record.detail] = record
+            else:
+                self.others.pop((record.topic, record.detail), None)
+        self._add(added)
+        self.position = records[-1].seq
+        self.time = max(self.time, records[-1].time)
+        for record in records[-MARKS:]:
+            self._marks[record.seq] = mark(record)
+        while len(self._marks) > MARKS:
+            del self._marks[next(iter(self._marks))]
+        if is_regranted and len(self.index):
+            self.position = 0  # what a grant allows is decided for every subscription again
+
+    def _queue(self, record: Record) -> None:
+        self.queues.pop(record.detail, None)
+        if not record.body:
+            self._removed.add(f"q-{record.detail}")
+        else:
+            try:
+                self.queues[record.detail] = QueueLimits.read(record.body)
+            except RecordError as error:
+                self._complain(record, error)
+                self.queues[record.detail] = QueueLimits()
+
+    def _grant(self, record: Record) -> bool:
+        before = self.grants.pop(record.detail, None)
+        if record.body:
+            try:
+                grant = Grant.read(record.body)
+                if grant.filter is not None:
+                    tamis.parse(grant.filter)
+            except (RecordError, TamisError) as error:
+                self._complain(record, error)
+                grant = Grant(filter="FALSE")  # who may have what is not known gets nothing
+            self.grants[record.detail] = grant
+        return before != self.grants.get(record.detail)
+
+    def _add(self, added: dict[str, Record]) -> None:
+        ids: list[str] = []
+        texts: list[str] = []
+        owners: list[str] = []
+        expiries: list[int | None] = []
+        for id, record in added.items():
+            self._remove(id)
+            prepared = self._prepare(id, record)
+            if prepared is None:
+                continue
+            text, owner, expires = prepared
+            ids.append(id)
+            texts.append(text)
+            owners.append(owner.text)
+            expiries.append(expires)
+            if expires is not None:
+                bisect.insort(self.expiries, expires)
+        if not ids:
+            return
+        has_expiries = any(expires is not None for expires in expiries)
+        failed = self.index.add_many(
+            ids, texts, owners=owners, expires=expiries if has_expiries else None, on_error="collect"
+        )
+        for row in failed:
+            self._complain(added[ids[row.row]], row.error)
+            owner = Owner(owner_of(owners[row.row]).name, owner_of(owners[row.row]).priority, is_unsure=True)
+            self.index.upsert(
+                ids[row.row],
+                self._allowed(owner.name, None) or "FALSE",
+                owner=owner.text,
+                expires=expiries[row.row],
+            )
+
+    def _prepare(self, id: str, record: Record) -> tuple[str, Owner, int | None] | None:
+        if record.topic == keys.INTEREST:
+            return _interest(record)
+        name = id.partition(".")[0]
+        try:
+            wanted = Subscription.read(record.body)
+        except RecordError as error:
+            self._complain(record, error)
+            text = self._allowed(name, None)
+            return None if text is None else (text, Owner(name, DEFAULT_PRIORITY, is_unsure=True), None)
+        owner = Owner(name, wanted.priority, is_unsure=False)
+        if name not in self.grants:
+            return wanted.expression, owner, wanted.expires
+        try:
+            expression: Expression | None = tamis.parse(wanted.expression)
+        except TamisError as error:
+            self._complain(record, error)
+            expression, owner = None, Owner(name, wanted.priority, is_unsure=True)
+        text = self._allowed(name, expression)
+        if text is None:
+            self.refused[id] = f"it names attributes that {name} may not see"
+            return None
+        return text, owner, wanted.expires
+
+    def _allowed(self, name: str, expression: Expression | None) -> str | None:
+        """What is matched for a client: what it wants (None: everything) within what it is granted."""
+        grant = self.grants.get(name)
+        if grant is None:
+            return "TRUE" if expression is None else str(expression)
+        seen = None if expression is None or grant.attributes is None else set(expression.attributes)
+        if seen is not None and not seen <= set(grant.attributes or ()):
+            return None
+        allowed = None if grant.filter is None else tamis.parse(grant.filter)
+        if expression is None or allowed is None:
+            only = allowed if expression is None else expression
+            return "TRUE" if only is None else str(only)
+        return str(expression & allowed)
+
+    def _remove(self, id: str) -> None:
+        self.refused.pop(id, None)
+        if id in self.index:
+            expires = self.index[id].expires if self.expires_any else None
+            if expires is not None:
+                self.expiries.remove(_micros(expires))
+            self.index.remove(id)
+
+    @property
+    def sites(self) -> set[str]:
+        """The sites that have told anything of themselves."""
+        return {name_of(detail) for topic, detail in self.others if topic == keys.LINKS}
+
+    @property
+    def expires_any(self) -> bool:
+        """Whether any subscription expires."""
+        return bool(self.expiries)
+
+    def _complain(self, record: Record, error: Exception) -> None:
+        self.unreadable += 1
+        logger.warning(
+            "unreadable",
+            extra={"key": f"{record.topic}.{record.detail}", "seq": record.seq, "error": str(error)},
+        )
+
+    # --- snapshots ---------------------------------------------------------------------------------
+
+    def save(self) -> bool:
+        """Write a snapshot, if there is a place for it and anything is new; returns whether it did."""
+        if self._snapshot is None or self.position == self._saved:
+            return False
+        about = {
+            "version": SNAPSHOT_VERSION,
+            "tamis": tamis.__version__,
+            "identity": self._log.identity,
+            "position": self.position,
+            "time": time.time(),
+            "marks": {str(number): text for number, text in self._marks.items()},
+            "queues": {name: limits.body().decode() for name, limits in self.queues.items()},
+            "grants": {name: grant.body().decode() for name, grant in self.grants.items()},
+            "others": [[*key, r.seq, r.time, r.body.decode("latin-1")] for key, r in self.others.items()],
+            "expiries": self.expiries,
+            "refused": self.refused,
+        }
+        self._snapshot.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._snapshot.with_suffix(".new")
+        self.index.save(temporary)
+        os.replace(temporary, self._snapshot)
+        temporary.write_text(json.dumps(about), encoding="utf-8")
+        os.replace(temporary, self._about_file(self._snapshot))
+        self._saved = self.position
+        return True
+
+    @staticmethod
+    def _about_file(snapshot: Path) -> Path:
+        return snapshot.with_suffix(".json")
+
+    async def _load(self, snapshot: Path) -> None:
+        """Take a snapshot, unless it is of another log, of a rolled-back one, old or damaged."""
+        try:
+            about: dict[str, Any] = json.loads(self._about_file(snapshot).read_text(encoding="utf-8"))
+            if (
+                about["version"] != SNAPSHOT_VERSION
+                or about["tamis"] != tamis.__version__
+                or about["identity"] != self._log.identity
+                or not 0 <= time.time() - about["time"] <= SNAPSHOT_SECONDS
+            ):
+                return
+            self._marks = {int(number): text for number, text in about["marks"].items()}
+            if await self._log.end(STATE) < about["position"] or not await self._is_same_log():
+                self._clear()
+                return
+            self.index = tamis.Index.open(snapshot)
+            self.queues = {name: QueueLimits.read(text.encode()) for name, text in about["queues"].items()}
+            self.grants = {name: Grant.read(text.encode()) for name, text in about["grants"].items()}
+            for topic, detail, seq, at, text in about["others"]:
+                self.others[topic, detail] = Record(seq, topic, detail, at, text.encode("latin-1"))
+            self.expiries = about["expiries"]
+            self.refused = about["refused"]
+            self.position = self._saved = about["position"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, TamisError) as error:
+            logger.warning("snapshot not used", extra={"file": str(snapshot), "error": str(error)})
+            self._clear()
+
+
+def _interest(record: Record) -> tuple[str, Owner, int | None] | None:
+    site = record.detail.partition(".")[0]
+    entry = InterestEntry.read_or_everything(record.body)
+    return None if entry.expression is None else (entry.expression, Owner(f"=40{site}", 0, False), None)
+
+
+def _micros(moment: Any) -> int:
+    return round(float(moment.timestamp()) * 1_000_000)

@@ -1,0 +1,1 @@
+"""A router as a process: its config file, health, metrics and logs."""

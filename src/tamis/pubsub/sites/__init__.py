@@ -1,0 +1,1 @@
+"""Several sites: what each tells its neighbours, and how events find their way between them."""

@@ -1,0 +1,435 @@
+"""One link: what a site takes from a neighbour. Each site pulls; nobody writes events into another's log.
+
+A link takes two things from the neighbour's log. What sites tell of themselves (interest, links, who knows
+what) is copied as far as it is newer, and so reaches every site over any graph. And the neighbour's queue for
+this site is read, as any subscriber reads its own; the events, the position in that queue and which numbers
+were seen are one fenced append. So a link that breaks anywhere goes on where it was, and takes nothing twice.
+"""
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
+from tamis.pubsub.names import token
+from tamis.pubsub.records import (
+    DEFAULT_HOPS,
+    Delivery,
+    EventHeader,
+    Fields,
+    QueueLimits,
+    Reading,
+    RecordError,
+    Settings,
+    Target,
+    event_body,
+    is_number,
+    split_event,
+    write,
+)
+from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.ranges import Ranges
+
+logger = logging.getLogger("tamis.link")
+
+TAKE_AT_ONCE = 40
+MOST_EVENTS = 500
+SIGN_SECONDS = 1.0
+TRIM_EVERY = 50
+GOSSIP = (keys.INTEREST, keys.LINKS, keys.APPLIED)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCursor:
+    """How far a neighbour's queue is taken over.
+
+    >>> LinkCursor.read(LinkCursor(7, 2, "life", "mark").body()).part
+    2
+    """
+
+    after: int = 0
+    part: int = 0
+    """How many events of the next record are taken."""
+    life: str = ""
+    mark: str = ""
+    """A digest of the last record that was taken: another one there means that the log was rolled back."""
+    time: int = 0
+    """When that record was stored: what is older in a log that was rolled back was taken."""
+
+    def body(self) -> bytes:
+        """The record."""
+        position = {"after": self.after, "part": self.part}
+        return write({**position, "life": self.life, "mark": self.mark, "time": self.time})
+
+    @classmethod
+    def read(cls, body: bytes) -> "LinkCursor":
+        """Read a record."""
+        fields = Fields(body, "position of a link")
+        return cls(
+            fields.number("after"),
+            fields.number("part", 0),
+            fields.text("life", ""),
+            fields.text("mark", ""),
+            fields.number("time", 0),
+        )
+
+
+class Link:
+    """Takes from one neighbour; `step` does what there is to do."""
+
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        table: Table,
+        neighbour: str,
+        open_log: Callable[[], Awaitable[Log]],
+        *,
+        counters: Counters,
+        clock: Callable[[], float] = time.monotonic,
+        hops: int = DEFAULT_HOPS,
+    ) -> None:
+        """`open_log` opens the neighbour's log, as often as it is needed."""
+        self.neighbour = neighbour
+        self.trouble: str | None = "not yet connected"
+        """Why the link is down; None while it works."""
+        self._log = log
+        self._here = settings.site
+        self._partitions = settings.partitions
+        self._table = table
+        self._open_log = open_log
+        self._counters = counters
+        self._clock = clock
+        self._hops = hops
+        self._there: Log | None = None
+        self._is_outdated = False
+        self._generation = 0
+        self._signed_at: float | None = None
+        self._signs = 0
+        self._told: dict[str, int] = {}
+        self._cursor: LinkCursor | None = None
+        self._fences: dict[Key, int] = {}
+        self._seen: dict[str, Ranges] = {}
+        self._appends = 0
+
+    async def step(self) -> int:
+        """Take what there is; returns how many events. A neighbour that is away raises `LogError`."""
+        try:
+            there = await self._connected()
+            await self._sign(there)
+            await self._gossip(there)
+            taken = await self._take(there)
+        except LogError as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = None
+        return taken
+
+    def use(self, open_log: Callable[[], Awaitable[Log]]) -> None:
+        """Open the neighbour's log another way from the next step on."""
+        self._open_log = open_log
+        self._is_outdated = True
+
+    async def close(self) -> None:
+        """Let go of the neighbour's log."""
+        if self._there is not None:
+            await self._there.close()
+            self._there = None
+
+    async def _connected(self) -> Log:
+        if self._is_outdated:
+            await self.close()
+            self._is_outdated = False
+            self._generation = 0
+        if self._there is None:
+            there = await self._open_log()
+            try:
+                found = (await there.last(STATE, [keys.SETTINGS])).get(keys.SETTINGS)
+                name = Settings.read(found.body).site if found is not None else None
+                if name != self.neighbour:
+                    raise LogError(
+                        f"the site at the address of {self.neighbour} is "
+                        f"{name or 'empty'}: start a router there first, with that name"
+                    )
+            except RecordError as error:
+                await there.close()
+                raise LogError(str(error)) from None
+            except LogError:
+                await there.close()
+                raise
+            self._there = there
+        await self._there.end(QUEUES)  # notices another file, or another server
+        if self._generation != self._there.generation:
+            self._generation = self._there.generation
+            self._told.clear()
+            self._cursor = None
+            self._signed_at = None
+        return self._there
+
+    async def _sign(self, there: Log) -> None:
+        """Show the neighbour that somebody takes its events."""
+        now = self._clock()
+        if self._signed_at is not None and now - self._signed_at < SIGN_SECONDS:
+            return
+        me = token(self._here)
+        self._signs += 1
+        queue = (keys.QUEUE, f"=40{me}")
+        entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
+        if not (record := (await there.last(STATE, [queue])).get(queue)) or not record.body:
+            entries.append(Entry(*queue, QueueLimits(replay_seconds=0, idle_seconds=1e9).body()))
+        await there.append(STATE, entries)
+        self._signed_at = now
+
+    # --- what sites tell of themselves -------------------------------------------------------------
+
+    async def _gossip(self, there: Log) -> None:
+        me = token(self._here)
+        news: dict[str, list[Record]] = {}
+        # Links first: what they say of interest is there when the interest is read after them.
+        for topic in (keys.LINKS, keys.INTEREST, keys.APPLIED):
+            news[topic] = await self._news(there, topic)
+        if not any(news.values()):
+            return
+        await self._table.catch_up()
+        entries: list[Entry] = []
+        for topic in GOSSIP:
+            for record in news[topic]:
+                is_own = record.detail.partition(".")[0] == me and topic != keys.APPLIED
+                is_own |= topic == keys.APPLIED and record.detail.partition(".")[2] == me
+                if record.body and not is_own:
+                    known = self._table.others.get((topic, record.detail))
+                    if known is None or _is_newer(record.body, known.body):
+                        entries.append(Entry(topic, record.detail, record.body))
+        applied = [
+            Entry(
+                keys.APPLIED, f"{entry.detail}.{me}", write({"k": _number(entry.body), "position": position})
+            )
+            for entry in entries
+            if entry.topic == keys.LINKS and (position := _position(entry.body)) is not None
+        ]
+        entries += applied
+        for start in range(0, len(entries), MOST_EVENTS):
+            await self._log.append(STATE, entries[start : start + MOST_EVENTS])
+
+    async def _news(self, there: Log, topic: str) -> list[Record]:
+        found: list[Record] = []
+        while records := await there.read(STATE, topic=topic, after=self._told.get(topic, 0)):
+            found += records
+            self._told[topic] = records[-1].seq
+        return found
+
+    # --- events ------------------------------------------------------------------------------------
+
+    async def _take(self, there: Log) -> int:
+        cursor, life = await self._position(there)
+        topic = f"q-=40{token(self._here)}"
+        records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
+        taken = 0
+        for record in records:
+            try:
+                delivery = Delivery.read(record.body)
+            except RecordError as error:
+                logger.error("unreadable delivery", extra={"seq": record.seq, "error": str(error)})
+                delivery = Delivery(0, ())
+            events = await there.fetch(EVENTS, delivery.events)
+            if there.generation != self._generation:
+                return taken  # what was read may be of another log: look again
+            start = cursor.part
+            while True:
+                stop = min(start + MOST_EVENTS, len(delivery.events))
+                is_last = stop == len(delivery.events)
+                cursor = (
+                    LinkCursor(record.seq, 0, life, mark(record), record.time)
+                    if is_last
+                    else replace(cursor, part=stop)
+                )
+                pairs = [
+                    (events.get(number), delivery.targets[place] if delivery.targets else ())
+                    for place, number in enumerate(delivery.events[start:stop], start)
+                ]
+                taken += await self._store(pairs, life, cursor)
+                start = stop
+                if is_last:
+                    break
+        if records:
+            reading = Reading(self._here, cursor.after)
+            await there.append(STATE, [Entry(keys.READ, topic.removeprefix("q-"), reading.body())])
+        return taken
+
+    async def _position(self, there: Log) -> tuple[LinkCursor, str]:
+        """Where we are in the neighbour's queue, and which life its log has."""
+        key = (keys.LINK, token(self.neighbour))
+        if self._cursor is None:
+            found = (await self._log.last(EVENTS, [key])).get(key)
+            self._fences = {key: found.seq if found is not None else 0}
+            self._seen.clear()
+            self._cursor = LinkCursor.read(found.body) if found is not None else LinkCursor()
+            await self._check_life(there)
+        return self._cursor, self._cursor.life
+
+    async def _check_life(self, there: Log) -> None:
+        """Notice a neighbour's log that was rolled back: its numbers begin a new life."""
+        assert self._cursor is not None
+        cursor = self._cursor
+        record = (await there.last(STATE, [keys.LIFE])).get(keys.LIFE)
+        life = Fields(record.body, "life").text("life") if record is not None else ""
+        is_rolled_back = False
+        if cursor.after:
+            found = (await there.fetch(QUEUES, [cursor.after])).get(cursor.after)
+            end = await there.end(QUEUES)
+            is_other = found is not None and bool(cursor.mark) and mark(found) != cursor.mark
+            is_rolled_back = end < cursor.after or is_other
+        if not life or (is_rolled_back and life == cursor.life):
+            life = uuid.uuid4().hex[:12]
+            fence = {keys.LIFE: record.seq if record is not None else 0}
+            await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
+        if is_rolled_back:
+            self._counters.rollbacks += 1
+            logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
+            cursor = await self._first_new(there, cursor)
+        self._cursor = replace(cursor, life=life)
+
+    async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
+        """Behind what a rolled-back queue still has of what was taken."""
+        after, topic = 0, f"q-=40{token(self._here)}"
+        while records := await there.read(QUEUES, topic=topic, after=after):
+            for record in records:
+                if record.time > cursor.time:
+                    return LinkCursor(after, time=cursor.time)
+                after = record.seq
+        return LinkCursor(after, time=cursor.time)
+
+    async def _store(
+        self, pairs: list[tuple[Record | None, tuple[Target, ...]]], life: str, cursor: LinkCursor
+    ) -> int:
+        entries: list[Entry] = []
+        touched: set[str] = set()
+        await self._load_seen(pairs, life)
+        for record, targets in pairs:
+            if record is None:
+                logger.error("an event was removed before it was taken", extra={"site": self.neighbour})
+                continue
+            made = self._arrived(record, targets, life, touched)
+            if made is not None:
+                entries.append(made)
+        taken = len(entries)
+        for origin in sorted(touched):
+            entries.append(Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})))
+        link = (keys.LINK, token(self.neighbour))
+        entries.append(Entry(*link, cursor.body()))
+        fences = {key: self._fences[key] for key in [link, *((keys.SEEN, origin) for origin in touched)]}
+        try:
+            last = await self._log.append(EVENTS, entries, fences)
+        except LogError:
+            # Another router has gone on here, or nobody knows: what is remembered counts no longer.
+            self._cursor = None
+            raise
+        for place, entry in enumerate(reversed(entries)):
+            if entry.key in fences:
+                self._fences[entry.key] = last - place
+        self._cursor = cursor
+        self._counters.forwarded += taken
+        self._appends += 1
+        if self._appends % TRIM_EVERY == 0:
+            for key in fences:
+                await self._log.trim(EVENTS, self._fences[key], *key)
+        return taken
+
+    async def _load_seen(self, pairs: list[tuple[Record | None, tuple[Target, ...]]], life: str) -> None:
+        wanted = set()
+        for record, targets in pairs:
+            if record is not None and any(site == self._here for site, _ in targets):
+                header = self._header(record, life)
+                if header is not None:
+                    wanted.add(_origin(header))
+        missing = [(keys.SEEN, origin) for origin in wanted if origin not in self._seen]
+        found = await self._log.last(EVENTS, missing) if missing else {}
+        for key in missing:
+            record = found.get(key)
+            self._fences[key] = record.seq if record is not None else 0
+            self._seen[key[1]] = _ranges(record)
+
+    def _arrived(
+        self, record: Record, targets: tuple[Target, ...], life: str, touched: set[str]
+    ) -> Entry | None:
+        """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
+        header = self._header(record, life)
+        if header is None or header.hops == 0:
+            logger.error(
+                "an event went over too many links", extra={"site": self.neighbour, "seq": record.seq}
+            )
+            self._counters.dead += 1
+            return None
+        left: list[Target] = []
+        for site, number in targets:
+            if site == self._here:
+                origin = _origin(header)
+                if not self._seen[origin].add(number):
+                    self._counters.repeated += 1
+                    continue
+                touched.add(origin)
+            left.append((site, number))
+        if not left:
+            return None
+        partition = keys.partition_of(header.publisher, self._partitions)
+        stored = replace(header, hops=header.hops - 1, targets=tuple(left))
+        return Entry(
+            keys.partition_topic(partition),
+            f"link-{token(self.neighbour)}",
+            event_body(stored.body(), split_event(record.body)[1]),
+        )
+
+    def _header(self, record: Record, life: str) -> EventHeader | None:
+        try:
+            header = EventHeader.read(split_event(record.body)[0])
+        except RecordError:
+            return None
+        if header.origin is None:
+            partition = int(record.topic.removeprefix("p"))
+            return replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
+        return header
+
+
+def _origin(header: EventHeader) -> str:
+    return f"{token(header.origin or '')}.{token(header.life) or '-'}.{header.partition}"
+
+
+def _ranges(record: Record | None) -> Ranges:
+    if record is None:
+        return Ranges()
+    fields = Fields(record.body, "list of seen numbers")
+
+    def good(value: Any) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) for pair in value
+        )
+
+    return Ranges((first, last) for first, last in fields.take("r", good, []))
+
+
+def _number(body: bytes) -> int:
+    """The number that says what is newer, even of a record of a later version."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return 0
+    number = found.get("k") if isinstance(found, dict) else None
+    return number if isinstance(number, int) and is_number(number) else 0
+
+
+def _position(body: bytes) -> int | None:
+    try:
+        return Fields(body, "list of links").number("position", 0)
+    except RecordError:
+        return None
+
+
+def _is_newer(body: bytes, known: bytes) -> bool:
+    """The higher number; of equal ones the larger bytes, so that all sites end with the same."""
+    return (_number(body), body) > (_number(known), known)

@@ -1,0 +1,195 @@
+"""A site among others: it tells them what it wants and which links work, and takes what they have for it.
+
+One router of a site does this at a time, the one that has partition 0. Doing it twice is harmless.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Key, Log, LogError
+from tamis.pubsub.names import name_of, token
+from tamis.pubsub.records import Delivery, Reading, RecordError, Settings, Target
+from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.matching import SITE
+from tamis.pubsub.router.table import Table
+from tamis.pubsub.sites.interest import Generalising, Interest, InterestEntry
+from tamis.pubsub.sites.link import Link
+from tamis.pubsub.sites.topology import SiteLinks
+from tamis.pubsub.sites.ways import topology_of
+
+logger = logging.getLogger("tamis.link")
+
+READ_AT_ONCE = 1_000
+REROUTE_LANE = "x.0"
+"""Where events go that could not go their first way."""
+
+
+class Network:
+    """What one site does with its neighbours; `step` does what there is to do."""
+
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        table: Table,
+        neighbours: Mapping[str, Callable[[], Awaitable[Log]]],
+        counters: Counters,
+        *,
+        generalising: Generalising | None = None,
+        link_seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """After `link_seconds` without a sign of a neighbour, events take other ways."""
+        self._log = log
+        self._here = settings.site
+        self._table = table
+        self._counters = counters
+        self._generalising = generalising or Generalising()
+        self._link_seconds = link_seconds
+        self._clock = clock
+        self.links = {
+            name: Link(log, settings, table, name, opening, counters=counters, clock=clock)
+            for name, opening in neighbours.items()
+        }
+        self._interest: Interest | None = None
+        self._read = 0
+        self._generation = 0
+        self._signs: dict[str, tuple[int, float]] = {}
+        self._rerouted: dict[str, int] = {}
+        self._links: SiteLinks | None = None
+
+    async def step(self) -> int:
+        """Tell, take and reroute; returns how many events came."""
+        await self._table.catch_up()
+        await self._tell()
+        taken = 0
+        for link in self.links.values():
+            was_up = link.trouble is None
+            try:
+                taken += await link.step()
+            except LogError as error:
+                if was_up:
+                    logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
+            else:
+                if not was_up:
+                    logger.info("link up", extra={"site": link.neighbour})
+        await self._table.catch_up()
+        await self._reroute()
+        return taken
+
+    async def close(self) -> None:
+        """Let go of all links."""
+        for link in self.links.values():
+            await link.close()
+
+    def reconnect(self, neighbours: Mapping[str, Callable[[], Awaitable[Log]]]) -> None:
+        """Use other addresses for neighbours from the next step on; new names need a restart."""
+        for name, link in self.links.items():
+            if name in neighbours:
+                link.use(neighbours[name])
+
+    def working(self) -> tuple[str, ...]:
+        """The neighbours that take our events at the moment."""
+        now = self._clock()
+        for name in self.links:
+            record = self._table.others.get((keys.PEER, token(name)))
+            if record is not None and self._signs.get(name, (0, 0.0))[0] != record.seq:
+                self._signs[name] = (record.seq, now)
+        return tuple(
+            name
+            for name in sorted(self.links)
+            if name in self._signs and now - self._signs[name][1] <= self._link_seconds
+        )
+
+    # --- telling -----------------------------------------------------------------------------------
+
+    async def _tell(self) -> None:
+        """Write down what changed: new interest, then the links, then the interest that is gone."""
+        if self._interest is None or self._generation != self._log.generation:
+            self._generation = self._log.generation
+            self._interest, self._read, self._links = Interest(self._here, self._generalising), 0, None
+        before = self._read
+        while records := await self._log.read(
+            STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
+        ):
+            self._interest.put_many((record.detail, record.body) for record in records)
+            self._read = records[-1].seq
+        if self._read != before or self._links is None:
+            await self._tell_interest(self._interest)
+        now = (self.working(), tuple(sorted(self.links)), self._read)
+        if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
+            number = max(self._table.time, (self._links.number if self._links else 0) + 1)
+            self._links = SiteLinks(number, *now)
+            await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), self._links.body())])
+            self._rerouted.clear()
+
+    async def _tell_interest(self, interest: Interest) -> None:
+        mine = f"{token(self._here)}."
+        known: dict[str, InterestEntry] = {}
+        for (topic, detail), record in self._table.others.items():
+            if topic == keys.INTEREST and detail.startswith(mine):
+                known[detail] = InterestEntry.read_or_everything(record.body)
+        wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted().items()}
+        number = max(self._table.time, *(entry.number + 1 for entry in known.values()), 1)
+        shown = [
+            Entry(keys.INTEREST, key, InterestEntry(number, text).body())
+            for key, text in wanted.items()
+            if key not in known or known[key].expression != text
+        ]
+        gone = [
+            Entry(keys.INTEREST, key, InterestEntry(number, None).body())
+            for key, entry in known.items()
+            if key not in wanted and entry.expression is not None
+        ]
+        changes = shown + gone
+        for start in range(0, len(changes), READ_AT_ONCE):
+            await self._log.append(STATE, changes[start : start + READ_AT_ONCE])
+        if changes:
+            await self._table.catch_up()
+
+    # --- rerouting ---------------------------------------------------------------------------------
+
+    async def _reroute(self) -> None:
+        """What waits for a neighbour that does not take it, and could go another way, goes that way."""
+        topology = topology_of(self._table, self._here)
+        working = set(self.working())
+        names = {name_of(detail) for topic, detail in self._table.others if topic == keys.LINKS}
+        for name in sorted((names | set(self.links)) - working - {self._here}):
+            after = self._rerouted.get(name, self._taken(name))
+            topic = f"q-{SITE}{token(name)}"
+            while records := await self._log.read(QUEUES, topic=topic, after=after, most=READ_AT_ONCE):
+                moved: dict[str, list[tuple[int, tuple[Target, ...]]]] = {}
+                for record in records:
+                    try:
+                        delivery = Delivery.read(record.body)
+                    except RecordError:
+                        continue
+                    for number, targets in zip(delivery.events, delivery.targets, strict=False):
+                        for target in targets:
+                            hop = topology.next_hop(target[0]) if topology.is_reachable(target[0]) else None
+                            if hop is not None and hop != name:
+                                moved.setdefault(hop, []).append((number, (target,)))
+                for hop, events in moved.items():
+                    await self._move(hop, events)
+                after = self._rerouted[name] = records[-1].seq
+
+    def _taken(self, name: str) -> int:
+        record = self._table.others.get((keys.READ, f"{SITE}{token(name)}"))
+        try:
+            return Reading.read(record.body).after if record is not None else 0
+        except RecordError:
+            return 0
+
+    async def _move(self, hop: str, events: list[tuple[int, tuple[Target, ...]]]) -> None:
+        lane: Key = (f"q-{SITE}{token(hop)}", REROUTE_LANE)
+        record = (await self._log.last(QUEUES, [lane])).get(lane)
+        first, fence = 1, 0
+        if record is not None:
+            last = Delivery.read(record.body)
+            first, fence = last.first + len(last.events), record.seq
+        numbers, targets = zip(*events, strict=True)
+        delivery = Delivery(first, numbers, 0, (), None, targets)
+        await self._log.append(QUEUES, [Entry(*lane, delivery.body())], {lane: fence})
+        logger.info("rerouted", extra={"site": hop, "events": len(events)})

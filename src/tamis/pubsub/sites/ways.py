@@ -1,0 +1,63 @@
+"""From a batch that was matched to the queues of neighbouring sites.
+
+An event's origin decides, with what every site has told it, which sites the event goes to, and numbers it
+for each of them. From then on it carries these sites, each with its number. Every site on its way sends each
+of them on over the next link towards it, as it sees the links. So two sites that see the links differently
+for a while send an event over one link more, and none is dropped because each believed the other
+responsible. A site takes a number from an origin once, so any graph is allowed.
+"""
+
+from collections.abc import Iterable
+
+from tamis.pubsub import keys
+from tamis.pubsub.names import name_of, token
+from tamis.pubsub.records import Cursor, RecordError, Target
+from tamis.pubsub.router.matching import SITE, Matched, Wanted
+from tamis.pubsub.router.table import Table
+from tamis.pubsub.sites.topology import SiteLinks, Topology
+
+
+def topology_of(table: Table, here: str) -> Topology:
+    """The links that sites have told of."""
+    links: dict[str, SiteLinks] = {}
+    for (topic, detail), record in table.others.items():
+        if topic == keys.LINKS:
+            try:
+                links[name_of(detail)] = SiteLinks.read(record.body)
+            except RecordError:
+                continue
+    return Topology(here, links)
+
+
+def site_deliveries(
+    table: Table, here: str, matched: Matched, rows: Iterable[int], cursor: Cursor
+) -> tuple[list[Wanted], dict[str, int]]:
+    """What goes to neighbouring sites of some rows, and the numbers after that."""
+    sites = cursor.sites
+    chosen = list(rows)
+    if not matched.sites and not any(
+        header is not None and header.origin is not None
+        for header in (matched.headers[row] for row in chosen)
+    ):
+        return [], sites
+    topology = topology_of(table, here)
+    sites = dict(sites)
+    found: dict[str, Wanted] = {}
+    for row in chosen:
+        header = matched.headers[row]
+        if header is None or row in matched.dead:
+            continue
+        targets: list[Target] = [target for target in header.targets if target[0] != here]
+        for site in matched.sites.get(row, ()):
+            sites[site] = sites.get(site, 0) + 1
+            targets.append((site, sites[site]))
+        by_neighbour: dict[str, list[Target]] = {}
+        for target in targets:
+            # Where no way is known, the event waits here under the site's own name.
+            by_neighbour.setdefault(topology.next_hop(target[0]) or target[0], []).append(target)
+        for neighbour, going in by_neighbour.items():
+            name = f"{SITE}{token(neighbour)}"
+            wanted = found.setdefault(name, Wanted(name, 0, []))
+            wanted.rows.append(row)
+            wanted.targets[row] = tuple(going)
+    return [found[name] for name in sorted(found)], sites

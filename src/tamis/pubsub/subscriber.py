@@ -1,0 +1,476 @@
+"""Subscribing, and reading a queue: each event once, in the order of its publisher, with every gap visible.
+
+A queue is read from where it was last acknowledged. What is missing in between (dropped because of a limit,
+or lost with a log that was rolled back) is a `Gap` in its place.
+"""
+
+import asyncio
+import json
+import time
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import tamis
+from tamis._kernel import Expression
+from tamis.errors import ArgumentError, TamisError
+from tamis.expr import Column
+from tamis.pubsub import keys
+from tamis.pubsub.confirmation import Confirmation, confirm
+from tamis.pubsub.log.contract import EVENTS, MOST_ENTRIES, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.names import check_name, name_of, token
+from tamis.pubsub.records import (
+    DEFAULT_PRIORITY,
+    Delivery,
+    Drops,
+    EventHeader,
+    Grant,
+    QueueLimits,
+    Reading,
+    RecordError,
+    Settings,
+    Subscription,
+    is_priority,
+    read_drops,
+    split_event,
+)
+
+READ_AT_ONCE = 200
+WAIT_SECONDS = 5.0
+ANY_LANE = "*"
+"""In `Reading.expected`: lanes that are not named begin with this number."""
+MOST_EXPRESSION_BYTES = 64 << 10
+
+
+class TakenOverError(TamisError):
+    """Another client has this subscriber's queue now: a name belongs to one client at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An event for this subscriber."""
+
+    number: int
+    """The event's number in the log: with the subscriber, the id of this delivery."""
+    body: bytes
+    """The event as JSON."""
+    publisher: str
+    time: int
+    """When it was stored, in UTC microseconds."""
+    origin: str | None
+    """The site where it was published, if that is another one."""
+    place: tuple[int, int]
+    """Where it is in the queue: for `acknowledge`."""
+
+    @property
+    def event(self) -> Any:
+        """The event as a dict."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something is missing here, and why: `bytes`, `age`, `forgotten`, `rollback` or `lost`."""
+
+    reason: str
+    count: int | None
+    """How many events, if that is known."""
+    place: tuple[int, int]
+
+
+class Subscriber:
+    """One subscriber and its queue; made by `Site.subscriber`."""
+
+    def __init__(self, log: Log, settings: Settings, name: str, limits: QueueLimits | None = None) -> None:
+        """Use `Site.subscriber`, which also opens the queue."""
+        self.name = check_name("subscriber", name)
+        self._log = log
+        self._settings = settings
+        self._limits = limits
+        self._client = uuid.uuid4().hex
+        self._topic = keys.queue_topic(name)
+        self._buffer: deque[Delivered | Gap] = deque()
+        self._reading = Reading(self._client)
+        self._reading_seq = 0
+        self._fetched = 0
+        """The last record of the queue that is in the buffer or before it."""
+        self._seen: tuple[int, int] = (0, 0)
+        """Where the last item was that the caller has got."""
+        self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
+        self._expected: dict[str, int] = {}
+        self._end = 0
+        self._times: dict[int, int] = {}
+        """When the records in the buffer were stored."""
+        self._seen_time = 0
+        self._old_until = (0, 0, 0)
+        """Time, record and part: what lies before was handed out before the log was rolled back."""
+        self._expressions: list[Expression] | None = None
+        self._idle_seconds = QueueLimits().idle_seconds
+        self._wrote_at = time.monotonic()
+
+    # --- subscriptions -----------------------------------------------------------------------------
+
+    async def subscribe(
+        self,
+        id: str,
+        expression: "str | Expression | Column",
+        *,
+        priority: int = DEFAULT_PRIORITY,
+        expires: datetime | int | None = None,
+        wait: float = 0.0,
+    ) -> Confirmation:
+        """Subscribe, or replace the subscription of that id. From now on matching events are delivered.
+
+        `priority` (0 to 9) decides what goes first when the queue is full. From `expires` on (a datetime, or
+        UTC microseconds) it matches nothing. The answer says which sites know of it; `wait` is how many
+        seconds to wait for those that do not yet. Nobody waits for a site that is away.
+        """
+        return await self.subscribe_many({id: expression}, priority=priority, expires=expires, wait=wait)
+
+    async def subscribe_many(
+        self,
+        expressions: "dict[str, str] | dict[str, Any]",
+        *,
+        priority: int = DEFAULT_PRIORITY,
+        expires: datetime | int | None = None,
+        wait: float = 0.0,
+    ) -> Confirmation:
+        """Subscribe with many expressions by id, a thousand in one round trip."""
+        if not is_priority(priority):
+            raise ArgumentError(f"a priority is a whole number from 0 to 9, not {priority!r}")
+        if isinstance(expires, datetime):
+            expires = round(expires.timestamp() * 1_000_000)
+        grant = await self._grant()
+        entries = []
+        for id, given in expressions.items():
+            expression = self._checked(given, grant)
+            record = Subscription(str(expression), priority, expires).body()
+            Subscription.read(record)
+            entries.append(Entry(*keys.subscription_key(self.name, check_name("subscription", id)), record))
+        if grant is not None and grant.subscriptions is not None:
+            await self._check_count(grant.subscriptions, {entry.detail for entry in entries})
+        last = await self._append_state(entries)
+        self._expressions = None
+        return await confirm(self._log, self._settings.site, last, wait)
+
+    async def unsubscribe(self, *ids: str) -> None:
+        """Take subscriptions back; those that are not there are no error."""
+        await self._append_state([Entry(*keys.subscription_key(self.name, id), b"") for id in ids])
+        self._expressions = None
+
+    async def subscriptions(self) -> dict[str, str]:
+        """The subscriptions that the log has, by id."""
+        found: dict[str, str] = {}
+        for record in await self._own_subscriptions():
+            try:
+                found[name_of(record.detail.partition(".")[2])] = Subscription.read(record.body).expression
+            except ValueError:
+                continue
+        return found
+
+    async def _own_subscriptions(self) -> list[Record]:
+        found, after, mine = [], 0, f"{token(self.name)}."
+        while records := await self._log.read(STATE, topic=keys.SUBSCRIPTION, after=after, most=5_000):
+            after = records[-1].seq
+            found += [record for record in records if record.body and record.detail.startswith(mine)]
+        return found
+
+    async def _append_state(self, entries: list[Entry]) -> int:
+        last = 0
+        for start in range(0, len(entries), MOST_ENTRIES):
+            last = await self._log.append(STATE, entries[start : start + MOST_ENTRIES])
+        return last
+
+    async def _grant(self) -> Grant | None:
+        key = (keys.GRANT, token(self.name))
+        record = (await self._log.last(STATE, [key])).get(key)
+        return Grant.read(record.body) if record is not None and record.body else None
+
+    async def _check_count(self, most: int, more: set[str]) -> None:
+        there = {record.detail for record in await self._own_subscriptions()}
+        if len(there | more) > most:
+            raise ArgumentError(
+                f"{self.name} may have {most:,} subscriptions, these would be {len(there | more):,}"
+            )
+
+    def _checked(self, given: Any, grant: Grant | None) -> Expression:
+        expression = tamis.parse(given) if isinstance(given, str) else tamis.parse(str(given))
+        if len(str(expression).encode()) > MOST_EXPRESSION_BYTES:
+            raise ArgumentError(f"an expression has at most {MOST_EXPRESSION_BYTES:,} bytes")
+        if grant is not None and grant.attributes is not None:
+            hidden = sorted(set(expression.attributes) - set(grant.attributes))
+            if hidden:
+                raise ArgumentError(
+                    f"{self.name} may not name {', '.join(hidden)}, only {', '.join(grant.attributes)}"
+                )
+        return expression
+
+    # --- opening -----------------------------------------------------------------------------------
+
+    async def open(self) -> "Subscriber":
+        """Make the queue if it is missing, and take it over from whoever had it."""
+        name = token(self.name)
+        queue, read, drop = ((topic, name) for topic in (keys.QUEUE, keys.READ, keys.DROP))
+        found = await self._log.last(STATE, [queue, read, drop])
+        known = found.get(queue)
+        is_there = known is not None and known.body
+        if not is_there and drop in found and found[drop].body:
+            self._buffer.append(Gap("forgotten", None, (0, 0)))
+        limits = QueueLimits.read(known.body) if known is not None and is_there else QueueLimits()
+        if not is_there or self._limits not in (None, limits):
+            limits = self._limits or limits
+            await self._log.append(STATE, [Entry(*queue, limits.body())])
+        self._idle_seconds = max(0.1, limits.idle_seconds)
+        fresh = Reading("")
+        if not is_there:
+            # Deliveries of an earlier life of this name, if there are any, are not for us.
+            is_used = bool(await self._log.read(QUEUES, topic=self._topic, most=1))
+            fresh = Reading("", await self._log.end(QUEUES), 0, {} if is_used else {ANY_LANE: 1})
+        await self._take_over(found.get(read), fresh)
+        return self
+
+    async def _take_over(self, record: Record | None, fresh: Reading | None = None) -> None:
+        key = (keys.READ, token(self.name))
+        while True:
+            is_known = record is not None and record.body
+            reading = Reading.read(record.body) if record is not None and is_known else fresh or Reading("")
+            mine = Reading(self._client, reading.after, reading.part, reading.expected)
+            try:
+                self._reading_seq = await self._log.append(
+                    STATE, [Entry(*key, mine.body())], {key: record.seq if record is not None else 0}
+                )
+            except FencedError:
+                record = (await self._log.last(STATE, [key])).get(key)
+                continue
+            self._position(mine)
+            return
+
+    def _position(self, reading: Reading) -> None:
+        self._reading = reading
+        self._fetched = reading.after
+        self._expected = dict(reading.expected)
+        self._seen = (reading.after, reading.part)
+        self._places.clear()
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def __aiter__(self) -> AsyncIterator[Delivered | Gap]:
+        """Go through what is delivered, waiting for more."""
+        while True:
+            yield await self.next()
+
+    async def next(self, timeout: float | None = None) -> Delivered | Gap:
+        """The next event or gap; `TimeoutError` if none comes in time."""
+        async with asyncio.timeout(timeout):
+            while not self._buffer:
+                if not await self._fill():
+                    await self._show_that_we_are_here()
+                    await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
+        item = self._buffer.popleft()
+        self._seen = item.place
+        for seq in [seq for seq in self._times if seq <= item.place[0]]:
+            self._seen_time = self._times[seq] if seq == item.place[0] else self._seen_time
+            if seq < item.place[0]:
+                del self._times[seq]
+        return item
+
+    async def _show_that_we_are_here(self) -> None:
+        """A client that has nothing to acknowledge for long is not forgotten while it waits."""
+        if time.monotonic() - self._wrote_at > self._idle_seconds / 4:
+            await self._write_reading(self._reading)
+
+    async def _fill(self) -> bool:
+        """Read more of the queue into the buffer; returns whether there was anything."""
+        end = await self._log.end(QUEUES)
+        if end < max(self._end, self._fetched):
+            await self._roll_back()
+            return True
+        self._end = end
+        records = await self._log.read(QUEUES, topic=self._topic, after=self._fetched, most=READ_AT_ONCE)
+        if not records:
+            return False
+        deliveries = {}
+        for record in records:
+            try:
+                deliveries[record.seq] = Delivery.read(record.body)
+            except RecordError:
+                deliveries[record.seq] = Delivery(0, ())
+        events = await self._payloads(deliveries.values())
+        drops: Drops | None = None
+        for record in records:
+            delivery = deliveries[record.seq]
+            if (record.time, record.seq) < self._old_until[:2] and delivery.first:
+                # Of a log that was rolled back, what it still has of what we had.
+                self._expected[record.detail] = delivery.first + len(delivery.events)
+                self._fetched = record.seq
+                continue
+            self._times[record.seq] = record.time
+            expected = self._expected.get(record.detail, self._expected.get(ANY_LANE, 0))
+            if delivery.first and expected and delivery.first != expected:
+                drops = drops or await self._drops()
+                self._gap(record, delivery.first, expected, drops)
+            await self._buffer_events(record, delivery, events)
+            if delivery.first:
+                self._expected[record.detail] = delivery.first + len(delivery.events)
+            else:
+                self._buffer.append(Gap("lost", None, (record.seq, 0)))
+            self._fetched = record.seq
+            self._places[record.seq, len(delivery.events)] = (record.seq, 0, dict(self._expected))
+        return True
+
+    def _gap(self, record: Record, first: int, expected: int, drops: Drops) -> None:
+        place = (record.seq, 0)
+        if first < expected:
+            # A lane never counts back, unless the log is an older copy that has grown again.
+            self._buffer.append(Gap("rollback", None, place))
+            return
+        counts: dict[str, int] = {}
+        number = expected
+        while number < first:
+            reason, last = drops.run(record.detail, number)
+            last = min(last, first - 1)
+            counts[reason] = counts.get(reason, 0) + last - number + 1
+            number = last + 1
+        for reason, count in counts.items():
+            self._buffer.append(Gap(reason, count, place))
+
+    async def _buffer_events(
+        self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
+    ) -> None:
+        skip = self._reading.part if record.seq > self._reading.after and not self._places else 0
+        if (record.time, record.seq) == self._old_until[:2]:
+            skip = max(skip, self._old_until[2])
+        for place, number in enumerate(delivery.events, 1):
+            if place <= skip:
+                continue
+            here = (record.seq, place)
+            found = events.get((delivery.copy, number))
+            if found is None:
+                self._buffer.append(Gap("age", 1, here))
+                continue
+            text, body = split_event(found.body)
+            try:
+                header = EventHeader.read(text)
+            except RecordError:
+                header = EventHeader("")
+            if number in delivery.unsure and not await self._wants(body):
+                continue
+            self._buffer.append(Delivered(number, body, header.publisher, found.time, header.origin, here))
+
+    async def _payloads(self, deliveries: Any) -> dict[tuple[str | None, int], Record]:
+        wanted: dict[str | None, set[int]] = {}
+        for delivery in deliveries:
+            wanted.setdefault(delivery.copy, set()).update(delivery.events)
+        found: dict[tuple[str | None, int], Record] = {}
+        for copy, numbers in wanted.items():
+            if copy is None:
+                for number, record in (await self._log.fetch(EVENTS, numbers)).items():
+                    found[None, number] = record
+            else:
+                lasts = await self._log.last(QUEUES, [(f"copy-{copy}", str(number)) for number in numbers])
+                for (_, detail), record in lasts.items():
+                    found[copy, int(detail)] = record
+        return found
+
+    async def _wants(self, body: bytes) -> bool:
+        """Decide for an event that a router could not decide."""
+        if self._expressions is None:
+            self._expressions = [tamis.parse(text) for text in (await self.subscriptions()).values()]
+        return any(expression.evaluate(body) in (True, "either") for expression in self._expressions)
+
+    async def _drops(self) -> Drops:
+        key = (keys.DROP, token(self.name))
+        return read_drops((await self._log.last(STATE, [key])).get(key))
+
+    async def _roll_back(self) -> None:
+        """The log has lost what we have read already: say so, and go on from what it knows."""
+        self._buffer.clear()
+        self._end = 0
+        self._old_until = (self._seen_time, *self._seen)
+        self._times.clear()
+        key = (keys.READ, token(self.name))
+        await self._take_over((await self._log.last(STATE, [key])).get(key))
+        self._buffer.append(Gap("rollback", None, self._seen))
+
+    # --- acknowledging -----------------------------------------------------------------------------
+
+    async def acknowledge(self, item: Delivered | Gap | None = None) -> None:
+        """All up to this item, or all that was handed out, need not be delivered again.
+
+        Who keeps the results of its work can make both one: store `Delivered.number` with them.
+        """
+        seq, part = self._seen if item is None else item.place
+        done = self._places.get((seq, part))
+        if done is not None:
+            after, part, expected = done
+        else:
+            before = [place for place in self._places if place[0] < seq]
+            after, _, expected = (
+                self._places[max(before)] if before else (self._reading.after, 0, self._reading.expected)
+            )
+        reading = Reading(self._client, after, part, expected)
+        if (reading.after, reading.part) <= (self._reading.after, self._reading.part):
+            return
+        if await self._write_reading(reading):
+            for place in [place for place in self._places if place[0] < after]:
+                del self._places[place]
+
+    async def _write_reading(self, reading: Reading) -> bool:
+        key = (keys.READ, token(self.name))
+        try:
+            self._reading_seq = await self._log.append(
+                STATE, [Entry(*key, reading.body())], {key: self._reading_seq}
+            )
+        except FencedError:
+            await self._find_out_who()
+            return False
+        self._reading = reading
+        self._wrote_at = time.monotonic()
+        return True
+
+    async def _find_out_who(self) -> None:
+        """Somebody else has moved our position: an operator, a rollback, or another client."""
+        key = (keys.READ, token(self.name))
+        record = (await self._log.last(STATE, [key])).get(key)
+        if record is None or record.seq < self._reading_seq:
+            await self._roll_back()
+            return
+        reading = Reading.read(record.body)
+        if reading.is_replay or reading.client == self._client:
+            self._buffer.clear()
+            await self._take_over(record)
+            return
+        raise TakenOverError(
+            f"another client reads as {self.name}: a name belongs to one client at a time, give each its own"
+        )
+
+    async def remove(self) -> None:
+        """Forget this subscriber: its queue, its position and its subscriptions."""
+        await remove_subscriber(self._log, self.name)
+
+
+async def remove_subscriber(log: Log, name: str) -> None:
+    """Forget a subscriber: its subscriptions first, so that nothing is delivered any more.
+
+    >>> import tempfile
+    >>> from tamis.pubsub.site import connect
+    >>> async def example(folder):
+    ...     async with connect(f"sqlite:{folder}/site.db") as site:
+    ...         ann = await site.subscriber("ann")
+    ...         _ = await ann.subscribe("cheap", "price < 15")
+    ...         await remove_subscriber(site.log, "ann")
+    ...         return await ann.subscriptions()
+    >>> asyncio.run(example(tempfile.mkdtemp()))
+    {}
+    """
+    mine, after = f"{token(name)}.", 0
+    while records := await log.read(STATE, topic=keys.SUBSCRIPTION, after=after, most=MOST_ENTRIES):
+        after = records[-1].seq
+        gone = [r for r in records if r.body and r.detail.startswith(mine)]
+        if gone:
+            await log.append(STATE, [Entry(r.topic, r.detail, b"") for r in gone])
+    await log.append(STATE, [Entry(topic, token(name), b"") for topic in (keys.QUEUE, keys.READ, keys.DROP)])
+    await log.trim(QUEUES, (await log.end(QUEUES)) + 1, keys.queue_topic(name))

@@ -1,0 +1,3 @@
+"""Fixtures of the tests of delivery."""
+
+from pubsub.logs import log_url  # noqa: F401

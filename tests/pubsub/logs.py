@@ -1,0 +1,28 @@
+"""Both logs for one test: who takes `log_url` runs on SQLite and on NATS, every time on a new log."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(params=["sqlite", "nats"])
+def log_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path}/site.db"
+    return f"{request.getfixturevalue('nats').url}/test-{next(_numbers)}"
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]], seconds: float = 120) -> Any:
+    """Run a coroutine to its end; a test that hangs fails."""
+
+    async def bounded() -> Any:
+        async with asyncio.timeout(seconds):
+            return await work()
+
+    return asyncio.run(bounded())

@@ -1,0 +1,117 @@
+"""Several sites in one process, each with its log, a router and a network; faults come between steps."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from tamis.pubsub.log import Log, LogUnavailableError, open_log
+from tamis.pubsub.router.router import Router
+from tamis.pubsub.site import Site
+from tamis.pubsub.sites.interest import Generalising
+from tamis.pubsub.sites.network import Network
+from tamis.pubsub.subscriber import Delivered, Subscriber
+
+
+class Cuttable:
+    """A log that a link has opened, and that can be cut off."""
+
+    def __init__(self, log: Log, is_cut: Callable[[], bool]) -> None:
+        self._log = log
+        self._is_cut = is_cut
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._log, name)
+        if not callable(found) or name == "close":
+            return found
+
+        async def call(*arguments: Any, **more: Any) -> Any:
+            if self._is_cut():
+                raise LogUnavailableError("the link is cut")
+            return await found(*arguments, **more)
+
+        return call
+
+
+class Sites:
+    """A graph of sites, stepped by hand."""
+
+    def __init__(
+        self, folder: Path, edges: list[tuple[str, str]], generalising: Generalising | None = None
+    ) -> None:
+        self.folder = folder
+        self.edges = edges
+        self.names = sorted({name for edge in edges for name in edge})
+        self.now = 0.0
+        self.cut: set[frozenset[str]] = set()
+        self.dead: set[str] = set()
+        self.sites: dict[str, Site] = {}
+        self.routers: dict[str, Router] = {}
+        self.networks: dict[str, Network] = {}
+        self._generalising = generalising
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.db"
+
+    async def __aenter__(self) -> "Sites":
+        for name in self.names:
+            await self.start(name)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for name in list(self.sites):
+            await self.stop(name)
+
+    async def start(self, name: str) -> None:
+        site = await Site.open(f"sqlite:{self.path(name)}", name=name, partitions=2)
+        router = Router(site.log, site.settings, name=f"router-{name}", clock=lambda: self.now, batch=50)
+        neighbours = {b if a == name else a for a, b in self.edges if name in (a, b)}
+        self.sites[name], self.routers[name] = site, router
+        self.networks[name] = Network(
+            site.log,
+            site.settings,
+            router.table,
+            {other: self._opening(name, other) for other in sorted(neighbours)},
+            router.counters,
+            generalising=self._generalising,
+            clock=lambda: self.now,
+        )
+        self.dead.discard(name)
+
+    async def stop(self, name: str) -> None:
+        self.dead.add(name)
+        await self.networks.pop(name).close()
+        self.routers.pop(name)
+        await self.sites.pop(name).close()
+
+    def _opening(self, here: str, other: str) -> Callable[[], Awaitable[Log]]:
+        def is_cut() -> bool:
+            return other in self.dead or frozenset((here, other)) in self.cut
+
+        async def opening() -> Log:
+            if is_cut():
+                raise LogUnavailableError(f"{other} is away")
+            return Cuttable(await open_log(f"sqlite:{self.path(other)}"), is_cut)  # type: ignore[return-value]
+
+        return opening
+
+    async def step(self, seconds: float = 0.5) -> int:
+        done = 0
+        for name in self.names:
+            if name not in self.dead:
+                done += await self.routers[name].step()
+                done += await self.networks[name].step()
+        self.now += seconds
+        return done
+
+    async def settle(self, steps: int = 12) -> None:
+        """Until nothing has happened for a while, which also lets signs of life grow old."""
+        quiet = 0
+        while quiet < steps:
+            quiet = 0 if await self.step() else quiet + 1
+
+    async def heard(self, subscriber: Subscriber) -> list[Any]:
+        found: list[Any] = []
+        while subscriber._buffer or await subscriber._fill():
+            item = await subscriber.next()
+            found.append(item.event if isinstance(item, Delivered) else (item.reason, item.count))
+        return found

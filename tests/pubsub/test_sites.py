@@ -1,0 +1,300 @@
+"""Several sites: events find their way over any graph, once, in order; what was lost comes back.
+
+Faults: a dead site in a line, a cycle, a link that is cut while events wait for it, a site restored from an
+old copy, interest that cannot be read, events that would travel for ever, two sites that see the links
+differently.
+"""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub.logs import run
+from pubsub.several_sites import Sites
+from tamis.pubsub import keys
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
+from tamis.pubsub.records import EventHeader, event_body
+from tamis.pubsub.sites.interest import Generalising
+from tamis.pubsub.sites.ranges import Ranges
+from tamis.pubsub.sites.topology import SiteLinks, Topology
+
+LINE = [("a", "b"), ("b", "c")]
+CYCLE = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]
+
+
+@pytest.mark.parametrize("edges", [LINE, CYCLE], ids=["line", "cycle"])
+def test_events_reach_who_wants_them_once_and_nobody_else(tmp_path: Path, edges: Any) -> None:
+    """In a cycle, one event used to be delivered 851 times and was still running."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, edges) as sites:
+            readers = {}
+            for name in sites.names:
+                readers[name] = await sites.sites[name].subscriber("ann")
+                await readers[name].subscribe("mine", f"at = '{name}' OR all")
+            await sites.settle()
+            for name in sites.names:
+                bob = await sites.sites[name].publisher("bob")
+                for target in sites.names:
+                    await bob.publish([{"at": target, "from": name, "n": n} for n in range(3)])
+                await bob.publish({"all": True, "from": name, "n": 9})
+            await sites.settle()
+            for name, reader in readers.items():
+                got = await sites.heard(reader)
+                assert len(got) == 4 * len(sites.names), name
+                for origin in sites.names:
+                    assert [e["n"] for e in got if e["from"] == origin] == [0, 1, 2, 9]
+            if edges is LINE:
+                # Nobody at c wants what is for a or b: of a's events, it gets its own.
+                stored = await sites.sites["c"].log.read(EVENTS, topic="p0")
+                stored += await sites.sites["c"].log.read(EVENTS, topic="p1")
+                assert sum(b'"from":"a"' in record.body.replace(b" ", b"") for record in stored) == 4
+
+    run(main)
+
+
+def test_subscribe_says_who_has_confirmed_and_nobody_waits_for_a_dead_site(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [*LINE, ("c", "d"), ("d", "e")]) as sites:
+            await sites.settle()
+            ann = await sites.sites["a"].subscriber("ann")
+            said = await ann.subscribe("x", "TRUE")
+            assert said.confirmed == ("a",)
+            assert set(said.missing) == {"b", "c", "d", "e"}
+            await sites.settle()
+            await sites.stop("e")
+            await sites.settle()
+            said = await ann.subscribe("y", "n = 1")
+            await sites.settle()
+            from tamis.pubsub.confirmation import confirm
+
+            position = (await sites.sites["a"].log.last(STATE, [keys.subscription_key("ann", "y")])).popitem()
+            said = await confirm(sites.sites["a"].log, "a", position[1].seq, 0)
+            assert said.confirmed == ("a", "b", "c", "d")
+            assert said.missing == ("e",)
+            # Publishing works everywhere, and subscribers that live hear it.
+            await (await sites.sites["d"].publisher("bob")).publish({"n": 1})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 1}]
+            await sites.start("e")
+            await (await sites.sites["e"].publisher("bob")).publish({"n": 2})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 2}]
+
+    run(main)
+
+
+def test_a_lost_link_is_routed_around_and_what_waited_for_it_goes_the_other_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b"), ("b", "c"), ("a", "d"), ("d", "e"), ("e", "c")]) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 0}]
+            sites.cut.add(frozenset("bc"))
+            await bob.publish([{"n": n} for n in range(1, 4)])
+            for _ in range(3):
+                await sites.step()  # b has them, and does not know yet that c is away
+            assert await sites.heard(ann) == []
+            await sites.settle(30)
+            assert sorted(e["n"] for e in await sites.heard(ann)) == [1, 2, 3]
+            # The link is back: what waited there was taken already, and comes to nobody twice.
+            sites.cut.clear()
+            await bob.publish({"n": 4})
+            await sites.settle(30)
+            assert await sites.heard(ann) == [{"n": 4}]
+
+    run(main)
+
+
+def test_a_site_that_was_away_catches_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, LINE) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            await sites.stop("c")
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish([{"n": n} for n in range(5)])
+            await sites.settle()
+            await sites.stop("b")
+            await bob.publish([{"n": n} for n in range(5, 10)])
+            await sites.settle()
+            await sites.start("b")
+            await sites.settle()
+            await sites.start("c")
+            await sites.settle()
+            again = await sites.sites["c"].subscriber("ann")
+            assert [e["n"] for e in await sites.heard(again)] == list(range(10))
+
+    run(main)
+
+
+def test_a_neighbour_that_was_rolled_back_is_noticed_and_heard_again(tmp_path: Path) -> None:
+    """The numbers of the lost events are used again; they must not count as repeats."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, LINE) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            path = sites.path("a")
+            source, target = sqlite3.connect(path), sqlite3.connect(tmp_path / "backup.db")
+            with target:
+                source.backup(target)
+            source.close()
+            target.close()
+            await bob.publish([{"n": n} for n in range(1, 4)])
+            await sites.settle()
+            assert [e["n"] for e in await sites.heard(ann)] == [0, 1, 2, 3]
+            await sites.stop("a")
+            await sites.step()
+            for suffix in ("-wal", "-shm"):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
+            path.unlink()
+            shutil.copy(tmp_path / "backup.db", path)
+            await sites.start("a")
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish([{"n": n} for n in range(101, 106)])
+            await sites.settle(30)
+            assert [e["n"] for e in await sites.heard(ann)] == [101, 102, 103, 104, 105]
+            assert sites.routers["b"].counters.rollbacks > 0
+
+    run(main)
+
+
+def test_interest_that_cannot_be_read_wants_everything(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, LINE) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("few", "n = 7")
+            await sites.settle()
+            # c is a release ahead: its interest has a version, or an operator, that nobody else knows.
+            await sites.sites["c"].log.append(
+                STATE,
+                [
+                    Entry(keys.INTEREST, "c.x", b'{"v":99,"k":9000000000000000,"words":"n FROBS 7"}'),
+                    Entry(keys.INTEREST, "c.y", b"\xff\xfe"),
+                ],
+            )
+            await ann.subscribe("all", "TRUE")
+            await sites.sites["c"].log.append(
+                STATE,
+                [Entry(keys.INTEREST, "c.ann=2Eall", b'{"v":1,"k":9000000000000000,"expression":null}')],
+            )
+            await sites.settle()
+            await (await sites.sites["a"].publisher("bob")).publish([{"n": 1}, {"n": 7}])
+            await sites.settle()
+            assert [e["n"] for e in await sites.heard(ann)] == [1, 7]
+
+    run(main)
+
+
+def test_events_with_sets_of_values_go_everywhere(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, LINE) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("x", "n > 5")
+            await sites.settle()
+            await (await sites.sites["a"].publisher("bob")).publish('{"n": {"$interval": [1, 9]}}')
+            await sites.settle()
+            assert len(await sites.heard(ann)) == 1
+
+    run(main)
+
+
+def test_an_event_does_not_travel_for_ever(tmp_path: Path) -> None:
+    """Two sites that each believe the other to be on the way."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.settle()
+            lost = EventHeader("bob", "nowhere", "life", 0, 3, (("x", 1),))
+            for name, other in (("a", "b"), ("b", "a")):
+                # What x itself said of its links a moment ago, as each of the two remembers it.
+                links = SiteLinks(1, (other,), (other,))
+                await sites.sites[name].log.append(STATE, [Entry(keys.LINKS, "z", links.body())])
+            topology = {
+                "a": SiteLinks(9_000_000_000_000_000, ("b",), ("b", "x")),
+                "b": SiteLinks(9_000_000_000_000_000, ("a",), ("a", "x")),
+            }
+            assert Topology("a", topology).next_hop("x") == "x"
+            await sites.sites["a"].log.append(
+                EVENTS, [Entry("p0", "evil", event_body(lost.body(), b'{"n":1}'))]
+            )
+            await sites.settle()
+            waiting = [r for name in "ab" for r in await sites.sites[name].log.read(QUEUES) if "x" in r.topic]
+            assert len(waiting) == 1, "it waits for a site that nobody knows, once"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        Generalising(covering=False),
+        Generalising(subsumption=True, merging="perfect"),
+        Generalising(merging="imperfect", summaries=2),
+        *(
+            Generalising(predicates=1, measure=measure)  # type: ignore[arg-type]
+            for measure in ("accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance")
+        ),
+    ],
+)
+def test_however_interest_is_generalised_nothing_is_missed_and_nothing_else_heard(
+    tmp_path: Path, how: Generalising
+) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, LINE, how) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe_many({f"s{n}": f"x = {n} AND y > {n}" for n in range(6)})
+            await ann.subscribe("wide", "x BETWEEN 2 AND 4 AND y > 0 AND z = 1")
+            await ann.unsubscribe("s3")
+            await sites.settle()
+            events = [{"x": x, "y": y, "z": z} for x in range(7) for y in range(7) for z in range(2)]
+            await (await sites.sites["a"].publisher("bob")).publish(events)
+            await sites.settle()
+            wanted = [
+                e
+                for e in events
+                if (e["x"] != 3 and e["x"] < 6 and e["y"] > e["x"])
+                or (2 <= e["x"] <= 4 and e["y"] > 0 and e["z"] == 1)
+            ]
+            assert await sites.heard(ann) == wanted
+            await ann.unsubscribe(*(f"s{n}" for n in range(6)), "wide")
+            await sites.settle()
+            before = await sites.sites["b"].log.end(QUEUES)
+            await (await sites.sites["a"].publisher("bob")).publish(events)
+            await sites.settle()
+            assert not [
+                r for r in await sites.sites["b"].log.read(QUEUES, after=before) if r.topic.startswith("q-")
+            ], "interest that is gone keeps no event going"
+
+    run(main)
+
+
+def test_ranges() -> None:
+    import random
+
+    numbers = list(range(1, 300))
+    random.Random(3).shuffle(numbers)
+    seen, plain = Ranges(), set()
+    for number in numbers[:200] + numbers[:50]:
+        assert seen.add(number) == (number not in plain)
+        plain.add(number)
+        assert number in seen
+        assert 0 not in seen
+    assert {n for first, last in seen.pairs for n in range(first, last + 1)} == plain
+    assert Ranges(seen.pairs).pairs == seen.pairs
+    for number in numbers:
+        seen.add(number)
+    assert seen.pairs == [(1, 299)]
