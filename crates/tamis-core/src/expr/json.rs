@@ -4,6 +4,7 @@
 //! expression = true | false | null
 //!            | {"and": [expression, expression, …]}      also "or", "xor", "xnor": two or more
 //!            | {"not": expression}
+//!            | {"is_true": expression}                   also "is_false", "is_unknown", "is_not_true", …
 //!            | {"attribute": "address.city", "operator": "IN", "operands": ["Geneva", "Paris"],
 //!               "negated": true, "weight": 0.4}
 //!            | {"term": "lower(address.city)", "operator": "=", "operands": ["geneva"]}
@@ -27,6 +28,7 @@ use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_SET_MEMBERS};
 use super::limits::{check_text_size, too_deep, too_many_predicates};
 use super::operators::{Operator, REGISTRY};
 use super::parser::parse_term;
+use super::truth_test::{TruthTest, test_of, truth_test};
 use crate::error::{ExpressionError, Place};
 use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault};
@@ -90,6 +92,12 @@ fn write_chain(json: &mut String, connective: &str, children: &[Expr]) {
 }
 
 fn write_predicate(json: &mut String, predicate: &Predicate) {
+    if let Some((looked_at, test)) = test_of(predicate) {
+        let _ = write!(json, "{{\"{}\":", test.name());
+        write_predicate(json, &Predicate { weight: predicate.weight, ..looked_at });
+        json.push('}');
+        return;
+    }
     match &predicate.term {
         Term::Attribute(name) => {
             json.push_str("{\"attribute\":");
@@ -241,6 +249,9 @@ impl<'a> Reader<'a> {
         if let Some(connective) = CONNECTIVES.into_iter().find(|known| *known == name) {
             return self.connective(connective, depth);
         }
+        if let Some(test) = TruthTest::ALL.into_iter().find(|test| test.name() == name) {
+            return self.connective(test.name(), depth);
+        }
         if let Some(first) = PREDICATE_NAMES.into_iter().find(|known| *known == name) {
             return self.predicate(first, start);
         }
@@ -265,7 +276,8 @@ impl<'a> Reader<'a> {
             "and" => Expr::And(self.children(connective, depth)?),
             "or" => Expr::Or(self.children(connective, depth)?),
             "xor" => Expr::Xor(self.children(connective, depth)?),
-            _ => Expr::Xnor(self.children(connective, depth)?),
+            "xnor" => Expr::Xnor(self.children(connective, depth)?),
+            test => self.truth_test(test, depth)?,
         };
         self.path.pop();
         match self.cursor.peek() {
@@ -275,6 +287,23 @@ impl<'a> Reader<'a> {
                     .with_hint("an object with a connective has no other name: nest the objects"),
             ),
             _ => Ok(self.cursor.expect(b'}', "`}`").map(|()| expr)?),
+        }
+    }
+
+    /// What stands behind the name of a truth test.
+    fn truth_test(&mut self, name: &str, depth: usize) -> Read<Expr> {
+        self.cursor.peek();
+        let start = self.cursor.at();
+        let before = self.predicates;
+        let expr = self.expression(depth + 1)?;
+        let test = TruthTest::ALL.into_iter().find(|test| test.name() == name).expect("the name of a test");
+        let tested = truth_test(&expr, test).or_else(|error| wrong(start, error))?;
+        let mut predicates = 0;
+        tested.for_each_predicate(&mut |_| predicates += 1);
+        self.predicates = before + predicates;
+        match self.predicates > MAX_PREDICATES {
+            true => wrong(start, too_many_predicates()),
+            false => Ok(tested),
         }
     }
 

@@ -10,6 +10,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, Syntax};
+use super::truth_test::test_of;
 use crate::term::function::COMPARISON;
 use crate::term::{Notation, Term};
 use crate::text::{List, LiteralText};
@@ -135,6 +136,13 @@ fn write_test(f: &mut Formatter<'_>, predicate: &Predicate) -> fmt::Result {
             write!(f, "{function}({name}, ARRAY({}))", List(operands))
         }
         Syntax::Function(function) => write!(f, "{function}({name}, {})", List(operands)),
+        Syntax::Keyword(_) if predicate.operator.tested(operands).is_some() => {
+            let (looked_at, test) = test_of(predicate).expect("it is a truth test");
+            match looked_at.operator {
+                Operator::TRUTH => write!(f, "{} {}", Tested(predicate), test.words()),
+                _ => write!(f, "({looked_at}) {}", test.words()),
+            }
+        }
         Syntax::Keyword(_) if predicate.operator == Operator::IS_NULL => {
             write!(f, "{name} {}", if predicate.negated { "IS NOT NULL" } else { "IS NULL" })
         }
@@ -179,6 +187,12 @@ mod tests {
             "age NOT BETWEEN 22 AND 36",
             "age IS NULL",
             "age IS NOT NULL",
+            "vip IS TRUE",
+            "vip IS NOT FALSE",
+            "vip IS UNKNOWN",
+            "(age > 30) IS NOT UNKNOWN",
+            "((name LIKE 'a%') IS FALSE)^0.4",
+            "NOT (startswith(name, 'A')) IS TRUE",
             "name NOT LIKE 'a\\\\%b%'",
             "name ILIKE 'a%'",
             "name NOT RLIKE '^a\\\\d'",

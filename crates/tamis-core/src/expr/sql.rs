@@ -13,6 +13,7 @@ use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
+use super::truth_test::test_of;
 use crate::error::ExpressionError;
 use crate::term::{Argument, Notation, Term};
 use crate::text::{write_quoted, write_string};
@@ -114,6 +115,13 @@ impl Writer {
     }
 
     fn predicate(&mut self, predicate: &Predicate) -> Written {
+        if let Some((looked_at, test)) = test_of(predicate) {
+            self.push("(");
+            self.predicate(&looked_at)?;
+            self.push(") ");
+            self.push(test.words());
+            return Ok(());
+        }
         let Predicate { term, operator, negated, operands, .. } = predicate;
         let name = self.term(term)?;
         let not = if *negated { "NOT " } else { "" };

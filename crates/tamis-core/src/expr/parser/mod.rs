@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! expression = expression (OR | XOR | XNOR | AND) expression | NOT expression | ( expression ) | predicate
+//!            | expression IS [NOT] (TRUE | FALSE | UNKNOWN)
 //! predicate  = term [NOT] operator operands | term comparison term | function(term, operands)
 //!            | term | TRUE | FALSE | NULL, each with an optional ^weight
 //! ```
@@ -29,6 +30,7 @@ use super::ast::{Expr, Predicate};
 use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
+use super::truth_test::{TruthTest, truth_test};
 use crate::error::ExpressionError;
 use crate::term::{Argument, Term};
 use crate::value;
@@ -161,6 +163,7 @@ impl<'a> Parser<'a> {
                 match self.cursor.token.kind {
                     Kind::Close => node = self.close(node)?,
                     Kind::Caret => node = self.boost(node)?,
+                    Kind::Reserved(Reserved::Is) => node = self.truth_test(node)?,
                     Kind::End => return self.finish(node),
                     kind => match Connective::of(kind) {
                         Some(connective) => {
@@ -300,6 +303,20 @@ impl<'a> Parser<'a> {
         self.cursor.advance()?;
         let expr = build::boost(node.expr, weight).map_err(|error| Fault::from_error(at, error))?;
         Ok(Node { expr, ..node })
+    }
+
+    /// `(e) IS TRUE`, which `(e) IS NOT NULL` is not far from: that e is not unknown.
+    fn truth_test(&mut self, node: Node) -> Parsed<Node> {
+        let at = self.cursor.token.start;
+        self.cursor.advance()?;
+        let test = match self.cursor.after_is()? {
+            (Some(test), _) => test,
+            (None, true) => TruthTest::NotUnknown,
+            (None, false) => TruthTest::Unknown,
+        };
+        self.predicates -= size(&node.expr).0;
+        let tested = truth_test(&node.expr, test).map_err(|error| Fault::from_error(at, error))?;
+        self.count(tested, at)
     }
 
     fn finish(&mut self, node: Node) -> Parsed<Expr> {
