@@ -48,6 +48,9 @@ Key = str | Sequence[str] | None
 
 _ANSWER = "__tamis_answer"
 
+_ASKED = (("k", "score", "min_score", "dimensions"), ("tags", "tags_all", "tags_none", "now"))
+"""What a query says of ranking, and of the subscriptions that it is about."""
+
 _RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "matched")
 
 
@@ -125,25 +128,16 @@ class BuiltIndex:
         self,
         events: "DataFrame",
         *,
-        k: int | None = None,
-        score: Any = None,
-        min_score: float | None = None,
-        dimensions: Iterable[str] | None = None,
         weights: Mapping[str, float] | str | None = None,
-        tags: Iterable[str] | None = None,
-        tags_all: Iterable[str] | None = None,
-        tags_none: Iterable[str] | None = None,
-        now: datetime | None = None,
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
+        **asked: Any,
     ) -> "Column":
         """The matches of each event as a column of lists. See `tamis.spark.match_column`."""
-        query = match_query(
-            {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
-            {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
-            intervals=tuple(intervals),
-            weights=weights,
-        )
+        ranking, selection = ({name: asked.pop(name, None) for name in names} for names in _ASKED)
+        if asked:
+            raise ArgumentError(f"match_column takes no {', '.join(asked)}")
+        query = match_query(ranking, selection, intervals=tuple(intervals), weights=weights)
         refuse_lists(self.version.plan, query)
         answer, _, _ = self._answer_column(events, query, spread, stacklevel=3)
         return answer.getField("matches")
