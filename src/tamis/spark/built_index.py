@@ -39,6 +39,7 @@ from tamis.spark.plans.routing import (
     shard_task,
 )
 from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
+from tamis.spark.session import wants_reports
 from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
@@ -152,10 +153,12 @@ class BuiltIndex:
         ignore_case = ignores_case(events.sparkSession)
         values, odd = attribute_values(events.schema, asked_for, spread, also=prefix, ignore_case=ignore_case)
         noted = self._odd(events, spread, odd, ignore_case=ignore_case, stacklevel=stacklevel + 1)
-        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        source, query = self._source(
+            query, streaming, ignore_case=ignore_case, reports=wants_reports(events.sparkSession)
+        )
         event = f"struct({', '.join(values) or 'CAST(NULL AS boolean) AS __tamis_nothing'})"
         function = list_function(source, query, self.version.ids)
-        return function(sf.expr(event)), noted, source.run
+        return function(sf.expr(event)), noted, source.report_name
 
     def _odd(
         self,
@@ -173,7 +176,9 @@ class BuiltIndex:
             warnings.warn(warning, stacklevel=stacklevel + 1)
         return [*odd, *missing]
 
-    def _source(self, query: TableQuery, streaming: bool, *, ignore_case: bool) -> tuple[Source, TableQuery]:
+    def _source(
+        self, query: TableQuery, streaming: bool, *, ignore_case: bool, reports: bool
+    ) -> tuple[Source, TableQuery]:
         """Where the tasks of a query find their version, and the query at its moment."""
         if not streaming:
             query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
@@ -181,7 +186,8 @@ class BuiltIndex:
         run = uuid.uuid4().hex if self.keeps_reports else None
         planned = None if streaming and self.follows else self.version
         ids = self.version.ids if self.version.subscriptions else None
-        return Source(self.url, planned, run, ids=ids, ignore_case=ignore_case), query
+        source = Source(self.url, planned, run, ids=ids, ignore_case=ignore_case, reports=reports)
+        return source, query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -251,9 +257,11 @@ class BuiltIndex:
             events, asked_for, keys, spread, taken=_RESULT, also=prefix, ignore_case=ignore_case
         )
         noted = self._odd(events, spread, projected.warnings, ignore_case=ignore_case, stacklevel=4)
-        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        source, query = self._source(
+            query, streaming, ignore_case=ignore_case, reports=wants_reports(events.sparkSession)
+        )
         result = self._planned(projected, query, source, by_source)
-        return described(result, self.report(events.sparkSession, source.run, noted, str(chosen)))
+        return described(result, self.report(events.sparkSession, source.report_name, noted, str(chosen)))
 
     def _match_by_column(
         self,

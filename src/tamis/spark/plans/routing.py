@@ -155,7 +155,7 @@ def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
                 columns[SHARD] = pa.array(shard[first:end].astype(np.int32))
                 yield pa.record_batch(columns)
             number += batch.num_rows
-        seen.report(directory, source.run, 0, step="route")
+        seen.report(directory, source.report_name, 0, step="route")
 
     return task
 
@@ -178,7 +178,7 @@ def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
                 named = attribute_columns(rows, version.attributes, ignore_case=source.ignore_case)
                 yield from answers.to_batches([named])
                 matches += answers.matches
-        seen.report(directory, source.run, matches, step="shard")
+        seen.report(directory, source.report_name, matches, step="shard")
 
     return task
 
