@@ -104,6 +104,7 @@ def test_executors_in_their_own_processes(tmp_path: Path) -> None:
     check(answer(submitted("local-cluster[2,1,1024]", tmp_path), tmp_path))
 
 
+@pytest.mark.spark_since("4.0")  # the package of 3.5 has no server
 def test_connect(tmp_path: Path) -> None:
     """The same program, unchanged, through a Connect server that it starts."""
     with (tmp_path / "err").open("w") as errors:
