@@ -210,7 +210,7 @@ class BuiltIndex:
             )
         partial = self._ask_plain("by_subscription", events, None, **options)
         counted = partial.groupBy("subscription", "version").agg(sf.sum("matches").alias("matches"))
-        return described(counted.select("subscription", "matches", "version"), report_of(partial))
+        return with_report(counted.select("subscription", "matches", "version"), report_of(partial))
 
     def _ask_plain(
         self,
@@ -261,7 +261,7 @@ class BuiltIndex:
             query, streaming, ignore_case=ignore_case, reports=wants_reports(events.sparkSession)
         )
         result = self._planned(projected, query, source, by_source)
-        return described(result, self.report(events.sparkSession, source.report_name, noted, str(chosen)))
+        return with_report(result, self.report(events.sparkSession, source.report_name, noted, str(chosen)))
 
     def _match_by_column(
         self,
@@ -280,7 +280,7 @@ class BuiltIndex:
         rows = listed.select(*kept, version, sf.inline(sf.col(f"{_ANSWER}.matches")))
         best = [sf.col("score"), sf.col("rank")] if query.mode == "top_k" else []
         result = rows.select(*kept, sf.col("id").alias("subscription"), *best, sf.col("version"))
-        return described(result, self.report(events.sparkSession, run, noted, str(shape)))
+        return with_report(result, self.report(events.sparkSession, run, noted, str(shape)))
 
     def _planned(
         self, projected: Projected, query: TableQuery, source: Source, by_source: bool
@@ -342,7 +342,7 @@ def result_columns(query: TableQuery, key_types: str, ids: str) -> str:
     return ", ".join([*columns, "payload binary"] if query.payload else columns)
 
 
-def described(result: "DataFrame", report: PlanReport) -> "DataFrame":
+def with_report(result: "DataFrame", report: PlanReport) -> "DataFrame":
     """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
     result.__dict__["tamis"] = report
     return result

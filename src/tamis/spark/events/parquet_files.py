@@ -20,13 +20,13 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
-from tamis.spark.built_index import BuiltIndex, described, result_columns
+from tamis.spark.built_index import BuiltIndex, result_columns, with_report
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
 from tamis.spark.events.names import arrow_paths, ignores_case, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
-from tamis.spark.plans.sharding import gathered
+from tamis.spark.plans.sharding import gather_by_number
 from tamis.spark.session import on_executor, wants_reports
 from tamis.spark.store.open_shards import open_all
 
@@ -73,10 +73,10 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
     tasks = max(1, min(len(pieces), MOST_TASKS))
     numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
     work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
-    result = gathered(work, tasks, "task").mapInArrow(
+    result = gather_by_number(work, tasks, "task").mapInArrow(
         task, result_columns(query, KEY_TYPES, index.version.ids)
     )
-    return described(result, index.report(spark, source.report_name, [*filter(None, [absent.warning()])]))
+    return with_report(result, index.report(spark, source.report_name, [*filter(None, [absent.warning()])]))
 
 
 class Piece(NamedTuple):
