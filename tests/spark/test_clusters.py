@@ -28,9 +28,7 @@ def environment(**more: str) -> dict[str, str]:
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": os.pathsep.join([str(JOB.parent.parent), os.environ.get("PYTHONPATH", "")]).rstrip(
-            os.pathsep
-        ),
+        "PYTHONPATH": str(JOB.parent.parent),
         **more,
     }
 
