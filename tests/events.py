@@ -58,4 +58,4 @@ def to_frame(spark: Any, table: pa.Table) -> Any:
         return spark.createDataFrame(table)
     folder = tempfile.mkdtemp()
     pq.write_table(table, f"{folder}/rows.parquet")
-    return spark.read.parquet(folder)
+    return spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(folder)

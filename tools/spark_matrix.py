@@ -67,13 +67,16 @@ def environment(release: str, uv: Path) -> Path:
         command = [uv, "pip", "install", "--no-config", "--quiet", "--python", python, *wanted.split("\n")]
         subprocess.run(command, check=True)
         done.write_text(wanted)
+    # By a file, because the workers of a Connect server do not get the variables of this process.
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    (packages / "tamis.pth").write_text("".join(f"{ROOT / folder}\n" for folder in ("src", "lab/src")))
     return python
 
 
 def run_tests(release: str, python: Path, tests: list[str]) -> int:
     """Run tests on a release; the exit status of pytest."""
-    sources = os.pathsep.join(str(ROOT / folder) for folder in ("src", "lab/src"))
-    variables = {**os.environ, "PYTHONPATH": sources, "PYSPARK_PYTHON": str(python)}
+    variables = {**os.environ, "PYSPARK_PYTHON": str(python)}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
 

@@ -278,3 +278,43 @@ def test_numbers_of_versions_may_grow_past_a_group(store: Counted) -> None:
         put(store, sequence, ("add", 1, "x > 1"))
     assert read_version(store).number == 258
     assert version_file(258) != version_file(255)
+
+
+def test_additions_by_source_are_found_by_their_sources(
+    store: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards, promised = [], tamis.Index()
+    for shard, source in enumerate(("north", "south")):
+        index = tamis.Index()
+        index.add(shard, f"place = '{source}' AND x > 5")
+        shards.append([put_index(store, index)])
+        promised.add(f"{source}:0", f"place = '{source}'")
+    router = Router(sources={"north": [0], "south": [1]}, advertisements=put_index(store, promised))
+    publish(
+        store, Version(number=1, plan="by-source", ids="int", shards=shards, router=router, subscriptions=2)
+    )
+
+    def visited() -> list[list[bool]]:
+        events = pa.record_batch({"place": ["north", "south", "south"], "x": [1, 1, 9]})
+        version = read_version(store)
+        sources = pa.array(["north", "south", "south"])
+        found: list[list[bool]] = RouterIndexes.of(store, version).visits(events, sources).tolist()
+        return found
+
+    put(store, 1, ("add", 10, "place = 'south' AND x > 7"))
+    version = read_version(store)
+    assert 10 in open_shards.open_shard(store, version, 1)[-1], "where its source goes anyway"
+    assert visited() == [[True, False], [False, True], [False, True]]
+    put(store, 2, ("add", 11, "x > 8"))
+    [home] = [
+        shard for shard in (0, 1) if 11 in open_shards.open_shard(store, read_version(store), shard)[-1]
+    ]
+    assert visited()[2][home], "its events find it, whatever their source"
+    monkeypatch.setattr(apply, "fold_is_due", lambda _: True)
+    put(store, 3, ("add", 12, "place = 'north' AND x = 1"))
+    folded = read_version(store)
+    assert not folded.changes
+    assert folded.router is not None
+    assert {home} <= set(folded.router.sources["north"]) & set(folded.router.sources["south"])
+    assert visited()[2][home]
+    assert visited()[0][0]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.spark.matching import slices
-from tamis.spark.matching.slices import batch_bytes, cuts, gathered, row_bytes
+from tamis.spark.matching.slices import batch_bytes, cuts, gather_rows, row_bytes
 
 texts = st.text(max_size=6)
 scalars: list[tuple[pa.DataType, Any]] = [
@@ -119,7 +119,7 @@ def test_rows_of_many_batches_come_in_the_order_that_is_asked_for(data: Any) -> 
     rows = data.draw(st.lists(st.integers(0, total - 1), max_size=20)) if total else []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MOST_BYTES", data.draw(st.sampled_from([1, 30, 200])))
-        parts = list(gathered(batches, np.array(rows, np.int64)))
+        parts = list(gather_rows(batches, np.array(rows, np.int64)))
         assert [row for first, end, _ in parts for row in range(first, end)] == list(range(len(rows)))
         for first, end, part in parts:
             assert part.num_rows == end - first

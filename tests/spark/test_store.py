@@ -518,3 +518,18 @@ def test_change_data_of_a_table_become_changes(spark: Any, store: tamis.spark.Su
         as_changes(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
     with pytest.raises(tamis.ArgumentError, match="has no column 'rlue'"):
         as_changes(spark.createDataFrame([], columns), {"id": "rlue"})
+
+
+def test_a_session_may_do_without_reports(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    change(store, spark, ("add", 1, "a", "x > 1"))
+    events = spark.createDataFrame([(1, 2)], "event_id int, x int")
+    spark.conf.set("spark.tamis.reports", "false")
+    try:
+        matches = tamis.spark.match(events, store)
+        assert matches.count() == 1
+    finally:
+        spark.conf.unset("spark.tamis.reports")
+    directory = open_directory(store.url)
+    assert directory.list("reports") == []
+    assert len(directory.list("leases")) == 1, "its version is still kept"
+    assert tamis.spark.explain(matches).tasks() == []

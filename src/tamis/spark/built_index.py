@@ -39,6 +39,7 @@ from tamis.spark.plans.routing import (
     shard_task,
 )
 from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
+from tamis.spark.session import wants_reports
 from tamis.spark.store.versions import Version
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 Key = str | Sequence[str] | None
 
 _ANSWER = "__tamis_answer"
+
+_ASKED = (("k", "score", "min_score", "dimensions"), ("tags", "tags_all", "tags_none", "now"))
+"""What a query says of ranking, and of the subscriptions that it is about."""
 
 _RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "matched")
 
@@ -125,25 +129,16 @@ class BuiltIndex:
         self,
         events: "DataFrame",
         *,
-        k: int | None = None,
-        score: Any = None,
-        min_score: float | None = None,
-        dimensions: Iterable[str] | None = None,
         weights: Mapping[str, float] | str | None = None,
-        tags: Iterable[str] | None = None,
-        tags_all: Iterable[str] | None = None,
-        tags_none: Iterable[str] | None = None,
-        now: datetime | None = None,
         spread: str | Iterable[str] = (),
         intervals: Sequence[str] = (),
+        **asked: Any,
     ) -> "Column":
         """The matches of each event as a column of lists. See `tamis.spark.match_column`."""
-        query = match_query(
-            {"k": k, "score": score, "min_score": min_score, "dimensions": dimensions},
-            {"tags": tags, "tags_all": tags_all, "tags_none": tags_none, "now": now},
-            intervals=tuple(intervals),
-            weights=weights,
-        )
+        ranking, selection = ({name: asked.pop(name, None) for name in names} for names in _ASKED)
+        if asked:
+            raise ArgumentError(f"match_column takes no {', '.join(asked)}")
+        query = match_query(ranking, selection, intervals=tuple(intervals), weights=weights)
         refuse_lists(self.version.plan, query)
         answer, _, _ = self._answer_column(events, query, spread, stacklevel=3)
         return answer.getField("matches")
@@ -158,10 +153,12 @@ class BuiltIndex:
         ignore_case = ignores_case(events.sparkSession)
         values, odd = attribute_values(events.schema, asked_for, spread, also=prefix, ignore_case=ignore_case)
         noted = self._odd(events, spread, odd, ignore_case=ignore_case, stacklevel=stacklevel + 1)
-        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        source, query = self._source(
+            query, streaming, ignore_case=ignore_case, reports=wants_reports(events.sparkSession)
+        )
         event = f"struct({', '.join(values) or 'CAST(NULL AS boolean) AS __tamis_nothing'})"
         function = list_function(source, query, self.version.ids)
-        return function(sf.expr(event)), noted, source.run
+        return function(sf.expr(event)), noted, source.report_name
 
     def _odd(
         self,
@@ -179,7 +176,9 @@ class BuiltIndex:
             warnings.warn(warning, stacklevel=stacklevel + 1)
         return [*odd, *missing]
 
-    def _source(self, query: TableQuery, streaming: bool, *, ignore_case: bool) -> tuple[Source, TableQuery]:
+    def _source(
+        self, query: TableQuery, streaming: bool, *, ignore_case: bool, reports: bool
+    ) -> tuple[Source, TableQuery]:
         """Where the tasks of a query find their version, and the query at its moment."""
         if not streaming:
             query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
@@ -187,7 +186,8 @@ class BuiltIndex:
         run = uuid.uuid4().hex if self.keeps_reports else None
         planned = None if streaming and self.follows else self.version
         ids = self.version.ids if self.version.subscriptions else None
-        return Source(self.url, planned, run, ids=ids, ignore_case=ignore_case), query
+        source = Source(self.url, planned, run, ids=ids, ignore_case=ignore_case, reports=reports)
+        return source, query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
         """How many subscriptions each event satisfies: the key columns and `matches`."""
@@ -210,7 +210,7 @@ class BuiltIndex:
             )
         partial = self._ask_plain("by_subscription", events, None, **options)
         counted = partial.groupBy("subscription", "version").agg(sf.sum("matches").alias("matches"))
-        return described(counted.select("subscription", "matches", "version"), report_of(partial))
+        return with_report(counted.select("subscription", "matches", "version"), report_of(partial))
 
     def _ask_plain(
         self,
@@ -257,9 +257,11 @@ class BuiltIndex:
             events, asked_for, keys, spread, taken=_RESULT, also=prefix, ignore_case=ignore_case
         )
         noted = self._odd(events, spread, projected.warnings, ignore_case=ignore_case, stacklevel=4)
-        source, query = self._source(query, streaming, ignore_case=ignore_case)
+        source, query = self._source(
+            query, streaming, ignore_case=ignore_case, reports=wants_reports(events.sparkSession)
+        )
         result = self._planned(projected, query, source, by_source)
-        return described(result, self.report(events.sparkSession, source.run, noted, str(chosen)))
+        return with_report(result, self.report(events.sparkSession, source.report_name, noted, str(chosen)))
 
     def _match_by_column(
         self,
@@ -278,7 +280,7 @@ class BuiltIndex:
         rows = listed.select(*kept, version, sf.inline(sf.col(f"{_ANSWER}.matches")))
         best = [sf.col("score"), sf.col("rank")] if query.mode == "top_k" else []
         result = rows.select(*kept, sf.col("id").alias("subscription"), *best, sf.col("version"))
-        return described(result, self.report(events.sparkSession, run, noted, str(shape)))
+        return with_report(result, self.report(events.sparkSession, run, noted, str(shape)))
 
     def _planned(
         self, projected: Projected, query: TableQuery, source: Source, by_source: bool
@@ -340,7 +342,7 @@ def result_columns(query: TableQuery, key_types: str, ids: str) -> str:
     return ", ".join([*columns, "payload binary"] if query.payload else columns)
 
 
-def described(result: "DataFrame", report: PlanReport) -> "DataFrame":
+def with_report(result: "DataFrame", report: PlanReport) -> "DataFrame":
     """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
     result.__dict__["tamis"] = report
     return result

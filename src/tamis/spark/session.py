@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DIRECTORY_SETTING = "spark.tamis.directory"
+REPORTS_SETTING = "spark.tamis.reports"
 
 
 def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
@@ -93,6 +94,11 @@ def setting(spark: "SparkSession", name: str) -> str | None:
     """A setting of the session, or None."""
     value: str | None = spark.conf.get(name, None)
     return value
+
+
+def wants_reports(spark: "SparkSession") -> bool:
+    """Whether the tasks of a session's queries leave reports beside the index."""
+    return (setting(spark, REPORTS_SETTING) or "true").lower() != "false"
 
 
 def snapshot_directory(spark: "SparkSession", given: str | os.PathLike[str] | None) -> str:

@@ -18,9 +18,16 @@ from tamis.spark.building.subscriptions import (
     validate,
 )
 from tamis.spark.built_index import BuiltIndex
-from tamis.spark.plans.by_source import assigned_by_source, collected, put_advertisements
+from tamis.spark.plans.by_source import assign_shards_by_source, collect_advertisements, put_advertisements
 from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose
-from tamis.spark.plans.sharding import ROUTER_BYTES, assigned, gathered, join_routes, put_routes, sampled
+from tamis.spark.plans.sharding import (
+    ROUTER_BYTES,
+    assign_shards,
+    gather_by_number,
+    join_routes,
+    put_routes,
+    sample_events,
+)
 from tamis.spark.session import cluster, on_executor, snapshot_directory
 from tamis.spark.store.apply_changes import with_sequences
 from tamis.spark.store.directory import Directory, open_directory
@@ -127,14 +134,14 @@ def replicated(work: Work) -> LaidOut:
 def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOut:
     """A file for each shard, and a routing index of their pruned expressions."""
     shards, directory = work.plan.shards, work.directory
-    events = None if sample is None else sampled(sample)
+    events = None if sample is None else sample_events(sample)
     budget = ROUTER_BYTES // shards
 
     def routes(where: Directory, texts: list[str]) -> str:
         return put_routes(where, texts, budget, events)
 
-    rows, cuts = assigned(work.rows, shards, work.sizes.subscriptions, events)
-    files = build_files(gathered(rows, shards), directory, work.schema, routes)
+    rows, cuts = assign_shards(work.rows, shards, work.sizes.subscriptions, events)
+    files = build_files(gather_by_number(rows, shards), directory, work.schema, routes)
     refuse_or_go_on(files, on_error)
     named: dict[int, list[str]] = {}
     for part in files:
@@ -153,9 +160,9 @@ def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOu
 def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
     """A file for each group of sources that the same subscriptions might match."""
     directory = work.directory
-    advertised = collected(advertisements)
-    rows, visits = assigned_by_source(work.rows, advertised, work.plan.shards)
-    files = build_files(gathered(rows, work.plan.shards), directory, work.schema)
+    advertised = collect_advertisements(advertisements)
+    rows, visits = assign_shards_by_source(work.rows, advertised, work.plan.shards)
+    files = build_files(gather_by_number(rows, work.plan.shards), directory, work.schema)
     file = on_executor(work.spark, lambda: asdict(put_advertisements(directory, advertised)))
     router = Router(sources=visits, advertisements=IndexFile(**file))
     expected = sum(map(len, visits.values())) / len(visits)

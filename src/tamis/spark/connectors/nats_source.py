@@ -205,7 +205,7 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
         before = start["sequence"]
         first, newest = self.bounds()
         self._refuse_loss(before, first, newest)
-        if before > newest:  # the stream was made anew, and that is no error
+        if before > newest:  # the stream was recreated, and that is no error
             before = max(0, first - 1)
         last = newest if self.target is None else min(newest, self.target)
         if isinstance(limit, ReadMaxRows):
@@ -223,8 +223,8 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Ranges of sequence numbers; the same again when a micro-batch is replayed."""
-        made_anew = start["sequence"] > end["sequence"]
-        return self.split(0 if made_anew else start["sequence"], end["sequence"])
+        recreated = start["sequence"] > end["sequence"]
+        return self.split(0 if recreated else start["sequence"], end["sequence"])
 
     def _refuse_loss(self, before: int, first: int, newest: int) -> None:
         if self.options.get("failondataloss", "true").lower() == "false":
@@ -233,7 +233,7 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
         if newest < before:
             raise NatsError(
                 f"the stream {self.stream!r} ends at message {newest}, but the query has read up to "
-                f"{before}: the stream was made anew; {remedy}"
+                f"{before}: the stream was recreated; {remedy}"
             )
         if first > before + 1:
             raise NatsError(

@@ -20,14 +20,14 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
-from tamis.spark.built_index import BuiltIndex, described, result_columns
+from tamis.spark.built_index import BuiltIndex, result_columns, with_report
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
 from tamis.spark.events.names import arrow_paths, ignores_case, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
-from tamis.spark.plans.sharding import gathered
-from tamis.spark.session import on_executor
+from tamis.spark.plans.sharding import gather_by_number
+from tamis.spark.session import on_executor, wants_reports
 from tamis.spark.store.open_shards import open_all
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
     refuse_relaxed_sources(index.version, query)
     query = query.at(datetime.now(UTC) if index.moment is None else index.moment)
     run = uuid.uuid4().hex if index.keeps_reports else None
-    source = Source(index.url, index.version, run, ignore_case=ignore_case)
+    source = Source(index.url, index.version, run, ignore_case=ignore_case, reports=wants_reports(spark))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         directory, version, asked = source.resolve(query)
@@ -68,15 +68,15 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
         pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
         events = (rows for piece in pieces for rows in read_piece(piece, version, ignore_case=ignore_case))
         yield from answers.to_batches(seen.watch(events))
-        seen.report(directory, source.run, answers.matches)
+        seen.report(directory, source.report_name, answers.matches)
 
     tasks = max(1, min(len(pieces), MOST_TASKS))
     numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
     work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
-    result = gathered(work, tasks, "task").mapInArrow(
+    result = gather_by_number(work, tasks, "task").mapInArrow(
         task, result_columns(query, KEY_TYPES, index.version.ids)
     )
-    return described(result, index.report(spark, source.run, [*filter(None, [absent.warning()])]))
+    return with_report(result, index.report(spark, source.report_name, [*filter(None, [absent.warning()])]))
 
 
 class Piece(NamedTuple):

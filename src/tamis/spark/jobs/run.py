@@ -234,7 +234,7 @@ def _counted(asked: Matching) -> list[Any]:
 
 
 def _observed(observation: Observation) -> dict[str, Any]:
-    """What a query counted on its way; nothing where the sink runs it anew, as Delta's catalog does."""
+    """What a query counted on its way; nothing where the sink runs it again, as Delta's catalog does."""
     try:
         return dict(observation.get)
     except Exception:  # Spark's own, which differs between classic and Connect: there was nothing to count

@@ -55,7 +55,7 @@ def list_task(source: Source, query: TableQuery, ids: IdKind, *, versions: bool 
                 numbers = pa.repeat(pa.scalar(version.number, pa.int64()), len(structs))
                 lists = pa.StructArray.from_arrays([lists, numbers], ["matches", "version"])
             yield lists
-        seen.report(directory, source.run, matches)
+        seen.report(directory, source.report_name, matches)
 
     return task
 

@@ -90,12 +90,14 @@ def _of_first(pairs: pa.Table, events: int) -> pa.Table:
     return pairs.slice(0, int(np.searchsorted(pairs.column("event").to_numpy(), events)))
 
 
-def prefixed(index: Index, events: pa.RecordBatch) -> Iterator[tuple[Numbers, "np.ndarray[Any, Any]"]]:
+def matched_prefixes(
+    index: Index, events: pa.RecordBatch
+) -> Iterator[tuple[Numbers, "np.ndarray[Any, Any]"]]:
     """Events, and what comes before the last colon in the ids of the subscriptions that they match.
 
     >>> index = Index()
     >>> index.add("shop:7", "x > 1")
-    >>> found = prefixed(index, pa.record_batch({"x": [0, 2]}))
+    >>> found = matched_prefixes(index, pa.record_batch({"x": [0, 2]}))
     >>> [(event.tolist(), prefix.tolist()) for event, prefix in found]
     [([1], ['shop'])]
     """

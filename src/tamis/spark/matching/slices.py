@@ -89,7 +89,7 @@ def cuts(
         done, bytes_done = end, int(ends[end - 1])
 
 
-def gathered(
+def gather_rows(
     batches: Sequence[pa.RecordBatch], rows: "np.ndarray[Any, Any]"
 ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """Rows of several batches, numbered through, in the order that is given.
@@ -97,7 +97,7 @@ def gathered(
     Each part comes with its first row and its end in that order. Arrow would join the batches first.
 
     >>> given = [pa.record_batch({"x": ["a", "b"]}), pa.record_batch({"x": ["c"]})]
-    >>> [(first, end, part.to_pydict()) for first, end, part in gathered(given, np.array([2, 0, 2]))]
+    >>> [(first, end, part.to_pydict()) for first, end, part in gather_rows(given, np.array([2, 0, 2]))]
     [(0, 3, {'x': ['c', 'a', 'c']})]
     """
     if not len(rows):

@@ -42,15 +42,22 @@ class Source:
     url: str
     version: Version | None
     run: str | None
-    """A name for the query, under which its tasks leave their reports in the directory; None for none."""
+    """A name for the query, under which its tasks leave leases and reports; None for none."""
     ids: IdKind | None = None
     """The kind of ids that the query's columns were made for, where the version is still open."""
     ignore_case: bool = False
     """Whether names mean columns in any case, as `spark.sql.caseSensitive` says."""
+    reports: bool = True
+    """Whether tasks leave reports, each of which an object store may charge for."""
     release: str = field(default_factory=own_release)
     """That of the driver, which the executors must have, too."""
     follows: bool = False
     """Whether a micro-batch uses the latest version all the same: for what tables and streams use."""
+
+    @property
+    def report_name(self) -> str | None:
+        """Under which name tasks leave their reports; None if they leave none."""
+        return self.run if self.reports else None
 
     def resolve(self, query: TableQuery) -> tuple[Directory, Version, TableQuery]:
         """The version of this task, and the query with the moment that its query fixed."""
@@ -106,7 +113,7 @@ def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
         seen = Seen(version, ignore_case=source.ignore_case)
         answers = Answers(asked, indexes, version.number, keys)
         yield from answers.to_batches(seen.watch(batches))
-        seen.report(directory, source.run, answers.matches)
+        seen.report(directory, source.report_name, answers.matches)
 
     return task
 

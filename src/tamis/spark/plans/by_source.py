@@ -28,7 +28,7 @@ _SOURCES = "__tamis_sources"
 MOST_SIGNATURES = 100_000
 
 
-def collected(advertisements: "DataFrame") -> Advertised:
+def collect_advertisements(advertisements: "DataFrame") -> Advertised:
     """The advertisements of each source; there are few, so the driver holds them."""
     columns = advertisements.columns
     for needed in ("source", "expression"):
@@ -48,7 +48,7 @@ def collected(advertisements: "DataFrame") -> Advertised:
     return {source: found[source] for source in sorted(found)}
 
 
-def assigned_by_source(
+def assign_shards_by_source(
     rows: "DataFrame", advertised: Advertised, shards: int
 ) -> tuple["DataFrame", dict[str, list[int]]]:
     """The subscriptions with the number of their shard, and the shards that each source visits."""
@@ -66,7 +66,7 @@ def assigned_by_source(
         raise ArgumentError(
             f"the subscriptions overlap {len(counts):,} different sets of sources; join those that are alike"
         )
-    shard_of, visits = grouped(counts, list(advertised), shards)
+    shard_of, visits = group_by_sources(counts, list(advertised), shards)
 
     def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -93,12 +93,12 @@ def overlapping(text: str | None, promised: list[list[Expression]]) -> str:
     )
 
 
-def grouped(
+def group_by_sources(
     counts: dict[str, int], sources: list[str], shards: int
 ) -> tuple[dict[str, int], dict[str, list[int]]]:
     """Shards for the sets of sources that subscriptions overlap, like with like and not too full.
 
-    >>> grouped({"0": 5, "1": 5, "": 1}, ["a", "b"], 2)
+    >>> group_by_sources({"0": 5, "1": 5, "": 1}, ["a", "b"], 2)
     ({'0': 0, '1': 1, '': 0}, {'a': [0], 'b': [1]})
     """
     room = 1.2 * sum(counts.values()) / shards

@@ -27,7 +27,7 @@ UNEVEN = 1.5
 """How much more than its even share the largest shard may hold before shards are cut again."""
 
 
-def placed(
+def shards_of_changes(
     directory: Directory, version: Version, changes: Sequence[dict[str, Any]], held: Sequence[int]
 ) -> list[int]:
     """The shard of each change; `held` are the subscriptions that the shards hold now."""
@@ -78,19 +78,19 @@ def _promised(directory: Directory, version: Version) -> dict[str, list[Any]]:
     return found
 
 
-def uneven(shards: Sequence[Sequence[Index]]) -> bool:
+def are_uneven(shards: Sequence[Sequence[Index]]) -> bool:
     """Whether a shard holds far more than its share.
 
     >>> small, large = Index(), Index()
     >>> errors = large.add_many(range(9), ["x > 1"] * 9)
-    >>> uneven([[small], [large]]), uneven([[large], [large]])
+    >>> are_uneven([[small], [large]]), are_uneven([[large], [large]])
     (True, False)
     """
     sizes = [sum(map(len, indexes)) for indexes in shards]
     return max(sizes) > UNEVEN * sum(sizes) / len(sizes)
 
 
-def spread_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[list[list[Index]], list[Place]]:
+def cut_shards_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[list[list[Index]], list[Place]]:
     """The subscriptions of all shards in as many new ones of even cost, and where those are cut."""
     rows = [row for indexes in shards for index in indexes for row in subscription_rows(index)]
     batch = pa.record_batch(
@@ -112,7 +112,7 @@ def spread_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[list[l
     return indexes, cuts
 
 
-def rerouted(
+def with_new_routes(
     directory: Directory, after: Version, before: Version, shards: Sequence[Sequence[Index]]
 ) -> Version:
     """The version with a router that knows what its changes added; `before` still has them as changes."""

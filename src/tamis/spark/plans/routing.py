@@ -21,8 +21,8 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tamis.index import Index
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
-from tamis.spark.matching.pairs import best_rows, prefixed, ranks_of
-from tamis.spark.matching.slices import gathered
+from tamis.spark.matching.pairs import best_rows, matched_prefixes, ranks_of
+from tamis.spark.matching.slices import gather_rows
 from tamis.spark.matching.task import Seen, Source, Task
 from tamis.spark.store.change_log import changes_after
 from tamis.spark.store.changes import UPSERT, latest
@@ -100,7 +100,7 @@ class RouterIndexes:
         wanted = np.full((rows, self.shards), self.knows_nothing)
         for rules in (self.rules, self.added):
             if rules is not None and len(rules):
-                for event, shard in prefixed(rules, events):
+                for event, shard in matched_prefixes(rules, events):
                     wanted[event, shard.astype(np.int64)] = True
         if self.sources:
             self._visit_by_source(wanted, events, sources)
@@ -112,7 +112,7 @@ class RouterIndexes:
         names = np.array([None] * events.num_rows if sources is None else sources.to_pylist(), dtype=object)
         kept_promise = np.zeros(events.num_rows, bool)
         if self.advertisements is not None:
-            for event, source in prefixed(self.advertisements, events):
+            for event, source in matched_prefixes(self.advertisements, events):
                 kept_promise[event[names[event] == source]] = True
         for name in {str(name) for name in names[kept_promise]}:
             rows = kept_promise & (names == name)
@@ -149,13 +149,13 @@ def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
             seen.visits += int((shard != NO_SHARD).sum())
             if source_key:
                 batch = batch.drop_columns([f"{KEY_PREFIX}{len(keys) - 1}"])  # noqa: PLW2901
-            for first, end, routed in gathered([batch], event):
+            for first, end, routed in gather_rows([batch], event):
                 columns = dict(zip(routed.schema.names, routed.columns, strict=True))
                 columns[EVENT] = pa.array(number + event[first:end], pa.int64())
                 columns[SHARD] = pa.array(shard[first:end].astype(np.int32))
                 yield pa.record_batch(columns)
             number += batch.num_rows
-        seen.report(directory, source.run, 0, step="route")
+        seen.report(directory, source.report_name, 0, step="route")
 
     return task
 
@@ -178,7 +178,7 @@ def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
                 named = attribute_columns(rows, version.attributes, ignore_case=source.ignore_case)
                 yield from answers.to_batches([named])
                 matches += answers.matches
-        seen.report(directory, source.run, matches, step="shard")
+        seen.report(directory, source.report_name, matches, step="shard")
 
     return task
 
@@ -285,7 +285,7 @@ def _added_up(answers: list[pa.RecordBatch], query: TableQuery) -> Iterator[pa.R
         first = np.flatnonzero(ranks_of(events[order]) == 1)
         rows, values = order[first], np.add.reduceat(matches[order], first)
         name = "matches"
-    for start, end, part in gathered(answers, rows):
+    for start, end, part in gather_rows(answers, rows):
         yield _with_column(part, name, values[start:end])
 
 

@@ -22,7 +22,7 @@ from tamis import relate
 from tamis.errors import ExpressionError
 from tamis.index import Index
 from tamis.spark.building.on_executors import SHARD, put_index
-from tamis.spark.matching.pairs import prefixed
+from tamis.spark.matching.pairs import matched_prefixes
 from tamis.spark.store.changes import from_bytes, to_bytes
 from tamis.spark.store.directory import Directory
 from tamis.spark.store.versions import IndexFile
@@ -40,7 +40,7 @@ Place = tuple[str, int]
 """Where a subscription stands in the order that is cut into shards: access predicate, hash of the id."""
 
 
-def assigned(
+def assign_shards(
     rows: "DataFrame", shards: int, subscriptions: int, sample: pa.Table | None
 ) -> tuple["DataFrame", list[Place]]:
     """The subscriptions with the number of their shard, and the places where the next shard begins."""
@@ -178,12 +178,12 @@ def join_routes(
 def _visits(routes: Index, events: pa.RecordBatch, shards: int) -> int:
     """How many shards all these events visit together."""
     visited = np.zeros((events.num_rows, shards), bool)
-    for event, shard in prefixed(routes, events):
+    for event, shard in matched_prefixes(routes, events):
         visited[event, shard.astype(np.int64)] = True
     return int(visited.sum())
 
 
-def gathered(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":
+def gather_by_number(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":
     """Bring the rows of each number together in a task of their own."""
     if hasattr(rows, "repartitionById"):
         return rows.repartitionById(tasks, number)
@@ -191,7 +191,7 @@ def gathered(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":
     return rows.repartition(tasks, number)
 
 
-def sampled(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
+def sample_events(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
     """A few events, to learn from; None for a stream."""
     from tamis.spark.events.columns import project  # noqa: PLC0415
     from tamis.spark.matching.answer import attribute_columns  # noqa: PLC0415

@@ -16,11 +16,11 @@ from tamis.errors import SnapshotError
 from tamis.index import Index
 from tamis.spark.building.subscriptions import PROBLEM, is_bound
 from tamis.spark.events.absent_attributes import EventColumns
-from tamis.spark.plans.placement import placed
+from tamis.spark.plans.placement import shards_of_changes
 from tamis.spark.store.change_log import append, known_sequences, put_sequences, sequence_tables
 from tamis.spark.store.changes import REMOVE, UPSERT, apply_changes, latest, stored_schema, to_bytes
 from tamis.spark.store.directory import Directory
-from tamis.spark.store.folding import attributes_of, fold_is_due, folded
+from tamis.spark.store.folding import attributes_of, fold_changes, fold_is_due
 from tamis.spark.store.garbage import collect_now_and_then
 from tamis.spark.store.open_shards import OpenShard, put_back, take
 from tamis.spark.store.versions import IdKind, Version, create_version, latest_number, read_version
@@ -66,7 +66,7 @@ def _published(
     """The version with these changes, or None if somebody else made the next one."""
     number = before.number + 1
     shards = [take(directory, before, shard) for shard in range(len(before.shards))]
-    homes = placed(directory, before, fresh, [sum(map(len, held.indexes)) for held in shards])
+    homes = shards_of_changes(directory, before, fresh, [sum(map(len, held.indexes)) for held in shards])
     rows = [{**row, "version": number, "shard": home} for row, home in zip(fresh, homes, strict=True)]
     changes = pa.Table.from_pylist(rows, stored_schema(schema))
     after = _next_version(directory, before, changes, shards)
@@ -169,7 +169,7 @@ def _next_version(
         subscriptions=sum(map(len, indexes)),
         attributes=attributes_of(indexes),
     )
-    return folded(directory, after, shards) if fold_is_due(after) else after
+    return fold_changes(directory, after, shards) if fold_is_due(after) else after
 
 
 def _quarantine(directory: Directory, refused: list[dict[str, Any]], version: int) -> None:

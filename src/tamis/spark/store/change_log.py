@@ -44,10 +44,10 @@ def append(
 ) -> list[ChangeFile]:
     """The files with a new one for these changes, which make `version`; merged where there are many."""
     kept, table = list(files), changes
-    first = merged_from([*(file.changes for file in kept), changes.num_rows])
+    first = first_to_merge([*(file.changes for file in kept), changes.num_rows])
     if sum(file.bytes for file in kept[first:]) < MOST_BYTES_MERGED:
         older = [read_changes(directory, file.name) for file in kept[first:]]
-        table = merged([*older, changes])
+        table = merge_changes([*older, changes])
         kept = kept[:first]
     name = f"changes/{uuid.uuid4().hex}.arrow"
     data = to_bytes(table)
@@ -56,10 +56,10 @@ def append(
     return [*kept, ChangeFile(name, version, table.num_rows, len(data))]
 
 
-def merged_from(sizes: Sequence[int]) -> int:
+def first_to_merge(sizes: Sequence[int]) -> int:
     """Which file is the first of those at the end that are merged; the last one when none are.
 
-    >>> merged_from([16, 4, 1, 1, 1, 1]), merged_from([4, 4, 4, 1, 1, 1, 1]), merged_from([1, 1])
+    >>> first_to_merge([16, 4, 1, 1, 1, 1]), first_to_merge([4, 4, 4, 1, 1, 1, 1]), first_to_merge([1, 1])
     (2, 0, 1)
     """
     first = last = len(sizes) - 1
@@ -77,10 +77,11 @@ def _level(size: int) -> int:
     return (max(1, size).bit_length() - 1) // 2
 
 
-def merged(tables: Sequence[pa.Table]) -> pa.Table:
+def merge_changes(tables: Sequence[pa.Table]) -> pa.Table:
     """The last change of each id; later tables have later changes, and a table has one of each id.
 
-    >>> merged([pa.table({"id": [1, 2], "op": ["a", "b"]}), pa.table({"id": [1], "op": ["c"]})]).to_pydict()
+    >>> older, newer = pa.table({"id": [1, 2], "op": ["a", "b"]}), pa.table({"id": [1], "op": ["c"]})
+    >>> merge_changes([older, newer]).to_pydict()
     {'id': [2, 1], 'op': ['b', 'c']}
     """
     if len(tables) == 1:

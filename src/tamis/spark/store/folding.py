@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tamis.index import Index
 from tamis.spark.building.on_executors import put_index
-from tamis.spark.plans.placement import rerouted, spread_again, uneven
+from tamis.spark.plans.placement import are_uneven, cut_shards_again, with_new_routes
 from tamis.spark.store.change_log import put_sequences, sequence_tables
 from tamis.spark.store.directory import Directory
 from tamis.spark.store.open_shards import OpenShard
@@ -34,18 +34,18 @@ def fold_is_due(version: Version) -> bool:
     )
 
 
-def folded(directory: Directory, version: Version, shards: Sequence[OpenShard]) -> Version:
+def fold_changes(directory: Directory, version: Version, shards: Sequence[OpenShard]) -> Version:
     """The version with its changes inside the snapshots; `shards` are open as of it."""
     indexes = [held.indexes for held in shards]
     sequences = put_sequences(directory, list(sequence_tables(directory, version)))
     after = replace(version, base=version.number, changes=[], sequences=sequences)
-    if version.plan == "sharded" and (version.changed or uneven(indexes)):
-        indexes, cuts = spread_again(indexes, version.ids)
+    if version.plan == "sharded" and (version.changed or are_uneven(indexes)):
+        indexes, cuts = cut_shards_again(indexes, version.ids)
         files = [[put_index(directory, index) for index in shard if len(index)] for shard in indexes]
         after = replace(after, changed=False, router=replace(version.router or Router(), cuts=cuts))
     else:
         files = [_files(directory, held) for held in shards]
-    return rerouted(directory, replace(after, shards=files), version, indexes)
+    return with_new_routes(directory, replace(after, shards=files), version, indexes)
 
 
 def _files(directory: Directory, held: OpenShard) -> list[IndexFile]:
