@@ -1,7 +1,7 @@
 """Who may reach a log on NATS: users, permissions and TLS are the server's; a wrong one gets a plain error.
 
-A client with a grant cannot read the events past its copies: the permissions that docs/pubsub.md lists are enough
-for it to subscribe, read and acknowledge.
+A client with a grant cannot read the events past its copies: the permissions that docs/pubsub.md lists are
+enough for it to subscribe, read and acknowledge.
 """
 
 import datetime
