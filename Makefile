@@ -13,8 +13,13 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
+<<<<<<< HEAD
 # How many processes share the tests; each starts a Spark of its own, which takes a gigabyte.
 PYTEST_WORKERS ?= 2
+=======
+# Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
+PUBSUB_ARGS ?=
+>>>>>>> delivery
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
@@ -42,7 +47,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint lint-workflows format types check clean
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub docs wheel lint lint-workflows format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +88,9 @@ bench-topk: .venv/.built ## Measure ranked matching next to plain matching
 bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
 	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
+
+bench-pubsub: .venv/.built ## Measure routers beside the raw log; prints tables, writes bench/results/pubsub.json
+	@$(BIN)/python bench/pubsub.py $(PUBSUB_ARGS)
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)

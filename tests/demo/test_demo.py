@@ -2,6 +2,7 @@
 
 import pytest
 
+from tamis.demo import pubsub
 from tamis.demo.campaigns import Campaigns
 from tamis.demo.library import run
 
@@ -11,6 +12,16 @@ def test_it_shows_matches_rates_and_explanations(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     for part in ("campaigns", "page views a second", "matches", "explain", "why_not", "tamis --help"):
         assert part in shown
+
+
+def test_delivery_misses_nothing_when_a_router_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    pubsub.run(events=600)
+    shown = capsys.readouterr().out
+    assert "killed the router paris-1" in shown
+    for row in (line for line in shown.splitlines() if " at rome " in line or " at paris " in line):
+        if "│" in row:
+            wanted, delivered, missing, twice = [cell.strip() for cell in row.strip("│ ").split("│")[2:]]
+            assert (wanted, missing, twice) == (delivered, "0", "0")
 
 
 def test_campaigns_are_deterministic_and_have_at_least_four_conditions() -> None:

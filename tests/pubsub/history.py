@@ -129,6 +129,7 @@ class History:
                     matched = heard.setdefault((note.event, client.name), set())
                     assert id not in matched, "heard twice"
                     matched.add(id)
+        self.judge_order()
         for entry in self.published:
             reply = entry.client.answers[entry.request]
             assert (reply.error is not None) == entry.refusal_expected, (entry, reply)
@@ -144,6 +145,16 @@ class History:
         for client in self.clients.values():
             client.heard.clear()
         self.published.clear()
+
+    def judge_order(self) -> None:
+        """Each publisher's events come in its order."""
+        publisher = {entry.text: entry.client.name for entry in self.published}
+        for client in self.clients.values():
+            last: dict[str, int] = {}
+            for note in client.heard:
+                by, serial = publisher[note.event], json.loads(note.event)["serial"]
+                assert last.get(by, 0) < serial, "a publisher's order is kept"
+                last[by] = serial
 
     def expected(self, entry: Published, client: SimulatedClient) -> tuple[set[str], set[str]]:
         must, may = set(), set()

@@ -318,6 +318,9 @@ class Delivery:
 
     def body(self) -> bytes:
         """The record."""
+        if not (self.unsure or self.copy or self.targets):  # nearly all, and there are many
+            events = ",".join(map(str, self.events))
+            return f'{{"v":{VERSION},"n":{self.first},"e":[{events}],"b":{self.size}}}'.encode()
         fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
         if self.unsure:
             fields["u"] = list(self.unsure)

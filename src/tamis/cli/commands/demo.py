@@ -7,6 +7,7 @@ import typer
 
 
 def demo(
+    *,
     subscriptions: Annotated[int, typer.Option(min=1_000, help="How many subscriptions to index.")] = 200_000,
     events: Annotated[int | None, typer.Option(min=1, help="How many events to match.")] = None,
     out: Annotated[Path, typer.Option(help="Where the Spark demonstration leaves its results.")] = Path(
@@ -14,8 +15,16 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="Seed of the random generator.")] = 1,
     library: Annotated[bool, typer.Option("--library", help="Without Spark, in this process.")] = False,
+    pubsub: Annotated[
+        bool, typer.Option("--pubsub", help="Two sites, publishers and subscribers; a router is killed.")
+    ] = False,
 ) -> None:
     """Match generated events against generated subscriptions: on local Spark, or in this process."""
+    if pubsub:
+        from tamis.demo import pubsub as delivery
+
+        delivery.run(events or 4_000)
+        return
     if library:
         from tamis.demo import library as in_process
 

@@ -4,8 +4,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 import tamis
 from tamis import Query
 from tamis.errors import TamisError
@@ -137,14 +135,17 @@ def _match_run(
         return
     if not answer.num_rows:
         return
-    owners = answer.column("owner").combine_chunks().dictionary_encode()
-    codes = owners.indices.to_numpy(zero_copy_only=False)
-    rows = np.asarray(run)[answer.column("event").to_numpy()]
-    order = np.argsort(codes, kind="stable")
-    bounds = np.flatnonzero(np.diff(codes[order])) + 1
-    for part in np.split(order, bounds):
-        owner = owner_of(owners.dictionary[int(codes[part[0]])].as_py())
-        found.setdefault(owner.name, []).append((owner, np.sort(rows[part]).tolist()))
+    by_owner: dict[str, list[int]] = {}
+    pairs = zip(answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True)
+    for owner, place in pairs:
+        rows = by_owner.get(owner)
+        if rows is None:
+            by_owner[owner] = [run[place]]
+        else:
+            rows.append(run[place])
+    for text, rows in by_owner.items():
+        owned = owner_of(text)
+        found.setdefault(owned.name, []).append((owned, sorted(rows)))
 
 
 def _of_subscriber(name: str, matches: list[tuple[Owner, list[int]]]) -> list[Wanted]:

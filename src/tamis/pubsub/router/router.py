@@ -387,13 +387,13 @@ class Router:
             lease.numbers[topic, detail] = emptied.get(detail, 1)
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
-        records = matched.records
-        attributes = self._projected(wanted.name)
+        records, events = matched.records, matched.events
+        attributes = self._projected(wanted.name) if self.table.grants else None
         return Delivery(
             first,
-            tuple(records[row].seq for row in wanted.rows),
-            sum(len(matched.events[row]) for row in wanted.rows),
-            tuple(records[row].seq for row in wanted.rows if row in wanted.unsure),
+            tuple([records[row].seq for row in wanted.rows]),
+            sum([len(events[row]) for row in wanted.rows]),
+            tuple([records[row].seq for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
         )

@@ -269,14 +269,12 @@ class Link:
             found = (await self._log.last(EVENTS, [key])).get(key)
             self._fences = {key: found.seq if found is not None else 0}
             self._seen.clear()
-            self._cursor = LinkCursor.read(found.body) if found is not None else LinkCursor()
-            await self._check_life(there)
+            cursor = LinkCursor.read(found.body) if found is not None else LinkCursor()
+            self._cursor = await self._with_life(there, cursor)
         return self._cursor, self._cursor.life
 
-    async def _check_life(self, there: Log) -> None:
+    async def _with_life(self, there: Log, cursor: LinkCursor) -> LinkCursor:
         """Notice a neighbour's log that was rolled back: its numbers begin a new life."""
-        assert self._cursor is not None
-        cursor = self._cursor
         record = (await there.last(STATE, [keys.LIFE])).get(keys.LIFE)
         life = Fields(record.body, "life").text("life") if record is not None else ""
         is_rolled_back = False
@@ -293,7 +291,7 @@ class Link:
             self._counters.rollbacks += 1
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
             cursor = await self._first_new(there, cursor)
-        self._cursor = replace(cursor, life=life)
+        return replace(cursor, life=life)
 
     async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
         """Behind what a rolled-back queue still has of what was taken."""
