@@ -2,7 +2,7 @@
 //!
 //! The walk of the data, and the only one:
 //! text → AST → normal form → engine on one side,
-//! record → encoded event → satisfied predicates → candidates → matches → collector on the other.
+//! record → terms → satisfied predicates → candidates → matches → collector on the other.
 //!
 //! Who matches needs [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
 //! events of [`event`]. Who writes an engine needs [`engine::contract`] and, of the rest, what is public on purpose: atoms

@@ -223,7 +223,7 @@ impl PyIndex {
     }
 
     /// (attribute, kinds of values that predicates on it expect), sorted by attribute.
-    fn terms(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
+    fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<&'static str>)>> {
         let asked = || {
             let asked = self.0.reader()?.expected_kinds().into_iter();
             Ok::<_, Error>(asked.map(|(name, kinds)| (name, kinds.into_iter().map(Kind::name).collect())))

@@ -31,7 +31,7 @@ impl PyBoxIndex {
     #[new]
     fn new(
         py: Python<'_>,
-        terms: Vec<String>,
+        attributes: Vec<String>,
         structure: &str,
         branching: usize,
         ids: Vec<i64>,
@@ -49,8 +49,8 @@ impl PyBoxIndex {
         };
         let boxes = ids.iter().zip(&priorities).enumerate();
         let boxes = boxes.map(|(row, (id, priority))| (*id, *priority, sides(row)));
-        let terms = terms.into_iter().map(Into::into).collect();
-        py.detach(|| BoxIndex::new(terms, settings, boxes)).or_raise(py).map(RwLock::new).map(Self)
+        let attributes = attributes.into_iter().map(Into::into).collect();
+        py.detach(|| BoxIndex::new(attributes, settings, boxes)).or_raise(py).map(RwLock::new).map(Self)
     }
 
     fn add(&self, py: Python<'_>, id: i64, priority: f64, sides: Vec<Option<GivenSide>>) -> PyResult<()> {

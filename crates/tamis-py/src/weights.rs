@@ -30,7 +30,7 @@ impl GivenWeights {
                 for (name, weight) in weights {
                     check(name, *weight, None)?;
                 }
-                let known = weights.iter().filter_map(|(name, weight)| Some((terms.get(name)?, *weight)));
+                let known = weights.iter().filter_map(|(name, weight)| Some((terms.named(name)?, *weight)));
                 Ok(known.map(|(attribute, weight)| (attribute, Weights::Same(weight))).collect())
             }
             (GivenWeights::Prefix(_), None) => Err(Error::Argument(
@@ -43,7 +43,7 @@ impl GivenWeights {
                 let mut weights = vec![];
                 for (field, column) in columns {
                     let attribute = field.name().strip_prefix(prefix.as_str());
-                    if let Some(attribute) = attribute.and_then(|name| terms.get(name)) {
+                    if let Some(attribute) = attribute.and_then(|name| terms.named(name)) {
                         weights.push((attribute, Weights::PerEvent(column_of(field.name(), column)?)));
                     }
                 }

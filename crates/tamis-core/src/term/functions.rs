@@ -252,7 +252,7 @@ fn whole(value: ValueRef<'_>, to_whole: fn(f64) -> f64) -> Option<Value> {
 
 fn as_int(x: f64) -> Option<Value> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    (-BEYOND <= x && x < BEYOND).then_some(Value::Int(x as i64))
+    (-BEYOND..BEYOND).contains(&x).then_some(Value::Int(x as i64))
 }
 
 /// Counts characters from 1, from the end where the start is negative.
