@@ -79,7 +79,9 @@ class Asked:
         import pyarrow as pa
 
         payloads = self.index.payloads(found["subscription"].to_pylist())
-        texts = [None if payload is None else payload.decode("utf-8", "backslashreplace") for payload in payloads]
+        texts = [
+            None if payload is None else payload.decode("utf-8", "backslashreplace") for payload in payloads
+        ]
         return pa.array(texts, pa.string())
 
     def counts(self, source: str, portion: Portion) -> "pa.Table":

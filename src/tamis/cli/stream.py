@@ -24,9 +24,7 @@ class Input:
     types: Mapping[str, str] = field(default_factory=dict)
 
 
-def stream(
-    asked: Asked, events: Input, *, output: Path | None, to: Format | None
-) -> int:
+def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | None) -> int:
     """Ask the query about every event and print the answers, but for "exists"; returns the exit code."""
     import tamis
 

@@ -1,12 +1,13 @@
-"""Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}, {"range": {"age": {"gte": 18}}}]}}`.
+"""Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}]}}`.
 
-What filters is carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`, `wildcard`,
-`regexp`, `exists`, `ids` (never), `match_all`, `match_none`, `constant_score`, `dis_max`, `boosting`. What searches analysed text is not,
-because an expression sees values and no words. Fields are taken for keywords, numbers, booleans and dates as
-strings; a mapping is not read. Case is ignored as `lower` does it.
+What filters is carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
+`wildcard`, `regexp`, `exists`, `match_all`, `match_none`, `constant_score`, `dis_max`,
+`boosting`. What searches analysed text is not, because an expression sees values and no words. Fields
+are taken for keywords, numbers, booleans and dates as strings; a mapping is not read. Case is ignored as
+`lower` does it.
 
-Difference: a field of several values matches in Elasticsearch if one of them does. Here `term` and `terms` look into
-arrays; other queries look at single values, and the rule has a note.
+Difference: a field of several values matches in Elasticsearch if one of them does. Here `term` and
+`terms` look into arrays; other queries look at single values, and the rule has a note.
 """
 
 import json
@@ -190,9 +191,7 @@ def _exists(where: str, body: Any, notes: list[str]) -> Form:
         raise _refuse("an invalid query", where)
     term = forms.attribute(body["field"])
     # An empty array holds no value.
-    return forms.all_of(
-        [forms.is_not_null(term), not_true(forms.test(Term(f"size({term.text})"), "=", 0))]
-    )
+    return forms.all_of([forms.is_not_null(term), not_true(forms.test(Term(f"size({term.text})"), "=", 0))])
 
 
 def _function_score(where: str, body: Any, notes: list[str]) -> Form:

@@ -1,11 +1,12 @@
-"""Event patterns of Amazon EventBridge and Event Ruler: `{"type": ["order"], "total": [{"numeric": [">", 100]}]}`.
+"""Event patterns of Amazon EventBridge and Event Ruler: `{"total": [{"numeric": [">", 100]}]}`.
 
-Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then Event Ruler
-looks at its elements. Here equality does too (`array_contains`); other tests look at single values only, and
-the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
+Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then
+Event Ruler looks at its elements. Here equality does too (`array_contains`); other tests look at single
+values only, and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
 
-Differences: null and absent are the same here, so patterns that tell them apart are refused; the fields of an
-array of records are not reached, in whatever pattern; numbers are exact here, and rounded to six digits there.
+Differences: null and absent are the same here, so patterns that tell them apart are refused; the fields
+of an array of records are not reached, in whatever pattern; numbers are exact here, and rounded to six
+digits there.
 """
 
 import json
@@ -121,7 +122,9 @@ def _alternatives(path: str, wanted: list[Any], notes: list[str]) -> Form:
     if any(isinstance(value, list) for value in values):
         raise _refuse("an invalid pattern", path)
     matches = [match for match in wanted if isinstance(match, Mapping)]
-    return forms.any_of([forms.equals_or_holds(term, values), *(_match(path, term, match, notes) for match in matches)])
+    return forms.any_of(
+        [forms.equals_or_holds(term, values), *(_match(path, term, match, notes) for match in matches)]
+    )
 
 
 def _match(path: str, term: Term, match: Mapping[str, Any], notes: list[str]) -> Form:

@@ -1,7 +1,7 @@
 """Expressions while they are put together: the JSON form, with what is trivial left out.
 
-Importers build forms and turn them into a `tamis.Expression` once, at the end. AND and OR of one part are that
-part, constants disappear, and nested ANDs become one.
+Importers build forms and turn them into a `tamis.Expression` once, at the end. AND and OR of one part
+are that part, constants disappear, and nested ANDs become one.
 """
 
 import json
@@ -208,7 +208,8 @@ def not_true(form: Form) -> Form:
     """
     if form is None or isinstance(form, bool):
         return form is not True
-    return form["not true"] if "not true" in form else {"not true": form}
+    inner: Form = form.get("not true", {"not true": form})
+    return inner
 
 
 def at_least(count: int, parts: list[Form]) -> Form:
@@ -279,6 +280,23 @@ def _segment(part: str) -> str:
 
 
 _RESERVED = frozenset(
-    "AND OR NOT XOR XNOR IN BETWEEN IS NULL LIKE ILIKE RLIKE REGEXP ESCAPE TRUE FALSE CAST ARRAY DOUBLE "
-    "TIMESTAMP DATE EXISTS FORALL CASE WHEN THEN ELSE END".split()
+    (
+        *(
+            "AND",
+            "OR",
+            "NOT",
+            "XOR",
+            "XNOR",
+            "IN",
+            "BETWEEN",
+            "IS",
+            "NULL",
+            "LIKE",
+            "ILIKE",
+            "RLIKE",
+            "REGEXP",
+        ),
+        *("ESCAPE", "TRUE", "FALSE", "CAST", "ARRAY", "DOUBLE", "TIMESTAMP", "DATE", "EXISTS", "FORALL"),
+        *("CASE", "WHEN", "THEN", "ELSE", "END"),
+    )
 )

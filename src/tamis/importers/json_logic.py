@@ -1,16 +1,18 @@
-"""JsonLogic rules (jsonlogic.com): `{"and": [{">": [{"var": "age"}, 21]}, {"==": [{"var": "country"}, "CA"]}]}`.
+"""JsonLogic rules (jsonlogic.com): `{"==": [{"var": "country"}, "CA"]}`.
 
-A rule matches where JsonLogic's result is truthy. What is made of values alone is computed (`json_logic_values`);
-what depends on the data becomes a term or an expression. The meaning of an absent variable is JsonLogic's: it
-is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/` and `%`.
+A rule matches where JsonLogic's result is truthy. What is made of values alone is computed
+(`json_logic_values`); what depends on the data becomes a term or an expression. The meaning of an absent
+variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
+and `%`.
 
-Differences, all about values of another type than what they are compared with, which JsonLogic converts and
-Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own is
-truthy there and not here. A division by zero is infinite there and undefined here.
+Differences, all about values of another type than what they are compared with, which JsonLogic converts
+and Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own
+is truthy there and not here. A division by zero is infinite there and undefined here.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tamis.errors import TamisError
@@ -221,7 +223,7 @@ def _equal(left: Any, right: Any) -> Form:
 
 def _ordered(operator: str, operands: list[Any]) -> Form:
     """Also of three: `{"<": [1, x, 10]}`."""
-    pairs = zip(operands, operands[1:3], strict=False)
+    pairs = pairwise(operands[:3])
     return forms.all_of(_in_order(operator, _value(left), _value(right)) for left, right in pairs)
 
 

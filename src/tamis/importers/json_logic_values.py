@@ -18,7 +18,7 @@ def is_truthy(value: Any) -> bool:
     """
     if isinstance(value, dict):
         return True
-    return bool(value) and value == value  # NaN is false
+    return bool(value) and not is_nan(value)
 
 
 def is_nan(value: Any) -> bool:
@@ -182,7 +182,7 @@ def _quotient(left: Any = None, right: Any = None) -> float:
 
 def _remainder(left: Any = None, right: Any = None) -> float | int:
     a, b = number(left), number(right)
-    if not b or a != a or b != b:
+    if not b or is_nan(a) or is_nan(b):
         return math.nan
     return int(math.fmod(a, b)) if isinstance(a, int) and isinstance(b, int) else math.fmod(a, b)
 

@@ -1,8 +1,9 @@
-"""Sigma rules (sigmahq.io), as a backend of pySigma, so that its processing pipelines rename fields as usual.
+"""Sigma rules (sigmahq.io), as a backend of pySigma, so that its processing pipelines rename fields as
+usual.
 
-Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also found where an
-event has them as text. A rule matches where one of its conditions does. Its level becomes the priority (informational 0 to
-critical 4), its tags and log source become tags, its title the payload.
+Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
+found where an event has them as text. A rule matches where one of its conditions does. Its level becomes
+the priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
 """
 
 import json
@@ -39,7 +40,7 @@ NOT_CARRIED_OVER = {
     "a correlation": "it has a memory, and an expression sees one event",
     "a query expression": "it is written for another backend",
     "a placeholder": "its values are not in the rule; a pipeline replaces it",
-    "a regular expression": "the linear-time engine has no look-around and no back-references",
+    "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
     "an invalid rule": "pySigma cannot read it",
 }
 """Every feature that is refused, with the reason."""
@@ -108,7 +109,7 @@ def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
         else:
             text = rule.read_text(encoding="utf-8") if isinstance(rule, Path) else rule
             collection = SigmaCollection.from_yaml(text)
-    except Exception as error:  # noqa: BLE001 - pySigma and the YAML reader raise errors of any kind
+    except Exception as error:
         return [ImportedRule(name, None, NotCarriedOverError("an invalid rule", _first_line(error)))]
     return [_imported(found, name, backend) for found in collection.rules]
 
@@ -116,9 +117,7 @@ def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
 def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
     id = str(rule.id or rule.title or name)
     if not isinstance(rule, SigmaRule):
-        return ImportedRule(
-            id, None, NotCarriedOverError("a correlation", NOT_CARRIED_OVER["a correlation"])
-        )
+        return ImportedRule(id, None, NotCarriedOverError("a correlation", NOT_CARRIED_OVER["a correlation"]))
     try:
         found = backend.convert_rule(rule, "form")
         expression = forms.expression(forms.any_of(found))
@@ -127,9 +126,7 @@ def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
     except SigmaError as error:
         return ImportedRule(id, None, NotCarriedOverError("an invalid rule", _first_line(error)))
     except TamisError as error:
-        reason = _first_line(error)
-        feature = "a regular expression" if "regular expression" in reason else "the rule"
-        return ImportedRule(id, None, NotCarriedOverError(feature, reason))
+        return ImportedRule(id, None, NotCarriedOverError("the rule", _first_line(error)))
     source = rule.logsource
     parts = (("product", source.product), ("category", source.category), ("service", source.service))
     return ImportedRule(
@@ -229,7 +226,7 @@ class TamisBackend(Backend):
         pattern = cond.value.regexp
         text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
         flags = "".join(sorted(_FLAGS[flag] for flag in cond.value.flags))
-        return forms.test(forms.attribute(cond.field), "RLIKE", f"(?{flags}){text}" if flags else text)
+        return _matches(forms.attribute(cond.field), f"(?{flags}){text}" if flags else text)
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: Any) -> Form:
         """A block of addresses; one of IPv6 as pySigma spells it, with wildcards."""
@@ -300,7 +297,7 @@ class TamisBackend(Backend):
         """A regular expression as a keyword."""
         pattern = cond.value.regexp
         text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
-        return self._anywhere(lambda term: forms.test(term, "RLIKE", text))
+        return self._anywhere(lambda term: _matches(term, text))
 
     def convert_condition_query_expr(self, cond: Any, state: Any) -> Form:
         """Refuse."""
@@ -354,6 +351,15 @@ def _parts(value: SigmaString, where: str) -> list[Any]:
         else:
             raise _refuse("a placeholder", where)
     return parts
+
+
+def _matches(term: Term, pattern: str) -> Form:
+    test = forms.test(term, "RLIKE", pattern)
+    try:
+        forms.expression(test)
+    except TamisError:
+        raise _refuse("a regular expression", f"{term.text} ~ {pattern}") from None
+    return test
 
 
 def _number(text: str) -> int | None:

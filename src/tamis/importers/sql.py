@@ -1,8 +1,8 @@
-"""WHERE clauses of other SQL dialects, read by sqlglot: `"plan" <> 'free' AND seats >= ALL` and what is like it.
+"""WHERE clauses of other SQL dialects, read by sqlglot: `"plan" <> 'free' AND seats % 2 = 0`.
 
-SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between dialects is
-the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is not known from the text:
-strings are compared as they are, and the rule of such a dialect has a note.
+SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between
+dialects is the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is
+not known from the text: strings are compared as they are, and the rule of such a dialect has a note.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,18 @@ NOT_CARRIED_OVER = {
 """Every feature that is refused, with the reason."""
 
 _BACKSLASH_ESCAPES_LIKE = frozenset(
-    {"postgres", "mysql", "spark", "spark2", "hive", "databricks", "redshift", "clickhouse", "bigquery", "doris"}
+    {
+        "postgres",
+        "mysql",
+        "spark",
+        "spark2",
+        "hive",
+        "databricks",
+        "redshift",
+        "clickhouse",
+        "bigquery",
+        "doris",
+    }
 )
 _BY_COLLATION = frozenset({"mysql", "tsql", "doris", "starrocks"})
 
@@ -91,9 +102,7 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
         tree = sqlglot.parse_one(text, read=dialect)
         converted = _Writer(dialect).condition(tree)
         notes = ("strings are compared with their case, whatever the collation",)
-        return ImportedRule(
-            id, Expression.parse(converted), notes=notes if dialect in _BY_COLLATION else ()
-        )
+        return ImportedRule(id, Expression.parse(converted), notes=notes if dialect in _BY_COLLATION else ())
     except sqlglot.errors.SqlglotError as error:
         message = str(error).splitlines()[0]
         return ImportedRule(id, None, NotCarriedOverError("the text", f"sqlglot cannot read it: {message}"))

@@ -1,12 +1,13 @@
 """Negation that is never undefined: true exactly where the expression is not true.
 
-The formats that are imported know true and false only; a test on an absent attribute is false, and its negation
-is true. In Tamis both would be undefined, and the negation would lose a match. So importers write every
-negation with `forms.not_true`, nothing else in this package negates, and here it is turned into what the
-language has: `not true` is pushed down to the predicates, and each says when it is undefined.
+The formats that are imported know true and false only; a test on an absent attribute is false, and its
+negation is true. In Tamis both would be undefined, and the negation would lose a match. So importers
+write every negation with `forms.not_true`, nothing else in this package negates, and here it is turned
+into what the language has: `not true` is pushed down to the predicates, and each says when it is
+undefined.
 
-A predicate is undefined where its attribute is absent or of another kind than its operand. The second is also
-seen as an absence: `concat(x)` is absent where x is no string, and `x + 0` where x is no number.
+A predicate is undefined where its attribute is absent or of another kind than its operand. The second is
+also seen as an absence: `concat(x)` is absent where x is no string, and `x + 0` where x is no number.
 """
 
 from collections.abc import Iterable

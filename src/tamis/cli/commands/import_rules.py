@@ -30,6 +30,7 @@ def import_rules(
             "CSV with the columns id and rule, or, for Sigma, YAML files and folders of them.",
         ),
     ],
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the rules here instead, as JSON lines.")
     ] = None,

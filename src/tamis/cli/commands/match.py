@@ -54,7 +54,7 @@ def match(
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
-    index = load_index(rules, rules_format, algorithm, skip_bad, quiet, types)
+    index = load_index(rules, rules_format, algorithm, skip_bad, quiet=quiet, schema=types)
     if k is None and (score != "priority" or min_score is not None or dimension):
         raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
     if k is not None and count:

@@ -1,7 +1,7 @@
 """Bytes as they are stored: compressed or not, in whatever encoding. What comes out is plain UTF-8.
 
-Compression is seen from the first bytes, not from the name. UTF-16 and UTF-32 are seen from their byte-order mark; the
-mark of UTF-8 is dropped.
+Compression is seen from the first bytes, not from the name. UTF-16 and UTF-32 are seen from their
+byte-order mark; the mark of UTF-8 is dropped.
 """
 
 import codecs

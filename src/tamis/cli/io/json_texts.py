@@ -1,7 +1,7 @@
 """JSON records one after the other: one per line, spread over several lines, or in one array.
 
-One per line is the usual and quick case: lines go on as they are, as soon as they are there. If the first line is no
-whole record, records are cut out by a decoder, wherever they end.
+One per line is the usual and quick case: lines go on as they are, as soon as they are there. If the
+first line is no whole record, records are cut out by a decoder, wherever they end.
 """
 
 import json
@@ -56,7 +56,7 @@ def _numbered(before: int, lines: list[bytes]) -> Numbered:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether the first line looks like a record, whole or broken, and not like the start of a longer text."""
+    """Whether the first line looks like a record, whole or broken, and not like a longer text's start."""
     text = line.strip()
     return not text.startswith(b"[") and not (text.startswith(b"{") and not text.endswith(b"}"))
 

@@ -137,6 +137,7 @@ def load_index(
     asked: Format | None = None,
     algorithm: str = "auto",
     skip: bool = False,
+    *,
     quiet: bool = False,
     schema: Mapping[str, str] | None = None,
 ) -> "Index":
