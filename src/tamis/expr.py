@@ -4,20 +4,23 @@ The names are those of PySpark and Polars. A column is an attribute, or somethin
 not been tested yet; testing it gives an `Expression`. A boolean column may stand for itself: `~col("opted_out")`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from tamis._kernel import Expression, Term, predicate
+from tamis._parameters import with_values
 from tamis.errors import ExpressionError
 
 
-def parse(text: str) -> Expression:
-    """Read an expression from text.
+def parse(text: str, values: Sequence[Any] | None = None) -> Expression:
+    """Read an expression from text; each `?` in it takes one of `values`, whatever they hold.
 
     >>> parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").attributes
     ['age', 'country']
+    >>> print(parse("name = ? AND country IN (?)", ["Joe's Diner", ["CA", "US"]]))
+    name = 'Joe\\'s Diner' AND country IN ('CA', 'US')
     """
-    return Expression.parse(text)
+    return Expression.parse(text if values is None else with_values(text, values))
 
 
 def col(name: str) -> "Column":
