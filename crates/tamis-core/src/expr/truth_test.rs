@@ -5,6 +5,7 @@
 //! | `NOT a` | a IS FALSE | a IS TRUE | a IS NOT FALSE | a IS UNKNOWN |
 //! | `a AND b` | both IS TRUE | one IS FALSE | one IS NOT TRUE | both IS NOT FALSE, and one IS UNKNOWN |
 //! | `a OR b` | one IS TRUE | both IS FALSE | both IS NOT TRUE | both IS NOT TRUE, and one IS UNKNOWN |
+//! | `AT LEAST n OF (…)`, of m | n IS TRUE | m − n + 1 IS FALSE | m − n + 1 IS NOT TRUE | n IS NOT FALSE, m − n + 1 IS NOT TRUE, and one IS UNKNOWN |
 //! | `a XOR b` | both IS NOT UNKNOWN, and `a XOR b` | … and `NOT (a XOR b)` | one IS UNKNOWN, or `NOT (a XOR b)` | one IS UNKNOWN |
 //!
 //! For point values that is what the words say; for intervals it is the meaning. What is left are tests of single
@@ -145,6 +146,7 @@ fn without_unknown(expr: &Expr, rewritten: &mut Vec<String>) -> Expr {
         Expr::Or(children) => Expr::Or(all(children)),
         Expr::Xor(children) => Expr::Xor(all(children)),
         Expr::Xnor(children) => Expr::Xnor(all(children)),
+        Expr::AtLeast(least, children) => Expr::AtLeast(*least, all(children)),
     }
 }
 
@@ -250,6 +252,22 @@ impl Pushing {
                 parts.push(all(self.each(children, NotUnknown)?));
                 any(parts)
             }
+            (Expr::AtLeast(least, children), True | NotFalse) => {
+                Expr::AtLeast(*least, self.each(children, test)?)
+            }
+            (Expr::AtLeast(least, children), False | NotTrue) => {
+                Expr::AtLeast(children.len() - least + 1, self.each(children, test)?)
+            }
+            (Expr::AtLeast(_, children), Unknown) => all(vec![
+                self.push(expr, NotFalse)?,
+                self.push(expr, NotTrue)?,
+                any(self.each(children, Unknown)?),
+            ]),
+            (Expr::AtLeast(_, children), NotUnknown) => any(vec![
+                self.push(expr, True)?,
+                self.push(expr, False)?,
+                all(self.each(children, NotUnknown)?),
+            ]),
             (Expr::Xor(children) | Expr::Xnor(children), Unknown) => any(self.each(children, Unknown)?),
             (Expr::Xor(children) | Expr::Xnor(children), NotUnknown) => all(self.each(children, NotUnknown)?),
             (Expr::Xor(children) | Expr::Xnor(children), _) => {
@@ -327,7 +345,11 @@ fn weigh_nothing(expr: &mut Expr) {
         Expr::Constant(_) => {}
         Expr::Predicate(predicate) => predicate.weight = Some(0.0),
         Expr::Not(child) => weigh_nothing(child),
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => {
             children.iter_mut().for_each(weigh_nothing);
         }
     }
