@@ -18,8 +18,9 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.importers import forms
-from tamis.importers.forms import Form, Term, not_true
+from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"
 _RECORDS = "it is about the records of an array, which expressions do not reach into"
@@ -71,7 +72,7 @@ def convert(id: str, query: Mapping[str, Any] | str) -> ImportedRule:
     """One query, as a record or as JSON text; a whole search body with `query` will do.
 
     >>> str(convert("a", {"bool": {"must_not": {"prefix": {"name": "test-"}}}}).expression)
-    "concat(name) IS NULL OR NOT startswith(name, 'test-')"
+    "startswith(name, 'test-') IS NOT TRUE"
     """
     notes: list[str] = []
     try:

@@ -16,8 +16,9 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.importers import cidr, forms
-from tamis.importers.forms import Form, Term, not_true
+from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
 
 NOT_CARRIED_OVER = {
     "null": "null and absent are the same here, and a pattern of null wants the first",
@@ -39,7 +40,7 @@ def convert(id: str, pattern: Mapping[str, Any] | str) -> ImportedRule:
     """One pattern, as a record or as JSON text.
 
     >>> str(convert("a", {"detail": {"state": [{"anything-but": "ok"}]}}).expression)
-    "(detail.state != 'ok' OR detail.state + 0 IS NOT NULL OR ...
+    "(concat(detail.state) IS NOT NULL OR ...) AND (detail.state = 'ok') IS NOT TRUE"
     """
     notes: list[str] = []
     try:

@@ -8,17 +8,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from math import comb
 from typing import Any
 
 from tamis._kernel import Expression
 from tamis.errors import ExpressionError
-from tamis.importers.report import NotCarriedOverError
-
-Form = dict[str, Any] | bool | None
-"""The JSON form of an expression, as Python values, with `{"not true": form}` beside it."""
-
-MOST_COMBINATIONS = 5_000
+from tamis.importers.two_valued import Form
 
 
 @dataclass(frozen=True)
@@ -100,7 +94,7 @@ def one_of(term: Term, values: Iterable[Any]) -> Form:
     >>> print(expression(one_of(attribute("x"), ["a", 1, "b"])))
     x IN ('a', 'b') OR x = 1
     """
-    kinds: dict[type, list[Any]] = {}
+    kinds: dict[type[Any], list[Any]] = {}
     for value in values:
         kind = next(kind for kind in (bool, str, object) if isinstance(value, kind))
         kinds.setdefault(kind, []).append(value)
@@ -200,23 +194,11 @@ def any_of(parts: Iterable[Form]) -> Form:
     return _joined("or", parts, neutral=False)
 
 
-def not_true(form: Form) -> Form:
-    """False or undefined: the negation of formats that know true and false only. See `two_valued`.
-
-    >>> print(expression(not_true(is_null(attribute("x")))))
-    x IS NOT NULL
-    """
-    if form is None or isinstance(form, bool):
-        return form is not True
-    inner: Form = form.get("not true", {"not true": form})
-    return inner
-
-
 def at_least(count: int, parts: list[Form]) -> Form:
     """At least so many of the parts are true.
 
     >>> print(expression(at_least(2, [is_null(attribute(name)) for name in "abc"])))
-    a IS NULL AND (b IS NULL OR c IS NULL) OR b IS NULL AND c IS NULL
+    AT LEAST 2 OF (a IS NULL, b IS NULL, c IS NULL)
     """
     if count <= 0:
         return True
@@ -226,21 +208,7 @@ def at_least(count: int, parts: list[Form]) -> Form:
         return any_of(parts)
     if count == len(parts):
         return all_of(parts)
-    if comb(len(parts), count) > MOST_COMBINATIONS:
-        raise NotCarriedOverError(
-            "a count", f"{count} of {len(parts)} conditions are more than {MOST_COMBINATIONS:,} combinations"
-        )
-    first, *rest = parts
-    return any_of([all_of([first, at_least(count - 1, rest)]), at_least(count, rest)])
-
-
-def text_of(leaf: dict[str, Any]) -> str:
-    """What a predicate looks at, as text.
-
-    >>> text_of(test(attribute("a b"), "=", 1))
-    '`a b`'
-    """
-    return leaf["term"] if "term" in leaf else attribute(leaf["attribute"]).text
+    return {"at_least": count, "of": parts}
 
 
 def expression(form: Form) -> Expression:
@@ -249,9 +217,7 @@ def expression(form: Form) -> Expression:
     >>> expression(True)
     tamis.parse('TRUE')
     """
-    from tamis.importers.two_valued import written  # noqa: PLC0415 - it builds forms itself
-
-    return Expression.from_json(json.dumps(written(form)))
+    return Expression.from_json(json.dumps(form))
 
 
 def _joined(connective: str, parts: Iterable[Form], *, neutral: bool) -> Form:

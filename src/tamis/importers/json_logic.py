@@ -18,8 +18,9 @@ from typing import Any
 from tamis.errors import TamisError
 from tamis.importers import forms
 from tamis.importers import json_logic_values as values
-from tamis.importers.forms import Form, Term, not_true
+from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"
 _PER_ELEMENT = "a condition on the elements of an array, other than equality with values"
@@ -52,7 +53,7 @@ def convert(id: str, rule: Any) -> ImportedRule:
     """One rule, as parsed JSON.
 
     >>> str(convert("a", {"!": {"==": [{"var": "plan"}, "free"]}}).expression)
-    "concat(plan) IS NULL OR plan != 'free'"
+    "(plan = 'free') IS NOT TRUE"
     >>> print(convert("b", {">": [{"max": [{"var": "x"}, 1]}, 3]}).refused)
     max is not carried over: there is no term for the greatest of several values
     """

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 from tamis._extras import missing_extra
 from tamis.errors import TamisError
 from tamis.importers import cidr, forms
-from tamis.importers.forms import Form, Term
+from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
 
 try:
     from sigma.collection import SigmaCollection
@@ -80,7 +81,7 @@ def convert(
     ...     "detection: {s: {Image|endswith: powershell.exe}, f: {User: SYSTEM}, condition: s and not f}"
     ... )
     >>> print(rule.expression)
-    endswith(lower(Image), 'powershell.exe') AND (concat(lower(User)) IS NULL OR lower(User) != 'system')
+    endswith(lower(Image), 'powershell.exe') AND (lower(User) = 'system') IS NOT TRUE
     """
     report = read([rule], keywords_in=keywords_in, pipeline=pipeline)
     return report.rules[0]
@@ -161,7 +162,7 @@ class TamisBackend(Backend):
     name: ClassVar[str] = "Tamis expressions"
     formats: ClassVar[dict[str, str]] = {
         "default": "Text of expressions",
-        "form": "The JSON form, before negations are written out",
+        "form": "The JSON form of expressions",
     }
 
     def __init__(
@@ -188,7 +189,7 @@ class TamisBackend(Backend):
 
     def convert_condition_not(self, cond: Any, state: Any) -> Form:
         """NOT, which is true where an attribute is absent."""
-        return forms.not_true(self.convert_condition(cond.args[0], state))
+        return not_true(self.convert_condition(cond.args[0], state))
 
     def convert_condition_as_in_expression(self, cond: Any, state: Any) -> Form:
         """Write the alternatives one by one; this backend asks for nothing else."""
@@ -242,7 +243,7 @@ class TamisBackend(Backend):
         operator = _COMPARISONS.get(cond.value.op)
         term = forms.attribute(cond.field)
         if operator is None:  # not equal
-            return forms.not_true(forms.test(term, "=", number))
+            return not_true(forms.test(term, "=", number))
         return forms.test(term, operator, number)
 
     def convert_condition_field_eq_val_timestamp_part(self, cond: Any, state: Any) -> Form:

@@ -123,7 +123,7 @@ def read(conditions: Mapping[str, str] | Iterable[tuple[str, str]], dialect: str
     return gather(convert(id, where, dialect) for id, where in pairs)
 
 
-def _refuse(feature: str, node: exp.Expression) -> NotCarriedOverError:
+def _refuse(feature: str, node: Any) -> NotCarriedOverError:
     return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature], where=node.sql()[:60])
 
 
@@ -260,11 +260,11 @@ class _Writer:
             case exp.Trim() if node.expression is None and node.args.get("position") is None:
                 return self._call("trim", [node.this])
             case exp.Substring():
-                parts = [node.this, node.args.get("start"), node.args.get("length")]
-                return self._call("substring", [part for part in parts if part is not None])
+                bounds = [node.args.get("start"), node.args.get("length")]
+                return self._call("substring", [node.this, *(part for part in bounds if part is not None)])
             case exp.Round():
-                parts = [node.this, node.args.get("decimals")]
-                return self._call("round", [part for part in parts if part is not None])
+                digits = node.args.get("decimals")
+                return self._call("round", [node.this] if digits is None else [node.this, digits])
             case exp.Extract() if node.this.name.upper() in _EXTRACTS:
                 return f"{node.this.name.lower()}({self.value(node.expression)})"
             case exp.TsOrDsToDate() | exp.TsOrDsToTimestamp() | exp.StrToTime():

@@ -27,7 +27,7 @@ impl ExpectedKinds {
     /// Adds what the predicates of a subscription expect.
     pub fn note(&mut self, atoms: &AtomTable) {
         for atom in atoms.iter() {
-            let kind = atom.operator.rules().expects(&atom.operands);
+            let kind = atom.operator.is_about(&atom.operands);
             self.add(atom.attribute, kind.map_or(0, |kind| 1 << kind as u32));
         }
     }

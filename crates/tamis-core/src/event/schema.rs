@@ -219,7 +219,7 @@ impl Schema {
             Term::Computed(computed) => return self.check_computed(computed, predicate),
         };
         let rules = predicate.operator.rules();
-        let expected = rules.expects(&predicate.operands);
+        let expected = predicate.operator.is_about(&predicate.operands);
         let Some(declared) = self.get(attribute) else {
             return match self.first_field_of(attribute) {
                 None => Err(self.not_declared(attribute)),
@@ -238,7 +238,8 @@ impl Schema {
             return Err(ExpressionError::new(message).with_hint(hint_for(predicate, declared, expected)));
         }
         if let Type::Array(of) = declared {
-            for element in elements(&predicate.operands) {
+            let tested = predicate.operator.tested(&predicate.operands);
+            for element in elements(tested.map_or(&*predicate.operands, |inner| inner.operands)) {
                 if let Some(kind) = element.kind().filter(|kind| *kind != of.kind()) {
                     let message = format!(
                         "attribute `{attribute}` is declared as {declared}, which holds no {}",
@@ -256,7 +257,7 @@ impl Schema {
     /// another kind of value than the term has.
     fn check_computed(&self, computed: &Computed, predicate: &Predicate) -> Result<(), ExpressionError> {
         let given = self.kind_of(computed)?;
-        let expected = predicate.operator.rules().expects(&predicate.operands);
+        let expected = predicate.operator.is_about(&predicate.operands);
         match given.zip(expected) {
             Some((given, expected)) if given != expected => {
                 let (given, expected) = (given.name(), expected.name());

@@ -17,6 +17,7 @@ pub mod show;
 pub mod sql;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod truth_test;
 mod value_sets;
 pub mod why_not;
 
@@ -27,4 +28,5 @@ pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
 pub use parser::{parse, parse_term};
+pub use truth_test::{TruthTest, truth_test};
 pub use why_not::{WhyNot, why_not};

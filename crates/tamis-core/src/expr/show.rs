@@ -28,7 +28,7 @@ impl Seen {
         let Some(value) = value.filter(|value| !matches!(value, ValueRef::Null)) else {
             return Seen::Absent;
         };
-        match (value.kind(), predicate.operator.rules().expects(&predicate.operands)) {
+        match (value.kind(), predicate.operator.is_about(&predicate.operands)) {
             (Some(is), Some(needs)) if is != needs => Seen::WrongKind { value: value.to_owned(), is, needs },
             _ => Seen::Value(value.to_owned()),
         }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, REGISTRY};
+use super::truth_test::{TruthTest, truth_test};
 use crate::term::{Argument, Function, Term};
 use crate::value::{Kind, Value, ValueRef};
 
@@ -64,8 +65,20 @@ fn operands() -> impl Strategy<Value = Vec<Value>> {
     ]
 }
 
-/// A predicate of any operator: operands are offered in several numbers until it accepts them.
+/// A predicate of any operator, or a truth test of one.
 pub fn any_predicate() -> impl Strategy<Value = Predicate> {
+    let test = prop::option::weighted(0.2, prop::sample::select(&TruthTest::ALL[..]));
+    (any_plain_predicate(), test).prop_map(|(predicate, test)| {
+        let tested = test.and_then(|test| truth_test(&Expr::Predicate(predicate.clone()), test).ok());
+        match tested {
+            Some(Expr::Predicate(tested)) => tested,
+            _ => predicate,
+        }
+    })
+}
+
+/// A predicate that is no truth test: operands are offered in several numbers until its operator accepts them.
+fn any_plain_predicate() -> impl Strategy<Value = Predicate> {
     (0..ATTRIBUTES.len(), 0..REGISTRY.len(), any::<bool>(), operands()).prop_map(
         |(attribute, operator, negated, operands)| {
             let accepted = |operator: Operator| {
@@ -118,7 +131,9 @@ pub fn any_expr_of_terms(depth: u32) -> impl Strategy<Value = Expr> {
                 Term::Attribute(_) => true,
                 Term::Computed(computed) => computed.function().gives().is_none_or(|kind| kind == Kind::Bool),
             };
-            let fits = predicate.operator != Operator::TRUTH || is_truth;
+            let tested = predicate.operator.tested(&predicate.operands);
+            let operator = tested.map_or(predicate.operator, |inner| inner.operator);
+            let fits = operator != Operator::TRUTH || is_truth;
             fits.then_some(Predicate { term, ..predicate })
         });
     any_expr_over(predicate, depth)
@@ -146,6 +161,10 @@ fn any_expr_over(
             2 => inner.clone().prop_map(|child| Expr::Not(Box::new(child))),
             1 => children().prop_map(Expr::Xor),
             1 => children().prop_map(Expr::Xnor),
+            2 => (prop::collection::vec(inner.clone(), 1..6), any::<prop::sample::Index>())
+                .prop_map(|(children, least)| Expr::AtLeast(least.index(children.len()) + 1, children)),
+            1 => (inner.clone(), prop::sample::select(&TruthTest::ALL[..]))
+                .prop_map(|(child, test)| truth_test(&child, test).expect("a small expression")),
         ]
     })
 }

@@ -35,6 +35,12 @@ impl Value {
     /// The values that satisfy an operator or, negated, make it false: a plain value or an interval where that
     /// is what they are. An error says in one sentence why there is no such set.
     pub fn among(operator: Operator, operands: &[Value], negated: bool) -> Result<Value, String> {
+        if operator == Operator::IS_TRUE
+            && !negated
+            && let Some(inner) = operator.tested(operands)
+        {
+            return Value::among(inner.operator, inner.operands, inner.negated);
+        }
         let rules = operator.rules();
         let (operator, negated) = match rules.complement() {
             Some(complement) if negated => (complement, false),
@@ -49,8 +55,8 @@ impl Value {
             high: Some(End { value: value.clone(), inclusive: true }),
         };
         let pieces: Vec<Piece> = match rules.shape(operands) {
-            Shape::Points(points) => points.iter().map(point).collect(),
-            Shape::Range { low, high } => {
+            Shape::Points(points) if operator != Operator::IS_TRUE => points.iter().map(point).collect(),
+            Shape::Range { low, high } if operator != Operator::IS_TRUE => {
                 let end =
                     |bound: Bound<'_>| End { value: bound.value.to_owned(), inclusive: bound.inclusive };
                 vec![Piece { low: low.map(end), high: high.map(end) }]
@@ -150,6 +156,7 @@ mod tests {
 
     use super::*;
     use crate::expr::testing::{any_event, any_predicate};
+    use crate::expr::truth_test::test_of;
 
     fn among(text: &str) -> Result<Value, String> {
         let Expr::Predicate(predicate) = parse(text).unwrap() else { panic!("{text} is no predicate") };
@@ -240,9 +247,11 @@ mod tests {
         ) {
             if let Ok(set) = Value::among(given.operator, &given.operands, given.negated) {
                 let bits = asked.outcome(Some(set.as_ref()));
+                // Tests of what is undefined for every set say so.
+                let looked_at = test_of(&asked).map_or(asked.clone(), |(looked_at, _)| looked_at);
+                let is_pattern = looked_at.outcome(Some(set.as_ref())) == Outcome::UNDEFINED;
                 for value in events.iter().flat_map(|event| event.values()) {
                     let is_in_set = given.outcome(Some(value.as_ref())) == Outcome::TRUE;
-                    let is_pattern = asked.outcome(Some(set.as_ref())) == Outcome::UNDEFINED;
                     if is_in_set && !is_pattern {
                         let one = asked.outcome(Some(value.as_ref()));
                         prop_assert!(bits.can_be_true || !one.can_be_true, "{given:?} {asked:?} {value:?}");

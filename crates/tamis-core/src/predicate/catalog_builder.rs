@@ -17,7 +17,7 @@ use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::Outcome;
 use crate::expr::atoms::AtomTable;
 use crate::expr::atoms::Literal;
-use crate::expr::operators::Shape;
+use crate::expr::operators::{Operator, Shape};
 use crate::prefetch::prefetch;
 
 /// What it takes for a literal to be true, in bits.
@@ -72,6 +72,10 @@ enum Place {
     Absence {
         absent: u32,
         present: u32,
+    },
+    /// True exactly when another predicate is defined.
+    Defined {
+        defined: u32,
     },
     /// Never true, and false for every value of its kind unless it is never defined.
     Empty {
@@ -156,6 +160,9 @@ impl CatalogBuilder {
 
     pub fn test(&self, literal: Literal) -> LiteralTest {
         let test = self.find_test(literal);
+        if let Place::Defined { defined } = self.places[literal.atom() as usize] {
+            self.note_tested(defined);
+        }
         match test {
             LiteralTest::SetAndClear(set, _) | LiteralTest::AbsentOr(_, set, _) => self.note_tested(set),
             LiteralTest::Bit(bit) if literal.is_negated() => self.note_tested(bit),
@@ -198,6 +205,8 @@ impl CatalogBuilder {
                 LiteralTest::Outside { table, below: above, above: below }
             }
             (Place::Range { above: None, below: None, .. }, true) => LiteralTest::Never,
+            (Place::Defined { defined }, false) => LiteralTest::Bit(defined),
+            (Place::Defined { defined }, true) => LiteralTest::SetAndClear(TRUE_BIT, defined),
             (Place::Absence { absent, .. }, false) => LiteralTest::Bit(absent),
             (Place::Absence { present, .. }, true) => LiteralTest::Bit(present),
             (Place::Empty { .. }, false) | (Place::Empty { defined: 0 }, true) => LiteralTest::Never,
@@ -307,11 +316,25 @@ impl Layout<'_> {
             let atom = atoms.atom(id);
             let rules = atom.operator.rules();
             let kind = rules.expects(&atom.operands);
-            if let Some(kind) = kind {
+            let tested = atom.operator.tested(&atom.operands);
+            let about = atom.operator.is_about(&atom.operands);
+            if let Some(kind) = about {
                 entry.expected_kinds |= 1 << kind as u32;
                 if entry.defined[kind as usize] == 0 {
                     entry.defined[kind as usize] = self.bit();
                 }
+            }
+            if let Some(inner) = tested {
+                match inner.deciding_kind() {
+                    Some(kind) if atom.operator == Operator::KNOWN => {
+                        self.places[id as usize] = Place::Defined { defined: entry.defined[kind as usize] };
+                    }
+                    _ => {
+                        self.absent_bit(&mut entry);
+                        asked_atoms.push(id);
+                    }
+                }
+                continue;
             }
             let defined = kind.map_or(entry.present, |kind| entry.defined[kind as usize]);
             let holds_null = atom.operands.iter().any(|operand| matches!(operand, Value::Null));
@@ -397,7 +420,9 @@ impl Layout<'_> {
         let rules = atom.operator.rules();
         let bit = self.bit();
         let mut false_bit = 0;
-        self.places[id as usize] = if rules.is_two_valued(&atom.operands) {
+        self.places[id as usize] = if atom.operator.tested(&atom.operands).is_some() {
+            Place::BitOrAbsent { bit, defined: entry.present, absent: entry.absent }
+        } else if rules.is_two_valued(&atom.operands) {
             let defined =
                 rules.expects(&atom.operands).map_or(entry.present, |kind| entry.defined[kind as usize]);
             Place::Bit { bit, defined }

@@ -15,7 +15,7 @@ use crate::event::value::Kind;
 use crate::event::{Value, ValueRef, timestamp};
 use crate::expr::Outcome;
 use crate::expr::atoms::Atom;
-use crate::expr::operators::{Shape, Test};
+use crate::expr::operators::{Operator, Shape, Test};
 
 /// A set of truths: which of true, false and undefined are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +52,28 @@ impl Truths {
             Self::FALSE => Outcome::FALSE,
             _ => Outcome::UNDEFINED,
         }
+    }
+
+    /// That at least so many of these are true.
+    pub fn at_least(least: usize, children: &[Self]) -> Self {
+        let count = |is: &dyn Fn(Self) -> bool| children.iter().filter(|child| is(**child)).count();
+        if children.contains(&Self::NONE) {
+            return Self::NONE;
+        }
+        let spare = children.len() - least;
+        let mut possible = Self::NONE;
+        if count(&|child| child.can_be(Self::TRUE)) >= least {
+            possible = possible.or_also(Self::TRUE);
+        }
+        if count(&|child| child.can_be(Self::FALSE)) > spare {
+            possible = possible.or_also(Self::FALSE);
+        }
+        // Too few must be true and too few false, and whatever else is left can be either.
+        let is_open = count(&|child| child == Self::TRUE) < least && count(&|child| child == Self::FALSE) <= spare;
+        if is_open && count(&|child| child.can_be(Self::UNDEFINED)) > 0 {
+            possible = possible.or_also(Self::UNDEFINED);
+        }
+        possible
     }
 
     pub fn combine(self, other: Self, connective: impl Fn(Outcome, Outcome) -> Outcome) -> Self {
@@ -122,6 +144,21 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
     let mut elements = vec![];
     let mut is_opaque = false;
     for (at, (atom, shape)) in asked.atoms.iter().zip(asked.shapes()).enumerate() {
+        let shape = match atom.operator.tested(&atom.operands) {
+            // Whether it is known changes where the kind of value does, or an array holds what it looks for.
+            Some(inner) if atom.operator == Operator::KNOWN => {
+                let (_, operands) = inner.alike();
+                let a_boolean = [Value::Bool(true)];
+                let kinds = operands.iter().chain(inner.operands).chain(&a_boolean);
+                kinds.for_each(|operand| cuts.add(operand.as_ref(), &mut strings));
+                match inner.operator.rules().shape(inner.operands) {
+                    elements @ Shape::Elements(_) => elements,
+                    _ => continue,
+                }
+            }
+            Some(inner) => inner.operator.rules().shape(inner.operands),
+            None => shape,
+        };
         match shape {
             Shape::Points(points) => points.iter().for_each(|point| cuts.add(point.as_ref(), &mut strings)),
             Shape::Range { low, high } => {
@@ -136,12 +173,12 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
                 atom.operands.iter().for_each(|operand| cuts.add(operand.as_ref(), &mut strings))
             }
             pattern => {
-                is_opaque |= atom.operator.rules().expects(&atom.operands) != Some(Kind::Str);
+                is_opaque |= atom.operator.is_about(&atom.operands) != Some(Kind::Str);
                 strings.add_pattern(at, &pattern);
             }
         }
     }
-    let expects_array = |atom: &&Atom| atom.operator.rules().expects(&atom.operands) == Some(Kind::Array);
+    let expects_array = |atom: &&Atom| atom.operator.is_about(&atom.operands) == Some(Kind::Array);
     let has_arrays = asked.atoms.iter().any(expects_array);
     let array_count = if has_arrays { 8 << MOST_ELEMENTS } else { 0 };
     let work = (cuts.len() + strings.cell_count() + array_count).saturating_mul(asked.atoms.len());

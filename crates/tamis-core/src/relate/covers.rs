@@ -88,7 +88,7 @@ impl Comparison {
         };
         let atoms = self.leaves.atoms();
         let (wide, narrow) = (atoms.atom(wide.atom()), atoms.atom(narrow.atom()));
-        if wide.attribute != narrow.attribute {
+        if wide.attribute != narrow.attribute || wide.operator.tested(&wide.operands).is_some() {
             return false;
         }
         // An interval that holds a value which satisfies the narrow one holds one that satisfies the wide one,

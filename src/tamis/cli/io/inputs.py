@@ -239,7 +239,7 @@ def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, record
 
 
-def _seekable(source: Source) -> IO[bytes]:
+def _seekable(source: Source) -> Any:
     if source.size is not None and source.bytes is source.stored:
         return source.bytes
     return io.BytesIO(source.bytes.read())

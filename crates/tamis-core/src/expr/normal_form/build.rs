@@ -8,8 +8,9 @@ use super::form::{Form, ParityChildren};
 use super::simplify::{Connective, connect};
 use crate::expr::ast::{Expr, Predicate};
 use crate::expr::atoms::{AtomTable, Literal};
-use crate::expr::operators::Shape;
-use crate::term::Terms;
+use crate::expr::operators::tested::Inner;
+use crate::expr::operators::{Operator, Shape};
+use crate::term::{Term, Terms};
 use crate::value::Value;
 
 pub(super) fn build(expr: &Expr, terms: &mut Terms, atoms: &mut AtomTable) -> NormalForm {
@@ -52,6 +53,11 @@ impl Builder<'_> {
             Expr::And(children) => self.connective(Connective::Or, children, polarity),
             Expr::Or(children) if polarity => self.connective(Connective::Or, children, polarity),
             Expr::Or(children) => self.connective(Connective::And, children, polarity),
+            Expr::AtLeast(least, children) => {
+                let least = if polarity { *least } else { children.len() - least + 1 };
+                let forms = children.iter().map(|child| self.form(child, polarity)).collect();
+                self.at_least(least, forms)
+            }
             Expr::Xor(_) | Expr::Xnor(_) if self.inside_parity => {
                 if let Some(form) = self.other_polarity.remove(&std::ptr::from_ref(expr)) {
                     return form;
@@ -66,7 +72,23 @@ impl Builder<'_> {
     }
 
     fn literal(&mut self, predicate: &Predicate, polarity: bool) -> Form {
+        let is_not_true = predicate.operator == Operator::IS_TRUE && predicate.negated == polarity;
+        if is_not_true && let Some(inner) = predicate.operator.tested(&predicate.operands) {
+            // "Not true" is false or unknown, and for both there is an index.
+            let mut of_inner = |operator, negated, operands: &[Value]| {
+                self.literal_of(&predicate.term, operator, negated, operands)
+            };
+            let is_false = of_inner(inner.operator, !inner.negated, inner.operands);
+            let known = known(inner);
+            let is_unknown = of_inner(Operator::KNOWN, true, &known);
+            return self.connect(Connective::Or, vec![is_false, is_unknown]);
+        }
         literal(predicate, polarity, self.terms, self.atoms).map_or(Form::False, Form::Literal)
+    }
+
+    fn literal_of(&mut self, term: &Term, operator: Operator, negated: bool, operands: &[Value]) -> Form {
+        literal_of(term, operator, negated, operands, self.terms, self.atoms)
+            .map_or(Form::False, Form::Literal)
     }
 
     fn connective(&mut self, connective: Connective, children: &[Expr], polarity: bool) -> Form {
@@ -101,6 +123,24 @@ impl Builder<'_> {
 
     fn connect(&mut self, connective: Connective, forms: Vec<Form>) -> Form {
         connect(connective, forms, self.atoms, &mut self.point_only)
+    }
+
+    /// Constants are folded; one of many is OR, and all of them AND. Duplicates count.
+    fn at_least(&mut self, mut least: usize, mut forms: Vec<Form>) -> Form {
+        let before = forms.len();
+        forms.retain(|form| *form != Form::True);
+        least = least.saturating_sub(before - forms.len());
+        forms.retain(|form| *form != Form::False);
+        match least {
+            0 => Form::True,
+            least if least > forms.len() => Form::False,
+            1 => self.connect(Connective::Or, forms),
+            least if least == forms.len() => self.connect(Connective::And, forms),
+            least => {
+                forms.sort_unstable();
+                Form::AtLeast(least as u32, forms)
+            }
+        }
     }
 
     /// One parity for a whole nest of XOR, XNOR and NOT.
@@ -156,10 +196,36 @@ pub(super) fn literal(
 ) -> Option<Literal> {
     let Predicate { term, operator, operands, .. } = predicate;
     let negated = predicate.negated == polarity;
+    match operator.tested(operands) {
+        Some(inner) if *operator == Operator::KNOWN => {
+            literal_of(term, *operator, negated, &known(inner), terms, atoms)
+        }
+        // What is true is known.
+        Some(inner) if !negated => {
+            literal_of(term, inner.operator, inner.negated, inner.operands, terms, atoms)
+        }
+        _ => literal_of(term, *operator, negated, operands, terms, atoms),
+    }
+}
+
+/// The operands of the one test for all predicates that are defined for the same values.
+fn known(inner: Inner<'_>) -> Vec<Value> {
+    let (operator, operands) = inner.alike();
+    Inner { operator, negated: false, operands: &operands }.written()
+}
+
+fn literal_of(
+    term: &Term,
+    operator: Operator,
+    negated: bool,
+    operands: &[Value],
+    terms: &mut Terms,
+    atoms: &mut AtomTable,
+) -> Option<Literal> {
     let complement = if negated { operator.rules().complement() } else { None };
     let (operator, negated) = match complement {
         Some(complement) => (complement, false),
-        None => (*operator, negated),
+        None => (operator, negated),
     };
     // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
     // every pattern for its shape would cost more than it finds.
@@ -282,6 +348,6 @@ fn is_small(form: &Form) -> bool {
     match form {
         Form::True | Form::False | Form::Literal(_) => true,
         Form::Or(children) => matches!(children[..], [Form::Literal(_), Form::Literal(_)]),
-        Form::And(_) | Form::Parity { .. } => false,
+        Form::And(_) | Form::AtLeast(..) | Form::Parity { .. } => false,
     }
 }

@@ -17,6 +17,7 @@ mod regex_literals;
 mod rlike;
 mod shift_and;
 mod string_parts;
+pub mod tested;
 mod truth;
 pub(super) mod wildcard;
 
@@ -112,7 +113,7 @@ pub trait Rules: Sync {
 
     /// The truth for one value. `None` is an absent attribute.
     ///
-    /// Must be `UNDEFINED` for an absent value, except for null tests, and for a value of another
+    /// Must be `UNDEFINED` for an absent value, except for null and truth tests, and for a value of another
     /// kind than [`expects`](Self::expects) says. For an interval, both bits may be set.
     fn evaluate(&self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome;
 
@@ -174,6 +175,8 @@ registry! {
     15 ARRAY_CONTAINS = arrays::ArrayContains;
     16 ARRAYS_OVERLAP = arrays::ArraysOverlap;
     17 TRUTH = truth::Truth;
+    18 IS_TRUE = tested::IsTrue;
+    19 KNOWN = tested::Known;
 }
 
 impl Operator {
@@ -181,7 +184,9 @@ impl Operator {
     #[inline]
     pub fn outcome(self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome {
         match value {
-            Some(ValueRef::Among(set)) => set.outcome(self, operands),
+            Some(ValueRef::Among(set)) if self != Operator::IS_TRUE && self != Operator::KNOWN => {
+                set.outcome(self, operands)
+            }
             value => self.rules().evaluate(value, operands),
         }
     }
@@ -237,6 +242,8 @@ mod tests {
             (Operator::ARRAY_CONTAINS, "array_contains"),
             (Operator::ARRAYS_OVERLAP, "arrays_overlap"),
             (Operator::TRUTH, "truth"),
+            (Operator::IS_TRUE, "IS TRUE"),
+            (Operator::KNOWN, "IS NOT UNKNOWN"),
         ];
         assert_eq!(constants.len(), REGISTRY.len());
         for (at, (operator, name)) in constants.into_iter().enumerate() {

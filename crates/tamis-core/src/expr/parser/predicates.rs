@@ -3,11 +3,13 @@
 use super::cursor::Cursor;
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
+use super::{Threshold, ThresholdKind};
 use super::values::{is_array, is_double};
 use crate::expr::ast::{Expr, Outcome};
 use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
+use crate::expr::truth_test::{TruthTest, truth_test};
 use crate::term::{Argument, Function, Term};
 use crate::value::Value;
 
@@ -187,18 +189,70 @@ impl Cursor<'_> {
         }
     }
 
-    /// What follows `x IS`. `x IS TRUE` is `x <=> TRUE`, as in Spark.
+    /// What follows `x IS`: a null test of a term, or a truth test of a boolean one.
     fn is_predicate(&mut self, term: Term) -> Parsed<Expr> {
-        let negated = self.take(Kind::Reserved(Reserved::Not))?;
         let at = self.token.start;
-        let (operator, operands) = match self.token.kind {
-            Kind::Reserved(Reserved::Null) => (Operator::IS_NULL, Vec::new()),
-            Kind::Reserved(Reserved::True) => (Operator::NULL_SAFE_EQUAL, vec![Value::Bool(true)]),
-            Kind::Reserved(Reserved::False) => (Operator::NULL_SAFE_EQUAL, vec![Value::Bool(false)]),
-            _ => return Err(self.expected("NULL, NOT NULL, TRUE or FALSE after IS")),
+        match self.after_is()? {
+            (None, negated) => self.build(term, Operator::IS_NULL, negated, vec![], at),
+            (Some(test), _) => {
+                let truth = self.build(term, Operator::TRUTH, false, vec![], at)?;
+                truth_test(&truth, test).map_err(|error| Fault::from_error(at, error))
+            }
+        }
+    }
+
+    /// The words before the parenthesis of a threshold, `AT LEAST 2 OF`; `None` if there are none.
+    ///
+    /// None of them is reserved: an attribute `at` is not followed by `least`.
+    pub fn threshold(&mut self) -> Parsed<Option<Threshold>> {
+        let is = |word: &str, known: &str| word.eq_ignore_ascii_case(known);
+        if !is(self.lexeme(), "AT") && !is(self.lexeme(), "EXACTLY") {
+            return Ok(None);
+        }
+        let rest = self.text()[self.token.end..].trim_start();
+        let next = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or("");
+        let kind = match self.lexeme() {
+            at if is(at, "AT") && is(next, "LEAST") => ThresholdKind::AtLeast,
+            at if is(at, "AT") && is(next, "MOST") => ThresholdKind::AtMost,
+            word if is(word, "EXACTLY") && next.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                ThresholdKind::Exactly
+            }
+            _ => return Ok(None),
         };
         self.advance()?;
-        self.build(term, operator, negated, operands, at)
+        if !matches!(kind, ThresholdKind::Exactly) {
+            self.advance()?;
+        }
+        let count = match self.token.kind {
+            Kind::Number => self.lexeme().parse::<u32>().ok(),
+            _ => None,
+        };
+        let Some(count) = count else {
+            return Err(self.expected("a whole number of expressions").hint("write AT LEAST 2 OF (a, b, c)"));
+        };
+        self.advance()?;
+        match self.token.kind {
+            Kind::Word if is(self.lexeme(), "OF") => self.advance()?,
+            _ => return Err(self.expected("OF").hint("write AT LEAST 2 OF (a, b, c)")),
+        }
+        match self.token.kind {
+            Kind::Open => Ok(Some(Threshold { kind, count: count as usize })),
+            _ => Err(self.expected("( and the expressions").hint("write AT LEAST 2 OF (a, b, c)")),
+        }
+    }
+
+    /// What follows IS: a truth test, or `None` for NULL, and whether there is a NOT.
+    pub fn after_is(&mut self) -> Parsed<(Option<TruthTest>, bool)> {
+        let negated = self.take(Kind::Reserved(Reserved::Not))?;
+        let test = match self.token.kind {
+            Kind::Reserved(Reserved::Null) => None,
+            Kind::Reserved(Reserved::True) => Some(TruthTest::True),
+            Kind::Reserved(Reserved::False) => Some(TruthTest::False),
+            Kind::Word if self.lexeme().eq_ignore_ascii_case("UNKNOWN") => Some(TruthTest::Unknown),
+            _ => return Err(self.expected("NULL, TRUE, FALSE or UNKNOWN after IS")),
+        };
+        self.advance()?;
+        Ok((test.map(|test| if negated { test.opposite() } else { test }), negated))
     }
 
     /// What follows a value at the start of a predicate: `5 < age` is `age > 5`.
@@ -236,7 +290,8 @@ impl Cursor<'_> {
 
     /// A value without a comparison: TRUE, FALSE and NULL are expressions, others are not.
     fn constant(&mut self, value: Value, start: usize) -> Parsed<Expr> {
-        if self.at_operator() {
+        let is_truth = matches!(value, Value::Bool(_) | Value::Null);
+        if self.at_operator() && !(is_truth && self.token.kind == Kind::Reserved(Reserved::Is)) {
             let hint = match self.token.kind {
                 Kind::Reserved(Reserved::In) => {
                     "write array_contains(tags, 'x') for x being in an array attribute"

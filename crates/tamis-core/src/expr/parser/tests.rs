@@ -28,6 +28,7 @@ fn brief(expr: &Expr) -> String {
         Expr::Or(children) => list("or", children),
         Expr::Xor(children) => list("xor", children),
         Expr::Xnor(children) => list("xnor", children),
+        Expr::AtLeast(least, children) => list(&format!("least{least}"), children),
     }
 }
 
@@ -84,6 +85,25 @@ fn parentheses_are_structure() {
 }
 
 #[test]
+fn thresholds() {
+    reads("AT LEAST 2 OF (a, b OR c, NOT d)", "least2(a, or(b, c), not(d))");
+    reads("at  least 1 of (a AND (b OR c)) AND d", "and(least1(and(a, or(b, c))), d)");
+    reads("NOT AT MOST 1 OF (a, (b))", "not(not(least2(a, b)))");
+    reads("AT LEAST 1 OF (AT LEAST 2 OF (a, b, c), d)", "least1(least2(a, b, c), d)");
+    reads("at = 1 AND exactly > 2 AND at", "and(at = [Int(1)], exactly > [Int(2)], at)");
+    reads("AT LEAST 1 OF (a IS NULL, b IS NULL) IS UNKNOWN", "FALSE");
+    refused("AT LEAST 2 (a, b)", 12, "expected OF, found (", "AT LEAST 2 OF");
+    refused("AT LEAST two OF (a, b)", 10, "expected a whole number", "AT LEAST 2 OF");
+    refused("AT LEAST 1.5 OF (a, b)", 10, "expected a whole number", "AT LEAST 2 OF");
+    refused("AT LEAST 1 OF (a, b", 20, "expected ), found the end", "never closed");
+    refused("AT LEAST 1 OF ()", 16, "expected a predicate", "");
+    refused("AT LEAST 1 OF (a, b + 1)", 25, "expected a comparison", "");
+    refused("a, b", 2, "found ,", "");
+    refused("AT LEAST 1 OF ((a, b), c)", 18, "found ,", "");
+    refused("(AT LEAST 1 OF (a, b))^2", 23, "only a predicate can have a weight", "");
+}
+
+#[test]
 fn comparisons() {
     reads("x = 1", "x = [Int(1)]");
     reads("x == 1", "x = [Int(1)]");
@@ -114,7 +134,7 @@ fn keyword_predicates() {
     reads("x BETWEEN 1 AND NULL", "and(x >= [Int(1)], x <= [Null])");
     reads("x NOT BETWEEN NULL AND 2", "not(and(x >= [Null], x <= [Int(2)]))");
     reads("x IS NULL AND x is not null", "and(x IS NULL [], x NOT IS NULL [])");
-    reads("x IS TRUE OR x IS NOT FALSE", "or(x <=> [Bool(true)], not(x <=> [Bool(false)]))");
+    reads("x IS NULL IS NOT TRUE", "x NOT IS NULL []");
     reads("x LIKE 'a%' OR x NOT ILIKE '_b'", "or(x LIKE [Str(\"a%\")], x NOT ILIKE [Str(\"_b\")])");
     reads(r"x LIKE '50!%\\' ESCAPE '!'", r#"x LIKE [Str("50\\%\\\\")]"#);
     reads(r"x LIKE '50\%'", r#"x LIKE [Str("50\\%")]"#);
@@ -331,7 +351,7 @@ fn what_is_missing_or_too_much() {
     refused("x IN (1, )", 10, "expected a value, found )", "");
     refused("x IN (1 2)", 9, "expected a comma or ), found 2", "");
     refused("x BETWEEN 1 OR 2", 13, "expected AND and the upper end of BETWEEN, found OR", "");
-    refused("x IS 5", 6, "expected NULL, NOT NULL, TRUE or FALSE after IS, found 5", "");
+    refused("x IS 5", 6, "expected NULL, TRUE, FALSE or UNKNOWN after IS, found 5", "");
     refused("x LIKE 'a' ESCAPE 'ab'", 19, "ESCAPE takes a string of one character", "ESCAPE '!'");
     refused("startswith(x)", 13, "expected a comma and the second argument, found )", "");
     refused("contains(x, 'a', 'b')", 16, "expected ), found ,", "");
@@ -367,7 +387,7 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
     refused("x = 'a' OR 'b'", 15, "expected a comparison after the value", "IN (1, 2)");
     refused("'x' IN (tags)", 1, "expected an attribute, found a value", "array_contains(tags, 'x')");
     refused("5 BETWEEN a AND b", 1, "expected an attribute, found a value", "before");
-    refused("NULL IS NULL", 1, "expected an attribute", "");
+    refused("5 IS NULL", 1, "expected an attribute", "");
     refused("x IN (SELECT y FROM t)", 7, "SELECT", "no subqueries");
     refused("CASE WHEN a THEN b END", 6, "found WHEN", "write the cases");
     refused("CAST(x AS LIST) > 1", 11, "there is no cast to LIST", "types are");
