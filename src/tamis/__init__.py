@@ -9,8 +9,10 @@
 ['ad-7']
 """
 
+import os
+from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tamis import relate
 from tamis._kernel import Event, Expression, Interval, Query, Where
@@ -21,6 +23,7 @@ from tamis.errors import (
     ExpressionError,
     IdError,
     SnapshotError,
+    StaleSnapshotError,
     TamisError,
     UnknownAttributeWarning,
     UnknownIdError,
@@ -31,6 +34,7 @@ from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, ter
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
+    from tamis.live import LiveIndex
     from tamis.rank import Candidates
 
 __version__ = "0.2.0"
@@ -53,6 +57,7 @@ __all__ = [
     "Query",
     "RefusedRow",
     "SnapshotError",
+    "StaleSnapshotError",
     "Subscription",
     "TamisError",
     "UnknownAttributeWarning",
@@ -65,10 +70,45 @@ __all__ = [
     "call",
     "col",
     "exactly",
+    "open",
     "parse",
     "relate",
     "term",
 ]
+
+
+@overload
+def open(path: str | os.PathLike[str], *, copy: bool = ...) -> "Index": ...
+@overload
+def open(
+    path: str | os.PathLike[str],
+    *,
+    watch: Literal[True],
+    interval: float = ...,
+    warm_up: Iterable[Any] = ...,
+) -> "LiveIndex": ...
+def open(
+    path: str | os.PathLike[str],
+    *,
+    watch: bool = False,
+    copy: bool = False,
+    interval: float = 1.0,
+    warm_up: Iterable[Any] = (),
+) -> "Index | LiveIndex":
+    """Open a snapshot file; with `watch`, follow it: see `tamis.live.LiveIndex`.
+
+    `interval` is how often a watched file is looked at, in seconds, and `warm_up` are events that a new
+    snapshot is asked about before it takes over.
+
+    >>> open("no-such-file.tamis")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: ...
+    """
+    if watch:
+        return import_module("tamis.live").LiveIndex(path, interval=interval, warm_up=warm_up)
+    return import_module("tamis.index").Index.open(path, copy=copy)
+
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})
 

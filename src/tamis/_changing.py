@@ -1,11 +1,23 @@
 """How the subscriptions of an index change: one at a time, or many that become visible together."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tamis._columns import columns_of, details_batch, id_column, text_column
+from tamis._columns import columns_of, details_batch, id_column, rows_of, text_column
 from tamis._kernel import Index as Kernel
-from tamis.subscription import ExpressionLike, Id, Moment, RefusedRow
+from tamis._suggest import suggestion
+from tamis.errors import ArgumentError, UnknownIdError
+from tamis.subscription import ExpressionLike, Id, Moment, RefusedRow, Subscription
+
+if TYPE_CHECKING:
+    from tamis.index import Index
+
+_DETAIL_NAMES = ("priority", "weights", "tags", "owner", "payload", "expires")
+
+
+def _details(held: Subscription) -> dict[str, Any]:
+    """What a subscription has beside its expression, as the arguments of `replace`."""
+    return {name: getattr(held, name) for name in _DETAIL_NAMES}
 
 
 class Changing:
@@ -13,6 +25,12 @@ class Changing:
 
     __slots__ = ()
     _kernel: Kernel
+
+    if TYPE_CHECKING:  # what `tamis.Index` has beside this part
+
+        def __getitem__(self, id: Id) -> Subscription: ...
+        def __contains__(self, id: object) -> bool: ...
+        def _empty_like(self) -> "Index": ...
 
     def add(
         self,
@@ -163,6 +181,142 @@ class Changing:
         details = details_batch(len(rows), given)
         failed = self._kernel.add_many(rows, text_column(expressions), details, on_error)
         return [RefusedRow(*row) for row in failed]
+
+    def upsert_many(
+        self,
+        ids: Iterable[Id],
+        expressions: Iterable[ExpressionLike],
+        *,
+        priorities: Iterable[float | None] | None = None,
+        weights: Iterable[Mapping[str, float] | None] | None = None,
+        tags: Iterable[Iterable[str] | None] | None = None,
+        owners: Iterable[str | None] | None = None,
+        payloads: Iterable[bytes | None] | None = None,
+        expires: Iterable[Moment | None] | None = None,
+        on_error: Literal["raise", "collect"] = "raise",
+    ) -> list[RefusedRow]:
+        """Add many subscriptions, or replace those whose ids are there.
+
+        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one leaves the index
+        as it was, or is returned with `on_error="collect"`. Then those that are new become visible together, and
+        each replaced one by itself.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.upsert_many(["a", "b"], ["x > 5", "x > 2"])
+        []
+        >>> index.match({"x": 3}), len(index)
+        (['b'], 2)
+        """
+        given = {
+            "priorities": priorities,
+            "weights": weights,
+            "tags": tags,
+            "owners": owners,
+            "payloads": payloads,
+            "expires": expires,
+        }
+        columns = {name: rows_of(column) for name, column in given.items() if column is not None}
+        rows, texts = rows_of(ids), rows_of(expressions)
+        checked = self._empty_like()
+        refused = checked.add_many(rows, texts, **columns, on_error=on_error)
+        bad = {row.row for row in refused}
+        good = [row for row in range(len(rows)) if row not in bad]
+        new = [row for row in good if rows[row] not in self]
+        for row in good:
+            if rows[row] in self:
+                held = checked[rows[row]]
+                self.replace(held.id, held.expression, **_details(held))
+        self.add_many(
+            [rows[row] for row in new],
+            [texts[row] for row in new],
+            **{name: [column[row] for row in new] for name, column in columns.items()},
+        )
+        return refused
+
+    def remove_many(self, ids: Iterable[Id], *, missing: Literal["raise", "ignore"] = "raise") -> int:
+        """Remove many subscriptions; returns how many.
+
+        With `missing="raise"`, an id that is not there raises before anything is removed.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add_many(["a", "b", "c"], ["x > 1"] * 3)
+        []
+        >>> index.remove_many(["a", "c", "z"], missing="ignore"), list(index)
+        (2, ['b'])
+        """
+        if missing not in ("raise", "ignore"):
+            raise ArgumentError(f'missing is "raise" or "ignore", not {missing!r}')
+        wanted = list(dict.fromkeys(rows_of(ids)))
+        found = [id for id in wanted if id in self]
+        if missing == "raise" and len(found) < len(wanted):
+            absent = next(id for id in wanted if id not in self)
+            raise UnknownIdError(f"no subscription {absent!r}; nothing was removed")
+        for id in found:
+            self._kernel.remove(id)
+        return len(found)
+
+    def clear(self) -> None:
+        """Remove all subscriptions; the schema, the algorithm and the type of ids stay.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.clear()
+        >>> len(index), index.match({"x": 2})
+        (0, [])
+        """
+        self.remove_many(self._kernel.ids(), missing="ignore")
+
+    def update(self, id: Id, **fields: Any) -> None:
+        """Change some fields of a subscription, and keep the others.
+
+        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None` takes one away.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=2.0, tags=["q4"])
+        >>> index.update("a", expression="x > 5", tags=["q1"])
+        >>> index["a"].priority, index["a"].tags, index.match({"x": 3})
+        (2.0, ('q1',), [])
+        """
+        known = ("expression", *_DETAIL_NAMES)
+        for name in fields:
+            if name not in known:
+                hint = suggestion(name, known) or f"fields are {', '.join(known)}"
+                raise ArgumentError(f"a subscription has no field {name!r}: {hint}")
+        held = self[id]
+        if fields.get("priority", 0.0) is None:
+            fields["priority"] = 0.0
+        expression = fields.pop("expression", held.expression)
+        self.replace(id, expression, **(_details(held) | fields))
+
+    def set_tags(self, id: Id, tags: Iterable[str]) -> None:
+        """Change the tags of a subscription; everything else stays as it is.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1", tags=["q4"])
+        >>> index.set_tags("a", ["q1", "north"])
+        >>> index["a"].tags
+        ('north', 'q1')
+        """
+        self.update(id, tags=tags)
+
+    def set_expires(self, id: Id, expires: Moment | None) -> None:
+        """Change when a subscription expires; None means never.
+
+        >>> from tamis import Index
+        >>> from datetime import date
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.set_expires("a", date(2026, 1, 31))
+        >>> index.match({"x": 2}, now=date(2026, 2, 1))
+        []
+        """
+        self.update(id, expires=expires)
 
     def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RefusedRow]:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.

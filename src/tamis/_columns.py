@@ -38,6 +38,16 @@ def text_column(expressions: Iterable[Any]) -> Any:
     return _list("expressions", expressions) if column is None else _one_chunk(column.cast(pa.large_string()))
 
 
+def rows_of(column: Iterable[Any]) -> list[Any]:
+    """A column as a list of Python values.
+
+    >>> rows_of(pa.array([1, 2])), rows_of(range(2))
+    ([1, 2], [0, 1])
+    """
+    arrow = _arrow(column)
+    return _list("values", column) if arrow is None else arrow.to_pylist()
+
+
 def details_batch(rows: int, given: Mapping[str, Any]) -> pa.RecordBatch | None:
     """What else was given, as one batch with a column for each."""
     columns = {name: _detail(name, values) for name, values in given.items() if values is not None}

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tamis import _kernel
+from tamis import _batches, _kernel
 from tamis._kernel import Event, Query
 from tamis._kernel import Index as Kernel
 from tamis.errors import ArgumentError, UnknownAttributeWarning
@@ -271,6 +271,9 @@ class Matching:
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
+        key: str | None = None,
+        payloads: bool = False,
+        on_error: Literal["raise", "collect"] = "raise",
     ) -> Any:
         """All matches of many events: a `pyarrow.Table` of `event` (row number) and `subscription` (id).
 
@@ -280,16 +283,46 @@ class Matching:
         from batch to batch. String ids are dictionary-encoded. Columns named in `intervals` are structs of
         `low` and `high`. All cores are used unless `threads` says otherwise.
 
+        With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`, there is a
+        column `payload`. With `on_error="collect"`, events of a list or of JSON lines that cannot be read are left
+        out, and the result is the table and a list of `RefusedEvent`.
+
         >>> from tamis import Index
         >>> import pyarrow as pa
         >>> index = Index()
-        >>> index.add(1, "age > 21")
+        >>> index.add(1, "age > 21", payload=b"adults")
         >>> index.add(2, "age > 30")
         >>> index.match_batch(pa.table({"age": [25, 18, 40]})).to_pydict()
         {'event': [0, 2, 2], 'subscription': [1, 1, 2]}
+        >>> index.match_batch([{"id": "ann", "age": 25}], key="id", payloads=True).to_pylist()
+        [{'event': 'ann', 'subscription': 1, 'payload': b'adults'}]
         """
         query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        return self.ask_batch(query, events, intervals=intervals, threads=threads)
+        options = {"intervals": intervals, "threads": threads}
+        return self._batch(query, events, options, key=key, payloads=payloads, on_error=on_error)
+
+    def _batch(
+        self, query: Query, events: Any, options: Any, *, key: str | None, payloads: bool, on_error: str
+    ) -> Any:
+        if key is None and not payloads and on_error == "raise":
+            return self.ask_batch(query, events, **options)
+        if on_error not in ("raise", "collect"):
+            raise ArgumentError(f'on_error is "raise" or "collect", not {on_error!r}')
+        if isinstance(events, pa.RecordBatchReader):
+            raise ArgumentError("key, payloads and on_error are for tables and lists: ask batch by batch")
+        refused: list[_batches.RefusedEvent] = []
+        listed = _batches.as_list(events) if on_error == "collect" else None
+        if listed is None:
+            found = self.ask_batch(query, events, **options)
+        else:
+            rows, refused = _batches.readable(listed)
+            found = self.ask_batch(query, [listed[row] for row in rows], **options)
+            found = _batches.renumbered(found, rows)
+        if payloads:
+            found = _batches.with_payloads(found, self)  # type: ignore[arg-type]
+        if key is not None:
+            found = _batches.named(found, events, key)
+        return (found, refused) if on_error == "collect" else found
 
     def ask_batch(
         self,
@@ -348,6 +381,9 @@ class Matching:
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
+        key: str | None = None,
+        payloads: bool = False,
+        on_error: Literal["raise", "collect"] = "raise",
     ) -> Any:
         """The k best matches of many events: as `match_batch`, with the columns `score` and `rank`.
 
@@ -373,7 +409,10 @@ class Matching:
             now=now,
         )
         if not callable(score):
-            return self.ask_batch(query, events, weights=weights, intervals=intervals, threads=threads)
+            options = {"weights": weights, "intervals": intervals, "threads": threads}
+            return self._batch(query, events, options, key=key, payloads=payloads, on_error=on_error)
+        if key is not None or payloads or on_error != "raise":
+            raise ArgumentError("key, payloads and on_error do not go with a Python function as score")
         _refuse_one_event(events)
         self._warn_of_unknown_names(query)
         found = (

@@ -135,5 +135,13 @@ class SnapshotError(TamisError):
     """
 
 
+class StaleSnapshotError(SnapshotError):
+    """A file that somebody else has saved since the index was opened: saving over it would drop their changes.
+
+    >>> issubclass(StaleSnapshotError, SnapshotError)
+    True
+    """
+
+
 def _rebuild(kind: type[ExpressionError], message: str, parts: dict[str, object]) -> ExpressionError:
     return kind(message, **parts)  # type: ignore[arg-type]

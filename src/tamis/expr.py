@@ -4,18 +4,23 @@ The names are those of PySpark and Polars. A column is an attribute, or somethin
 not been tested yet; testing it gives an `Expression`. A boolean column may stand for itself: `~col("opted_out")`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn
 
 from tamis._kernel import Expression, Term, predicate, threshold
+from tamis._parameters import with_values
 from tamis.errors import ExpressionError
 
 
-def parse(text: str, *, missing: Literal["unknown", "false"] = "unknown") -> Expression:
-    """Read an expression from text.
+def parse(
+    text: str, values: Sequence[Any] | None = None, *, missing: Literal["unknown", "false"] = "unknown"
+) -> Expression:
+    """Read an expression from text; each `?` in it takes one of `values`, whatever they hold.
 
     >>> parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").attributes
     ['age', 'country']
+    >>> print(parse("name = ? AND country IN (?)", ["Joe's Diner", ["CA", "US"]]))
+    name = 'Joe\\'s Diner' AND country IN ('CA', 'US')
 
     With `missing="false"` it is read as two-valued logic does: a predicate whose attribute is absent, or of
     another kind, is false instead of undefined, and its negation true. `rewritten` says which predicates
@@ -27,7 +32,7 @@ def parse(text: str, *, missing: Literal["unknown", "false"] = "unknown") -> Exp
     >>> rule.evaluate({}), parse("NOT user = 'root'").evaluate({})
     (True, None)
     """
-    return Expression.parse(text, missing=missing)
+    return Expression.parse(text if values is None else with_values(text, values), missing=missing)
 
 
 def at_least(count: int, *expressions: "Expression | Column") -> Expression:

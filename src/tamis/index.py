@@ -12,11 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+import pyarrow as pa
+
 from tamis import _kernel
 from tamis._changing import Changing
+from tamis._columns import DETAILS
 from tamis._kernel import Query
 from tamis._matching import EventLike, Match, Matching
-from tamis.errors import UnknownIdError
+from tamis._saving import FileState, only_writer, state_of
+from tamis.errors import StaleSnapshotError, UnknownIdError
 from tamis.explain import Explanation, WhyNot
 from tamis.subscription import Id, Moment, RefusedRow, Subscription
 
@@ -51,7 +55,7 @@ class Index(Changing, Matching):
     ['ad-7']
     """
 
-    __slots__ = ("__weakref__", "_kernel", "_seen_rankings")
+    __slots__ = ("__weakref__", "_kernel", "_opened_from", "_seen_rankings")
 
     def __init__(
         self,
@@ -65,13 +69,19 @@ class Index(Changing, Matching):
         declared = None if schema is None else json.dumps(_plain(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
         self._seen_rankings = set()
+        self._opened_from: FileState | None = None
 
     @classmethod
     def _around(cls, kernel: _kernel.Index) -> "Index":
         index = cls.__new__(cls)
         index._kernel = kernel
         index._seen_rankings = set()
+        index._opened_from = None
         return index
+
+    def _empty_like(self) -> "Index":
+        """An index without subscriptions that refuses what this one refuses."""
+        return Index(self.schema, self.algorithm, self.options, optimize="manual")
 
     # --- looking up --------------------------------------------------------------------------------
 
@@ -113,6 +123,30 @@ class Index(Changing, Matching):
         for id in self:
             if (subscription := self.get(id)) is not None:
                 yield id, subscription
+
+    def to_arrow(self) -> pa.Table:
+        """All subscriptions as a table, sorted by id, with the columns that `add_table` reads.
+
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=2.0, tags=["q4"])
+        >>> index.to_arrow().select(["id", "expression", "priority", "tags"]).to_pylist()
+        [{'id': 'a', 'expression': 'x > 1', 'priority': 2.0, 'tags': ['q4']}]
+        >>> copy = Index()
+        >>> copy.add_table(index.to_arrow())
+        []
+        """
+        held = [subscription for _, subscription in self.items()]
+        ids = [subscription.id for subscription in held]
+        columns = {
+            "id": pa.array(ids, pa.int64() if ids and isinstance(ids[0], int) else pa.string()),
+            "expression": pa.array([str(subscription.expression) for subscription in held], pa.string()),
+        }
+        for name, kind in DETAILS.items():
+            values = [getattr(subscription, name) for subscription in held]
+            if name == "weights":
+                values = [list(weights.items()) for weights in values]
+            columns[name] = pa.array([list(value) if name == "tags" else value for value in values], kind)
+        return pa.table(columns)
 
     def __repr__(self) -> str:
         """What it is and how many subscriptions it holds."""
@@ -334,8 +368,12 @@ class Index(Changing, Matching):
 
     # --- keeping -----------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a snapshot file with everything the index holds. The file is replaced at once or not at all.
+
+        An index that was opened from this file, or saved to it, replaces it only if nobody else has saved there since:
+        otherwise `tamis.StaleSnapshotError` is raised and the file stays, unless `overwrite` says that their changes
+        may be dropped.
 
         >>> import tempfile
         >>> index = Index()
@@ -345,7 +383,17 @@ class Index(Changing, Matching):
         ...     Index.open(f"{folder}/rules.tamis").match({"x": 2})
         ['a']
         """
-        self._kernel.save(path)
+        with only_writer(path):
+            before, found = self._opened_from, state_of(path)
+            is_same_file = before is not None and found is not None and before.path == found.path
+            if is_same_file and before != found and not overwrite:
+                raise StaleSnapshotError(
+                    f"{os.fspath(path)} was saved by somebody else since this index was opened from it: open it "
+                    "again and repeat the change, or drop theirs with save(path, overwrite=True)"
+                )
+            self._kernel.save(path)
+            if before is None or is_same_file or found is None:
+                self._opened_from = state_of(path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, copy: bool = False) -> "Index":
@@ -364,7 +412,12 @@ class Index(Changing, Matching):
         ...
         FileNotFoundError: ...
         """
-        return cls._around(_kernel.Index.open(path, copy))
+        while True:
+            before = state_of(path)
+            index = cls._around(_kernel.Index.open(path, copy))
+            if before == state_of(path):  # else it was replaced meanwhile, and which one was opened is open
+                index._opened_from = before
+                return index
 
     def verify(self) -> None:
         """Check every byte of the snapshot file that the index was opened from.

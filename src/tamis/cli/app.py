@@ -17,6 +17,7 @@ from tamis.cli.commands import (
     check,
     demo,
     explain,
+    import_rules,
     index,
     match,
     publish,
@@ -38,7 +39,7 @@ app = typer.Typer(
     help="Sift events through standing Boolean expressions.",
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
@@ -48,6 +49,7 @@ app.command("topk")(topk.topk)
 app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
+app.command("import")(import_rules.import_rules)
 app.add_typer(index.app, name="index")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)

@@ -25,6 +25,24 @@ def _check_names(query: "Query", known: list[str]) -> None:
         raise UserError(f"{option}: no rule has the attribute `{name}`", hint=suggestion(name, known))
 
 
+COLUMN_OF = {"payload": "payload", "event": "record"}
+"""The column that `--with` adds for each name; `event` is the number or name of an event already."""
+
+
+def extra_columns(names: str | None) -> tuple[str, ...]:
+    """What `--with` asks for.
+
+    >>> extra_columns("payload, event"), extra_columns(None)
+    (('payload', 'event'), ())
+    """
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    for name in asked:
+        if name not in COLUMN_OF:
+            hint = suggestion(name, COLUMN_OF) or "payload and event can be added"
+            raise UserError(f"--with: there is no `{name}`", hint=hint)
+    return tuple(dict.fromkeys(asked))
+
+
 @dataclass
 class Asked:
     """An index, the query that is asked about each event, and how to treat events that cannot be read."""
@@ -34,6 +52,8 @@ class Asked:
     key: str | None = None
     threads: int | None = None
     skip_bad: bool = False
+    extra: tuple[str, ...] = ()
+    """What else is told of each match: its rule's `payload`, its `event`."""
     skipped: int = 0
 
     def __post_init__(self) -> None:
@@ -48,7 +68,21 @@ class Asked:
         """The matches of a portion of events: `event`, `subscription` and, ranked, `score` and `rank`."""
         readable, found = self._ask(source, portion)
         position = found.column_names.index("event")
-        return found.set_column(position, "event", self._names(readable, found["event"]))
+        named = found.set_column(position, "event", self._names(readable, found["event"]))
+        for name in self.extra:
+            texts = self._payloads(found) if name == "payload" else _events(readable, found["event"])
+            named = named.append_column(COLUMN_OF[name], texts)
+        return named
+
+    def _payloads(self, found: "pa.Table") -> "pa.Array":
+        """The payload of each match as text; bytes that are no text are shown as such."""
+        import pyarrow as pa
+
+        payloads = self.index.payloads(found["subscription"].to_pylist())
+        texts = [
+            None if payload is None else payload.decode("utf-8", "backslashreplace") for payload in payloads
+        ]
+        return pa.array(texts, pa.string())
 
     def counts(self, source: str, portion: Portion) -> "pa.Table":
         """The number of matches of each event of a portion: `event`, `matches`."""
@@ -137,6 +171,19 @@ class Asked:
         if self.key not in portion.events.column_names:
             raise _no_key(self.key, portion.events.column_names)
         return portion.events[self.key].take(rows)
+
+
+def _events(portion: Portion, rows: Any) -> "pa.Array":
+    """The events in these rows of a portion, as JSON."""
+    import pyarrow as pa
+
+    if isinstance(portion, Lines):
+        texts = [text.decode("utf-8", "replace").strip() for text in portion.events]
+    else:
+        records = portion.events.to_pylist()
+        kept = ({name: value for name, value in record.items() if value is not None} for record in records)
+        texts = [json.dumps(record, ensure_ascii=False, default=str) for record in kept]
+    return pa.array(texts, pa.string()).take(rows)
 
 
 def _no_key(key: str, names: list[str]) -> UserError:

@@ -24,6 +24,33 @@ SubscriptionId = Annotated[str, typer.Argument(metavar="ID", help="The id of a r
 InlineEvent = Annotated[
     str | None, typer.Option("--event", "-e", metavar="JSON", help="One event, given here instead.")
 ]
+InlineEvents = Annotated[
+    list[str] | None,
+    typer.Option("--event", "-e", metavar="JSON", help="An event, given here instead; may be repeated."),
+]
+To = Annotated[
+    Format | None,
+    typer.Option("--to", help="Format of the output, where no file name tells it: jsonl, csv or tsv."),
+]
+With = Annotated[
+    str | None,
+    typer.Option("--with", metavar="NAMES", help="Add columns: payload, event, or both, with a comma."),
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of the events, where they are no UTF-8: latin-1, utf-16.")
+]
+Separator = Annotated[
+    str | None, typer.Option("--separator", help="What separates fields in CSV events; default: a comma.")
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="TYPES",
+        help="Types of attributes, as age=int,name=string or a JSON file: rules that cannot fit are refused, "
+        "and CSV columns are read so.",
+    ),
+]
 Row = Annotated[int, typer.Option("--row", min=0, help="Which event of the file, counted from 0.")]
 EventsFormat = Annotated[
     Format | None, typer.Option("--format", "-f", help="Format of the events, where the name does not tell.")

@@ -1,6 +1,7 @@
 """Drive events from a source through a query into a sink, with progress and an exit code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tamis.cli.failure import FOUND, NOT_FOUND, UserError, warn
@@ -8,28 +9,32 @@ from tamis.cli.io.events import Lines, Portion, check_json, open_events, stream_
 from tamis.cli.io.inputs import Format
 from tamis.cli.io.outputs import Sink, open_sink
 from tamis.cli.io.progress import Progress
-from tamis.cli.matching import Asked
+from tamis.cli.matching import COLUMN_OF, Asked
 
 
-def stream(
-    asked: Asked,
-    *,
-    path: str,
-    format: Format | None,
-    inline: str | None,
-    output: Path | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class Input:
+    """Where events come from, and how they are written there."""
+
+    path: str
+    format: Format | None = None
+    inline: list[str] | None = None
+    encoding: str | None = None
+    separator: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
+def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | None) -> int:
     """Ask the query about every event and print the answers, but for "exists"; returns the exit code."""
     import tamis
 
     is_quiet = asked.query.ask == "exists"
-    name, portions = _portions(path, format, inline, asked)
+    name, portions = _portions(events, asked)
     try:
         if is_quiet:
             found = any(asked.any_match(name, portion) for portion in portions)
         else:
-            found = _write(asked, name, portions, open_sink(output, as_json))
+            found = _write_whole(asked, name, portions, open_sink(output, to))
     except tamis.TamisError as error:
         raise UserError(str(error).splitlines()[0]) from None
     if asked.skipped:
@@ -45,12 +50,12 @@ def stream(
     return FOUND if found else NOT_FOUND
 
 
-def _portions(
-    path: str, format: Format | None, inline: str | None, asked: Asked
-) -> tuple[str, Iterator[Portion]]:
-    if inline is not None:
-        return "--event", iter([Lines([0], [check_json(inline)], [1])])
-    source = open_events(path, format, skip_bad=asked.skip_bad)
+def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
+    if events.inline:
+        texts = [check_json(text) for text in events.inline]
+        return "--event", iter([Lines(list(range(len(texts))), texts, list(range(1, len(texts) + 1)))])
+    source = open_events(events.path, events.format, skip_bad=asked.skip_bad, encoding=events.encoding)
+    source.separator, source.types = events.separator, events.types
 
     def reported() -> Iterator[Portion]:
         with Progress("matching", unit="events") as progress:
@@ -60,6 +65,15 @@ def _portions(
         asked.skipped += len(source.skipped)
 
     return source.name, reported()
+
+
+def _write_whole(asked: Asked, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
+    """Write all answers, or leave no file."""
+    try:
+        return _write(asked, name, portions, sink)
+    except BaseException:
+        sink.abandon()
+        raise
 
 
 def _write(asked: Asked, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
@@ -72,6 +86,7 @@ def _write(asked: Asked, name: str, portions: Iterator[Portion], sink: Sink) -> 
         columns = {"event": pa.int64(), "matches": pa.int64()}
     elif asked.query.ask == "best":
         columns |= {"score": pa.float64(), "rank": pa.int64()}
+    columns |= {COLUMN_OF[name]: pa.string() for name in asked.extra}
     for portion in portions:
         answers = asked.counts(name, portion) if counts else asked.matches(name, portion)
         if answers.num_rows:

@@ -33,7 +33,7 @@ def check(
     checked = bad = 0
     for path in files:
         rules = read_rules(path, rules_format)
-        if not quiet and (note := rules.note()):
+        for note in [] if quiet else rules.notes():
             warn(note)
         places = set()
         for problem in find_problems(rules):

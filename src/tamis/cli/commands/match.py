@@ -15,7 +15,7 @@ def match(
     score: o.Score = "priority",
     min_score: o.MinScore = None,
     dimension: o.Dimensions = None,
-    event: o.InlineEvent = None,
+    event: o.InlineEvents = None,
     tag: o.Tags = None,
     tag_all: o.TagsAll = None,
     tag_none: o.TagsNone = None,
@@ -24,9 +24,14 @@ def match(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if anything matches.")
     ] = False,
+    extra: o.With = None,
     as_json: o.AsJson = False,
+    to: o.To = None,
     output: o.Output = None,
     format: o.EventsFormat = None,
+    encoding: o.Encoding = None,
+    separator: o.Separator = None,
+    schema: o.Schema = None,
     rules_format: o.RulesFormat = None,
     skip_bad: o.SkipBad = False,
     threads: o.Threads = None,
@@ -42,19 +47,25 @@ def match(
     """
     from tamis import Query
     from tamis.cli.failure import UserError
+    from tamis.cli.io.inputs import Format
     from tamis.cli.io.rules import load_index
-    from tamis.cli.matching import Asked
-    from tamis.cli.stream import stream
+    from tamis.cli.io.schema import read_schema
+    from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.stream import Input, stream
 
-    index = load_index(rules, rules_format, algorithm, skip_bad, quiet)
+    types = read_schema(schema)
+    index = load_index(rules, rules_format, algorithm, skip_bad, quiet=quiet, schema=types)
     if k is None and (score != "priority" or min_score is not None or dimension):
         raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
     if k is not None and count:
         raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
+    if count and extra:
+        raise UserError("--with is about matches, and --count prints none", hint="leave out one of them")
     selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none}
     if k is None or quiet:
         query = Query("exists" if quiet else "count" if count else "all", **selected)
     else:
         query = Query(k=k, score=score, min_score=min_score, dimensions=dimension, **selected)
-    asked = Asked(index, query, key, threads, skip_bad)
-    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)
+    asked = Asked(index, query, key, threads, skip_bad, extra_columns(extra))
+    source = Input(events, format, event, encoding, separator, types)
+    return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

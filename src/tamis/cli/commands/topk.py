@@ -15,14 +15,19 @@ def topk(
     score: o.Score = "priority",
     min_score: o.MinScore = None,
     dimension: o.Dimensions = None,
-    event: o.InlineEvent = None,
+    event: o.InlineEvents = None,
     tag: o.Tags = None,
     tag_all: o.TagsAll = None,
     tag_none: o.TagsNone = None,
     key: o.Key = None,
+    extra: o.With = None,
     as_json: o.AsJson = False,
+    to: o.To = None,
     output: o.Output = None,
     format: o.EventsFormat = None,
+    encoding: o.Encoding = None,
+    separator: o.Separator = None,
+    schema: o.Schema = None,
     rules_format: o.RulesFormat = None,
     skip_bad: o.SkipBad = False,
     threads: o.Threads = None,
@@ -33,11 +38,14 @@ def topk(
     Exits with 0 if anything matched, 1 if nothing did.
     """
     from tamis import Query
+    from tamis.cli.io.inputs import Format
     from tamis.cli.io.rules import load_index
-    from tamis.cli.matching import Asked
-    from tamis.cli.stream import stream
+    from tamis.cli.io.schema import read_schema
+    from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.stream import Input, stream
 
-    index = load_index(rules, rules_format, algorithm, skip_bad)
+    types = read_schema(schema)
+    index = load_index(rules, rules_format, algorithm, skip_bad, schema=types)
     query = Query(
         k=k,
         score=score,
@@ -47,5 +55,6 @@ def topk(
         tags_all=tag_all,
         tags_none=tag_none,
     )
-    asked = Asked(index, query, key, threads, skip_bad)
-    return stream(asked, path=events, format=format, inline=event, output=output, as_json=as_json)
+    asked = Asked(index, query, key, threads, skip_bad, extra_columns(extra))
+    source = Input(events, format, event, encoding, separator, types)
+    return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

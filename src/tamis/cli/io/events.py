@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tamis.cli.failure import UserError
-from tamis.cli.io.inputs import Format, Source, open_source, read_batches, read_lines
+from tamis.cli.io.inputs import Format, Source, open_source, read_batches
+from tamis.cli.io.json_texts import read_json_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,9 +57,11 @@ class Rows:
 Portion = Lines | Rows
 
 
-def open_events(path: str, asked: Format | None = None, *, skip_bad: bool = False) -> Source:
+def open_events(
+    path: str, asked: Format | None = None, *, skip_bad: bool = False, encoding: str | None = None
+) -> Source:
     """Open a source of events; refuses formats that hold none."""
-    source = open_source(path, asked, what="events")
+    source = open_source(path, asked, what="events", encoding=encoding)
     source.skip_bad = skip_bad
     if source.format is Format.TEXT:
         raise UserError(
@@ -71,14 +74,11 @@ def stream_events(source: Source) -> Iterator[Portion]:
     """Yield events in portions: the lines that are there, or some rows of a table."""
     count = 0
     if source.format is Format.JSONL:
-        line_number = 0
-        for lines in read_lines(source):
+        for block in read_json_texts(source):
             portion = Lines([], [], [])
-            for line in lines:
-                line_number += 1
-                if line.strip():
-                    portion.append(count, line, line_number)
-                    count += 1
+            for line, text in block:
+                portion.append(count, text, line)
+                count += 1
             yield portion
     else:
         import pyarrow as pa

@@ -4,11 +4,10 @@ The format comes from `--format`, else from the extension (`.csv`, `.jsonl.gz`, 
 bytes, so that a pipe needs no option.
 """
 
-import gzip
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
+from tamis.cli.io.encodings import SNIFFED, as_utf8, decompressed
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv
 
 STDIN = "-"
-_SNIFFED = 4_096
-_GZIP_MAGIC = b"\x1f\x8b"
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _HEADER_AND_ONE = 2
 
 
@@ -56,13 +55,13 @@ EXTENSIONS = {
 
 
 def format_of(path: str) -> Format | None:
-    """The format that a path's extension stands for, seen through `.gz`.
+    """The format that a path's extension stands for, seen through `.gz` and `.zst`.
 
     >>> format_of("rules.csv.gz"), format_of("rules")
     (<Format.CSV: 'csv'>, None)
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] == ".gz":
+    if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return EXTENSIONS.get(suffixes[-1]) if suffixes else None
 
@@ -80,18 +79,28 @@ class Source:
     """Whether rows of a CSV file with too few or too many fields are left out instead of stopping."""
     skipped: list[int] = field(default_factory=list)
     """The rows that were left out, counted from 0 without the header."""
+    stored: Any = None
+    """The file itself, below what decompresses it; None for a pipe."""
+    separator: str | None = None
+    """What stands between the fields of a CSV file, if it is no comma."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The types of the columns of a CSV file that are not to be guessed."""
+
+    @property
+    def delimiter(self) -> str:
+        """What stands between the fields of a CSV or TSV file."""
+        return self.separator or ("\t" if self.format is Format.TSV else ",")
 
     def fraction(self) -> float | None:
         """Which fraction of a file has been read; None for a pipe."""
         if not self.size:
             return None
-        raw: Any = self.bytes
-        if isinstance(raw, gzip.GzipFile):
-            raw = raw.fileobj
-        return float(min(1.0, raw.tell() / self.size))
+        return float(min(1.0, (self.stored or self.bytes).tell() / self.size))
 
 
-def open_source(path: str, asked: Format | None = None, what: str = "input") -> Source:
+def open_source(
+    path: str, asked: Format | None = None, what: str = "input", *, encoding: str | None = None
+) -> Source:
     """Open a file, or standard input for `-`.
 
     >>> open_source("/no/such/file")
@@ -116,11 +125,11 @@ def open_source(path: str, asked: Format | None = None, what: str = "input") -> 
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}", hint=similar_file(path)) from None
         name = path
-    start = raw.peek(_SNIFFED)
-    if start.startswith(_GZIP_MAGIC):
-        raw = gzip.GzipFile(fileobj=raw)
-        start = _peek_gzip(raw, name)
-    return Source(name, asked or format_of(path) or _sniff(start), raw, size)
+    reader = decompressed(raw, name)
+    format = asked or format_of(path) or _sniff(reader.peek(SNIFFED))
+    if format not in (Format.PARQUET, Format.ARROW):
+        reader = as_utf8(reader, name, encoding)
+    return Source(name, format, reader, size, stored=None if size is None else raw)
 
 
 def read_lines(source: Source) -> Iterator[list[bytes]]:
@@ -137,7 +146,7 @@ def read_lines(source: Source) -> Iterator[list[bytes]]:
             *lines, rest = (rest + block).split(b"\n")
             if lines:
                 yield lines
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (OSError, EOFError) as error:  # compressed, and broken or cut off
         raise UserError(f"{source.name}: {error}") from None
     if rest:
         yield [rest]
@@ -162,11 +171,15 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
         from pyarrow import csv
 
         parse = csv.ParseOptions(
-            delimiter="\t" if source.format is Format.TSV else ",",
+            delimiter=source.delimiter,
             newlines_in_values=True,
             invalid_row_handler=_handler_of_bad_rows(source),
         )
-        convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+        convert = csv.ConvertOptions(
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            column_types={name: _ARROW_TYPES[kind] for name, kind in source.types.items()},
+        )
         # With threads, the reader would not know the numbers of bad rows.
         read = csv.ReadOptions(use_threads=False)
         yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
@@ -187,6 +200,15 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
         raise AssertionError(f"{source.format} has no batches")
 
 
+_ARROW_TYPES = {
+    "bool": "bool",
+    "int": "int64",
+    "float": "float64",
+    "string": "string",
+    "timestamp": "timestamp[us]",
+}
+
+
 def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
     def handle(row: "csv.InvalidRow") -> str:
         if not source.skip_bad:
@@ -204,19 +226,12 @@ def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     >>> list(read_json_records(source))
     [(1, {'id': 1}), (3, {'id': 2})]
     """
-    number = 0
-    for lines in read_lines(source):
-        for line in lines:
-            number += 1
-            if not line.strip():
-                continue
-            if line.lstrip().startswith(b"["):
-                raise UserError(
-                    f"{source.name}:{number}: a JSON array, but one record per line is expected",
-                    hint="write it with `jq -c '.[]'`",
-                )
+    from tamis.cli.io.json_texts import read_json_texts
+
+    for block in read_json_texts(source):
+        for number, text in block:
             try:
-                record = json.loads(line)
+                record = json.loads(text)
             except ValueError as error:
                 raise UserError(f"{source.name}:{number}: not valid JSON: {error}") from None
             if not isinstance(record, dict):
@@ -224,17 +239,10 @@ def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, record
 
 
-def _seekable(source: Source) -> IO[bytes]:
-    if source.size is not None and not isinstance(source.bytes, gzip.GzipFile):
+def _seekable(source: Source) -> Any:
+    if source.size is not None and source.bytes is source.stored:
         return source.bytes
     return io.BytesIO(source.bytes.read())
-
-
-def _peek_gzip(reader: gzip.GzipFile, name: str) -> bytes:
-    try:
-        return reader.peek(_SNIFFED)
-    except (OSError, EOFError) as error:
-        raise UserError(f"cannot read {name}: {error}") from None
 
 
 def _sniff(start: bytes) -> Format:
@@ -242,7 +250,7 @@ def _sniff(start: bytes) -> Format:
         return Format.PARQUET
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return Format.ARROW
-    if start.lstrip().startswith((b"{", b"[")):
+    if start.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith((b"{", b"[")):
         return Format.JSONL
     return Format.CSV
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tamis.cli.failure import UserError
 from tamis.cli.io.inputs import EXTENSIONS, Format, format_of
+from tamis.cli.io.whole_file import WholeFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,22 +26,29 @@ class Sink(Protocol):
         """Take some rows."""
 
     def close(self) -> None:
-        """Finish the output."""
+        """Finish the output: only now there is a file."""
+
+    def abandon(self) -> None:
+        """Leave no file behind."""
 
 
-def open_sink(output: Path | None, as_json: bool) -> Sink:
+def open_sink(output: Path | None, to: Format | None) -> Sink:
     """Choose where rows go: to `output`, else to standard output, as a table if that is a terminal."""
     if output is None:
-        return JsonLines(sys.stdout) if as_json or not sys.stdout.isatty() else Screen()
-    kind = format_of(str(output))
+        if to in (Format.CSV, Format.TSV):
+            return TableStream(sys.stdout.buffer, to)
+        if to not in (None, Format.JSONL):
+            raise UserError(f"{to} is for files", hint="name one with --output")
+        return JsonLines(sys.stdout) if to is Format.JSONL or not sys.stdout.isatty() else Screen()
+    kind = to or format_of(str(output))
     if kind is None or kind is Format.TEXT:
-        raise UserError(
-            f"cannot tell the format of {output}", hint=f"use one of {', '.join(sorted(EXTENSIONS))[:-6]}"
-        )
+        known = ", ".join(sorted(extension for extension in EXTENSIONS if extension != ".txt"))
+        raise UserError(f"cannot tell the format of {output}", hint=f"use one of {known}")
+    whole = WholeFile(output)
     try:
-        return (
-            JsonLines(output.open("w", encoding="utf-8")) if kind is Format.JSONL else TableFile(output, kind)
-        )
+        if kind is Format.JSONL:
+            return JsonLines(whole.text(), whole)
+        return TableStream(whole.bytes(), kind, whole)
     except OSError as error:
         raise UserError(f"cannot write {output}: {error.strerror}") from None
 
@@ -48,9 +56,10 @@ def open_sink(output: Path | None, as_json: bool) -> Sink:
 class JsonLines:
     """One JSON object per row, flushed with every portion."""
 
-    def __init__(self, stream: Any) -> None:
-        """Write to a text stream."""
+    def __init__(self, stream: Any, whole: WholeFile | None = None) -> None:
+        """Write to a text stream, of a file or of standard output."""
         self._stream = stream
+        self._whole = whole
 
     def write(self, table: "pa.Table") -> None:
         """Write one line per row."""
@@ -60,19 +69,25 @@ class JsonLines:
         self._stream.flush()
 
     def close(self) -> None:
-        """Close the file, or flush standard output."""
+        """Finish the file, or flush standard output."""
         self._stream.flush()
-        if self._stream is not sys.stdout:
-            self._stream.close()
+        if self._whole is not None:
+            self._whole.finish()
+
+    def abandon(self) -> None:
+        """Leave no file behind."""
+        if self._whole is not None:
+            self._whole.abandon()
 
 
-class TableFile:
-    """A CSV, TSV, Parquet or Arrow file, opened with the first rows' schema."""
+class TableStream:
+    """CSV, TSV, Parquet or Arrow, begun with the first rows' schema."""
 
-    def __init__(self, path: Path, kind: Format) -> None:
-        """Create the file."""
-        self._file = path.open("wb")
+    def __init__(self, stream: Any, kind: Format, whole: WholeFile | None = None) -> None:
+        """Write to a stream of bytes, of a file or of standard output."""
+        self._file = stream
         self._kind = kind
+        self._whole = whole
         self._writer: Any = None
 
     def write(self, table: "pa.Table") -> None:
@@ -81,12 +96,22 @@ class TableFile:
         if self._writer is None:
             self._writer = self._open(table.schema)
         self._writer.write_table(table)
+        if self._whole is None:
+            self._file.flush()
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Write what is left and finish the file."""
         if self._writer is not None:
             self._writer.close()
-        self._file.close()
+        if self._whole is not None:
+            self._whole.finish()
+        else:
+            self._file.flush()
+
+    def abandon(self) -> None:
+        """Leave no file behind."""
+        if self._whole is not None:
+            self._whole.abandon()
 
     def _open(self, schema: "pa.Schema") -> Any:
         import pyarrow as pa
@@ -119,6 +144,9 @@ class Screen:
         if wanted > 0:
             self._rows.extend(table.slice(0, wanted).to_pylist())
         self._count += table.num_rows
+
+    def abandon(self) -> None:
+        """Show nothing."""
 
     def close(self) -> None:
         """Print the table."""

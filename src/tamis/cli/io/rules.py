@@ -5,17 +5,16 @@ separated by `;`), `owner`, `payload` and `expires` (a timestamp). A text file h
 and its line numbers are the ids. Every row remembers its line, so that errors can point at it.
 """
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis._suggest import suggestion
+from tamis._suggest import MISSPELT, suggestion
 from tamis.cli.failure import UserError, warn
+from tamis.cli.io.csv_rows import read_csv_rows
 from tamis.cli.io.inputs import (
     STDIN,
     Format,
@@ -64,15 +63,23 @@ class Rules:
     numbered: bool = False
     """Whether a table has no column `id`, so that its lines or rows are the ids."""
 
-    def note(self) -> str | None:
-        """What the reader of ids should know.
+    unread: list[str] = field(default_factory=list)
+    """The columns that no rule has."""
 
-        >>> Rules("rules.csv", "line", numbered=True).note()
-        'rules.csv has no column `id`: rules are named by their line'
+    def notes(self) -> list[str]:
+        """What the reader of ids, and of columns that are not read, should know.
+
+        >>> Rules("rules.csv", "line", numbered=True, unread=["prority"]).notes()[1]
+        'rules.csv: the column `prority` is not read: did you mean `priority`?'
         """
-        return (
-            f"{self.name} has no column `id`: rules are named by their {self.unit}" if self.numbered else None
-        )
+        notes = []
+        if self.numbered:
+            notes.append(f"{self.name} has no column `id`: rules are named by their {self.unit}")
+        for name in self.unread:
+            meant = suggestion(name, COLUMNS, similarity=MISSPELT)
+            if meant is not None:
+                notes.append(f"{self.name}: the column `{name}` is not read: {meant}")
+        return notes
 
     def __len__(self) -> int:
         """The number of rules."""
@@ -130,7 +137,9 @@ def load_index(
     asked: Format | None = None,
     algorithm: str = "auto",
     skip: bool = False,
+    *,
     quiet: bool = False,
+    schema: Mapping[str, str] | None = None,
 ) -> "Index":
     """Open a snapshot, or index the rules of a file; `skip` leaves out bad rules instead of stopping."""
     import tamis
@@ -143,17 +152,20 @@ def load_index(
         except OSError as error:
             raise UserError(str(error), hint=similar_file(path)) from None
     rules = read_rules(path, asked)
-    if not quiet and (note := rules.note()):
-        warn(note)
-    return build_index(rules, algorithm, skip)
+    if not quiet:
+        for note in rules.notes():
+            warn(note)
+    return build_index(rules, algorithm, skip, schema)
 
 
-def build_index(rules: Rules, algorithm: str = "auto", skip: bool = False) -> "Index":
+def build_index(
+    rules: Rules, algorithm: str = "auto", skip: bool = False, schema: Mapping[str, str] | None = None
+) -> "Index":
     """Index rules; the first bad one stops, unless `skip` counts and leaves out all of them."""
     import tamis
 
     try:
-        index = tamis.Index(algorithm=algorithm)
+        index = tamis.Index(schema or None, algorithm)
     except (tamis.TamisError, ValueError) as error:
         hint = suggestion(algorithm, list(tamis.ALGORITHMS)) or f"one of {', '.join(tamis.ALGORITHMS)}"
         raise UserError(str(error), hint=hint) from None
@@ -211,43 +223,18 @@ def _chunks(source: Source) -> Iterator[Chunk]:
     else:
         first = 1
         for batch in read_batches(source):
-            columns = {name: batch[name].to_pylist() for name in batch.schema.names if name in COLUMNS}
+            columns = {
+                name: batch[name].to_pylist() if name in COLUMNS else [] for name in batch.schema.names
+            }
             yield list(range(first, first + batch.num_rows)), columns
             first += batch.num_rows
 
 
 def _csv_chunks(source: Source) -> Iterator[Chunk]:
-    text = io.TextIOWrapper(source.bytes, encoding="utf-8-sig", newline="")
-    rows = csv.reader(text, delimiter="\t" if source.format is Format.TSV else ",", strict=True)
-    csv.field_size_limit(1 << 30)
-    try:
-        header = next(rows, [])
-        numbered = _numbered(rows)
-        while block := list(islice(numbered, CHUNK)):
-            for line, row in block:
-                if len(row) > len(header):
-                    raise UserError(
-                        f"{source.name}:{line}: {len(row)} fields, but the header has {len(header)}",
-                        hint='put expressions with commas in double quotes: "age IN (1, 2)"',
-                    )
-            columns = {
-                name: [row[place] or None if place < len(row) else None for _, row in block]
-                for place, name in enumerate(header)
-            }
-            yield [line for line, _ in block], columns
-    except csv.Error as error:
-        raise UserError(f"{source.name}:{rows.line_num}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{source.name}: not UTF-8 text: {error.reason}", hint="see --rules-format") from None
-
-
-def _numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV reader that are not blank, each with the line on which it starts."""
-    line = rows.line_num + 1
-    for row in rows:
-        if row:
-            yield line, row
-        line = rows.line_num + 1
+    numbered = read_csv_rows(source)
+    while block := list(islice(numbered, CHUNK)):
+        names = list(block[0][1])
+        yield [line for line, _ in block], {name: [row[name] for _, row in block] for name in names}
 
 
 def _text_chunks(source: Source) -> Iterator[Chunk]:
@@ -266,6 +253,7 @@ def _text_chunks(source: Source) -> Iterator[Chunk]:
 def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> None:
     start = len(rules)
     rules.places += places
+    rules.unread += [name for name in columns if name not in COLUMNS and name not in rules.unread]
     if "expression" not in columns:
         hint = suggestion("expression", columns) or f"the columns are {', '.join(list(columns)[:10])}"
         raise UserError(f"{rules.where(start)}: no column `expression`", hint=hint)

@@ -1,0 +1,53 @@
+"""Read rules of other engines: pairs of an id and whatever a rule is there."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tamis._suggest import suggestion
+from tamis.cli.failure import UserError
+from tamis.cli.io.inputs import Format, open_source, read_json_records
+
+RULE_NAMES = ("rule", "pattern", "query", "where", "expression")
+"""What the column of the rules may be called."""
+
+
+def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
+    """The ids and rules of a file; rules without an id are named by their line."""
+    source = open_source(path, what="rules")
+    if source.format is Format.JSONL:
+        records = list(read_json_records(source))
+        if len(records) == 1 and not _names(records[0][1]):
+            yield from ((str(id), rule) for id, rule in records[0][1].items())
+            return
+        for line, record in records:
+            yield _pair(source.name, line, record)
+    elif source.format in (Format.CSV, Format.TSV):
+        from tamis.cli.io.csv_rows import read_csv_rows
+
+        for line, row in read_csv_rows(source):
+            yield _pair(source.name, line, row)
+    elif source.format is Format.TEXT:
+        for line, text in enumerate(source.bytes.read().decode("utf-8-sig").splitlines(), 1):
+            if text.strip():
+                yield str(line), text
+    else:
+        raise UserError(f"{path}: rules of other engines are JSON, CSV or text", hint="see --help")
+
+
+def _names(record: dict[str, Any]) -> list[str]:
+    return [name for name in RULE_NAMES if name in record]
+
+
+def _pair(name: str, line: int, record: dict[str, Any]) -> tuple[str, Any]:
+    found = _names(record)
+    if not found:
+        hint = suggestion("rule", record) or f"it has {', '.join(list(record)[:10])}"
+        raise UserError(f"{name}:{line}: no `rule`", hint=hint)
+    rule = record[found[0]]
+    if isinstance(rule, str) and rule.lstrip().startswith(("{", "[")):
+        try:
+            rule = json.loads(rule)
+        except ValueError as error:
+            raise UserError(f"{name}:{line}: {found[0]}: not valid JSON: {error}") from None
+    return str(record.get("id", line)), rule

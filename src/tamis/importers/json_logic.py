@@ -1,0 +1,409 @@
+"""JsonLogic rules (jsonlogic.com): `{"==": [{"var": "country"}, "CA"]}`.
+
+A rule matches where JsonLogic's result is truthy. What is made of values alone is computed
+(`json_logic_values`); what depends on the data becomes a term or an expression. The meaning of an absent
+variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
+and `%`.
+
+Differences, all about values of another type than what they are compared with, which JsonLogic converts
+and Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own
+is truthy there and not here. A division by zero is infinite there and undefined here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tamis.errors import TamisError
+from tamis.importers import forms
+from tamis.importers import json_logic_values as values
+from tamis.importers.forms import Term
+from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
+
+_ARRAYS = "it makes arrays or records, which terms do not"
+_PER_ELEMENT = "a condition on the elements of an array, other than equality with values"
+
+NOT_CARRIED_OVER = {
+    "map": _ARRAYS,
+    "filter": _ARRAYS,
+    "reduce": _ARRAYS,
+    "merge": "it makes an array of what is in the data",
+    "all": _PER_ELEMENT,
+    "some": _PER_ELEMENT,
+    "none": _PER_ELEMENT,
+    "min": "there is no term for the least of several values",
+    "max": "there is no term for the greatest of several values",
+    "method": "it calls JavaScript",
+    "var": "the whole data, a computed name, or an element of an array by its number",
+    "in": "both sides depend on the data, or the text to look in is longer than 40 characters",
+    "substr": "a length that is negative or computed",
+    "==": "a comparison with an array, a record or NaN, or of a condition with a value that is no truth",
+    "unknown operator": "JsonLogic has no operator of that name",
+}
+"""Every feature that is refused, with the reason."""
+
+_LONGEST_SEARCHED = 40
+
+_ORDER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def convert(id: str, rule: Any) -> ImportedRule:
+    """One rule, as parsed JSON.
+
+    >>> str(convert("a", {"!": {"==": [{"var": "plan"}, "free"]}}).expression)
+    "(plan = 'free') IS NOT TRUE"
+    >>> print(convert("b", {">": [{"max": [{"var": "x"}, 1]}, 3]}).refused)
+    max is not carried over: there is no term for the greatest of several values
+    """
+    try:
+        return ImportedRule(id, forms.expression(_truth(rule)))
+    except NotCarriedOverError as refused:
+        return ImportedRule(id, None, refused)
+    except TamisError as error:
+        return ImportedRule(id, None, NotCarriedOverError("the rule", str(error).splitlines()[0]))
+
+
+def read(rules: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
+    """Many rules by their ids.
+
+    >>> report = read({"adult": {">=": [{"var": "age"}, 18]}, "any": True})
+    >>> [str(rule.expression) for rule in report]
+    ['age >= 18', 'TRUE']
+    """
+    pairs = rules.items() if isinstance(rules, Mapping) else rules
+    return gather(convert(id, rule) for id, rule in pairs)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """A value that is true or false."""
+
+    form: Form
+
+
+_Value = _Constant | Term | _Truth
+
+
+def _refuse(feature: str) -> NotCarriedOverError:
+    return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature])
+
+
+def _arguments(operands: Any) -> list[Any]:
+    return operands if isinstance(operands, list) else [operands]
+
+
+def _operation(rule: Any) -> tuple[str, list[Any]] | None:
+    """The operator and its operands, if the rule is an operation; a record with other keys is data."""
+    if isinstance(rule, Mapping) and len(rule) == 1:
+        [(operator, operands)] = rule.items()
+        return operator, _arguments(operands)
+    return None
+
+
+def _is_constant(rule: Any) -> bool:
+    if isinstance(rule, list):
+        return all(_is_constant(part) for part in rule)
+    operation = _operation(rule)
+    if operation is None:
+        return True
+    operator, operands = operation
+    depends = operator in ("var", "missing", "missing_some") or operator not in values.OPERATORS
+    return not depends and all(_is_constant(operand) for operand in operands)
+
+
+# --- truth -----------------------------------------------------------------------------------------
+
+
+def _truth(rule: Any) -> Form:
+    if _is_constant(rule):
+        return values.is_truthy(values.compute(rule))
+    if isinstance(rule, list):
+        return True  # an array that holds something
+    operation = _operation(rule)
+    assert operation is not None, "what is no operation is a constant"
+    operator, operands = operation
+    match operator:
+        case "and":
+            return forms.all_of(_truth(operand) for operand in operands)
+        case "or":
+            return forms.any_of(_truth(operand) for operand in operands)
+        case "!":
+            return not_true(_truth(operands[0] if operands else None))
+        case "!!":
+            return _truth(operands[0] if operands else None)
+        case "log":
+            return _truth(operands[0] if operands else None)
+        case "if" | "?:":
+            return _choice(operands)
+        case "==" | "===":
+            return _equal(*_two(operands))
+        case "!=" | "!==":
+            return not_true(_equal(*_two(operands)))
+        case "<" | "<=" | ">" | ">=":
+            return _ordered(operator, operands)
+        case "in":
+            return _contained(*_two(operands))
+        case "missing":
+            return forms.any_of(_is_missing(name) for name in _names(operands))
+        case "missing_some":
+            needed, names = _two(operands)
+            present = [not_true(_is_missing(name)) for name in _names([names])]
+            return not_true(forms.at_least(int(needed), present))
+        case "some" | "none":
+            found = _some(operator, *_two(operands))
+            return found if operator == "some" else not_true(found)
+    return _truthy(_value(rule))
+
+
+def _choice(operands: list[Any]) -> Form:
+    if not operands:
+        return False
+    if len(operands) == 1:
+        return _truth(operands[0])
+    condition, then, *rest = operands
+    decided = _truth(condition)
+    return forms.any_of(
+        [forms.all_of([decided, _truth(then)]), forms.all_of([not_true(decided), _choice(rest)])]
+    )
+
+
+def _two(operands: list[Any]) -> tuple[Any, Any]:
+    first, second = [*operands, None, None][:2]
+    return first, second
+
+
+def _truthy(value: _Value) -> Form:
+    if isinstance(value, _Truth):
+        return value.form
+    if isinstance(value, _Constant):
+        return values.is_truthy(value.value)
+    present = [forms.test(value, "=", True)] if value.name else []
+    not_zero = {**forms.test(value, "=", 0), "negated": True}
+    not_empty = {**forms.test(value, "=", ""), "negated": True}
+    filled = [forms.test(Term(f"size({value.text})"), ">", 0)] if value.name else []
+    return forms.any_of([*present, not_zero, not_empty, *filled])
+
+
+def _equal(left: Any, right: Any) -> Form:
+    one, other = _value(left), _value(right)
+    if isinstance(one, _Constant):
+        one, other = other, one
+    if isinstance(one, _Truth):
+        if isinstance(other, _Truth):
+            both = forms.all_of([one.form, other.form])
+            neither = forms.all_of([not_true(one.form), not_true(other.form)])
+            return forms.any_of([both, neither])
+        if isinstance(other, _Constant) and isinstance(other.value, bool):
+            return one.form if other.value else not_true(one.form)
+        raise _refuse("==")
+    assert isinstance(one, Term), "two constants are computed"
+    if isinstance(other, _Truth):
+        is_true, is_false = forms.test(one, "=", True), forms.test(one, "=", False)
+        return forms.any_of(
+            [forms.all_of([is_true, other.form]), forms.all_of([is_false, not_true(other.form)])]
+        )
+    if isinstance(other, Term):
+        # Two absent variables are equal; what is computed from an absent one is NaN.
+        both_names = one.name is not None and other.name is not None
+        return forms.holds(Term(f"{one.text} {'<=>' if both_names else '='} {other.text}"))
+    if values.is_nan(other.value):
+        return False
+    if other.value is None:
+        return forms.is_null(one)
+    if isinstance(other.value, list | dict):
+        raise _refuse("==")
+    return forms.test(one, "=", other.value)
+
+
+def _ordered(operator: str, operands: list[Any]) -> Form:
+    """Also of three: `{"<": [1, x, 10]}`."""
+    pairs = pairwise(operands[:3])
+    return forms.all_of(_in_order(operator, _value(left), _value(right)) for left, right in pairs)
+
+
+def _in_order(operator: str, left: _Value, right: _Value) -> Form:
+    if isinstance(left, _Truth) or isinstance(right, _Truth):
+        raise _refuse("==")
+    if isinstance(left, _Constant) and isinstance(right, _Constant):
+        return bool(values.OPERATORS[operator](left.value, right.value))
+    if isinstance(left, _Constant):
+        left, right, operator = right, left, _ORDER[operator]
+    assert isinstance(left, Term), "one side depends on the data"
+    if isinstance(right, Term):
+        return forms.holds(Term(f"{_or_zero(left)} {operator} {_or_zero(right)}"))
+    limit = right.value
+    if values.is_nan(limit):
+        return False
+    if isinstance(limit, list | dict):
+        raise _refuse("==")
+    if isinstance(limit, bool) or limit is None:
+        limit = int(bool(limit))
+    when_absent = left.name is not None and values.OPERATORS[operator](None, limit)
+    return forms.any_of([forms.test(left, operator, limit), forms.is_null(left) if when_absent else False])
+
+
+def _or_zero(term: Term) -> str:
+    return f"coalesce({term.text}, 0)" if term.name else term.text
+
+
+def _contained(needle: Any, haystack: Any) -> Form:
+    sought, searched = _value(needle), _value(haystack)
+    if isinstance(sought, _Truth) or isinstance(searched, _Truth):
+        raise _refuse("in")
+    if isinstance(searched, Term):
+        if not isinstance(sought, _Constant) or isinstance(sought.value, list | dict):
+            raise _refuse("in")
+        if sought.value is None:
+            return False
+        inside = forms.test(searched, "array_contains", sought.value)
+        if not isinstance(sought.value, str):
+            return inside
+        # In an empty text JsonLogic finds nothing, not even the empty text.
+        found = forms.test(searched, "contains" if sought.value else "!=", sought.value)
+        return forms.any_of([found, inside])
+    assert isinstance(sought, Term), "two constants are computed"
+    if isinstance(searched.value, str):
+        text = searched.value
+        if len(text) > _LONGEST_SEARCHED:
+            raise _refuse("in")
+        parts = {text[low:high] for low in range(len(text)) for high in range(low, len(text) + 1)} | {""}
+        return forms.one_of(sought, sorted(parts))
+    if not isinstance(searched.value, list):
+        return False
+    scalars = [value for value in searched.value if isinstance(value, str | int | float)]
+    return forms.any_of(
+        [forms.one_of(sought, scalars), forms.is_null(sought) if None in searched.value else False]
+    )
+
+
+def _is_missing(name: Any) -> Form:
+    term = _variable(name)
+    return forms.any_of([forms.is_null(term), forms.test(term, "=", "")])
+
+
+def _names(operands: list[Any]) -> list[Any]:
+    """The names that `missing` looks for; also as one array, or as an array that is computed."""
+    if len(operands) == 1 and _operation(operands[0]) is not None:
+        if not _is_constant(operands[0]):
+            raise _refuse("merge")
+        operands = [values.compute(operands[0])]
+    if len(operands) == 1 and isinstance(operands[0], list):
+        return list(operands[0])
+    return operands
+
+
+def _some(operator: str, array: Any, condition: Any) -> Form:
+    """An element that equals a value or one of several."""
+    held, operation = _value(array), _operation(condition)
+    element = {"var": ""}
+    if not isinstance(held, Term) or held.name is None or operation is None:
+        raise _refuse(operator)
+    compared, operands = operation[0], list(_two(operation[1]))
+    if compared in ("==", "===") and element in operands:
+        operands.remove(element)
+        if _is_constant(operands[0]) and isinstance(value := values.compute(operands[0]), str | int | float):
+            return forms.test(held, "array_contains", value)
+    if compared == "in" and operands[0] == element and _is_constant(operands[1]):
+        members = values.compute(operands[1])
+        if isinstance(members, list) and all(isinstance(member, str) for member in members):
+            return forms.test(held, "arrays_overlap", *members)
+    raise _refuse(operator)
+
+
+# --- values ----------------------------------------------------------------------------------------
+
+
+def _value(rule: Any) -> _Value:
+    if _is_constant(rule):
+        return _Constant(values.compute(rule))
+    operation = _operation(rule)
+    if operation is None:
+        raise _refuse("merge")
+    operator, operands = operation
+    match operator:
+        case "var":
+            name, default = _two(operands)
+            term = _variable(name)
+            if default is None:
+                return term
+            return Term(f"coalesce({term.text}, {_text(default)})")
+        case "and" | "or" | "if" | "?:":
+            if all(isinstance(_value(operand), _Truth) for operand in operands):
+                return _Truth(_truth(rule))
+            raise NotCarriedOverError(operator, "its result is compared, and is no truth")
+        case "+" | "*":
+            # An absent variable makes the result NaN, and every comparison with it false.
+            if len(operands) == 1:
+                return Term(f"CAST({_text(operands[0])} AS float)")
+            return Term("(" + f" {operator} ".join(_text(operand) for operand in operands) + ")")
+        case "-" | "/" | "%":
+            parts = [_number(operand) for operand in operands]
+            return Term(f"(0 - {parts[0]})" if len(parts) == 1 else f"({parts[0]} {operator} {parts[1]})")
+        case "cat":
+            return Term("concat(" + ", ".join(_written(operand) for operand in operands) + ")")
+        case "substr":
+            return _substring(operands)
+    if operator in _OF_TRUTHS:
+        return _Truth(_truth(rule))
+    if operator in NOT_CARRIED_OVER:
+        raise _refuse(operator)
+    raise NotCarriedOverError(operator, NOT_CARRIED_OVER["unknown operator"])
+
+
+_OF_TRUTHS = frozenset(
+    ("==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "missing", "missing_some")
+) | {"some", "none"}
+
+
+def _variable(name: Any) -> Term:
+    if isinstance(name, list) and len(name) == 1:
+        name = name[0]
+    if not isinstance(name, str) or not name or any(part.isdigit() for part in name.split(".")):
+        raise _refuse("var")
+    return forms.attribute(name)
+
+
+def _text(rule: Any) -> str:
+    """A value as part of a term."""
+    value = _value(rule)
+    if isinstance(value, _Truth):
+        raise _refuse("==")
+    if isinstance(value, Term):
+        return value.text
+    if isinstance(value.value, list | dict) or values.is_nan(value.value):
+        raise _refuse("==")
+    return forms.literal(value.value)
+
+
+def _number(rule: Any) -> str:
+    value = _value(rule)
+    if isinstance(value, Term):
+        return _or_zero(value)
+    return forms.literal(values.number(value.value)) if isinstance(value, _Constant) else _text(rule)
+
+
+def _written(rule: Any) -> str:
+    """A value as text: null is empty."""
+    value = _value(rule)
+    if isinstance(value, _Constant):
+        return forms.literal(values.text(value.value))
+    return f"coalesce(CAST({_text(rule)} AS string), '')"
+
+
+def _substring(operands: list[Any]) -> Term:
+    source, start, length = [*operands, None, None][:3]
+    if not isinstance(start, int) or not (length is None or (isinstance(length, int) and length >= 0)):
+        raise _refuse("substr")
+    text = _value(source)
+    # JavaScript makes 'null' of what is absent.
+    looked_at = f"coalesce({_text(source)}, 'null')" if isinstance(text, Term) else _text(source)
+    first = start + 1 if start >= 0 else start
+    until = "" if length is None else f", {length}"
+    return Term(f"substring({looked_at}, {first}{until})")

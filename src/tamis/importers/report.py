@@ -1,0 +1,184 @@
+"""What became of each rule: the expression it is now, or the reason why there is none.
+
+An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole,
+and a refusal names the feature, where in the rule it stands, and why it has no counterpart. What is
+carried over with a meaning that differs in a corner has a note.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tamis._kernel import Expression
+from tamis.errors import TamisError
+
+if TYPE_CHECKING:
+    from tamis.index import Index
+
+
+class NotCarriedOverError(TamisError, ValueError):
+    """Part of a rule that has no counterpart: which feature, where, and why.
+
+    >>> error = NotCarriedOverError("map", "it makes arrays", where="some[0]")
+    >>> print(error)
+    some[0]: map is not carried over: it makes arrays
+    """
+
+    def __init__(self, feature: str, reason: str, where: str = "") -> None:
+        """Keep the parts and compose the message from them."""
+        self.feature = feature
+        self.reason = reason
+        self.where = where
+        super().__init__(feature, reason, where)
+
+    def __str__(self) -> str:
+        """Where, what and why; whatever others append to the arguments of an exception is left out."""
+        return f"{self.where + ': ' if self.where else ''}{self.feature} is not carried over: {self.reason}"
+
+
+@dataclass(frozen=True)
+class ImportedRule:
+    """One rule after the import: `expression`, or `refused` with the reason.
+
+    >>> from tamis.importers import json_logic
+    >>> rule = json_logic.convert("r1", {"==": [{"var": "country"}, "CA"]})
+    >>> rule.id, str(rule.expression), rule.refused
+    ('r1', "country = 'CA'", None)
+    """
+
+    id: str
+    expression: Expression | None
+    refused: NotCarriedOverError | None = None
+    notes: tuple[str, ...] = ()
+    """Corners in which the expression means something else than the rule."""
+    tags: tuple[str, ...] = ()
+    priority: float = 0.0
+    payload: bytes | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as a record, as `tamis import` writes it.
+
+        >>> ImportedRule("r1", Expression.parse("x > 1"), tags=("q4",)).to_dict()
+        {'id': 'r1', 'expression': 'x > 1', 'tags': ['q4']}
+        """
+        record: dict[str, Any] = {"id": self.id}
+        if self.expression is not None:
+            record["expression"] = str(self.expression)
+        if self.priority:
+            record["priority"] = self.priority
+        if self.tags:
+            record["tags"] = list(self.tags)
+        if self.payload is not None:
+            record["payload"] = self.payload.decode("utf-8", "replace")
+        return record
+
+    def to_report(self) -> dict[str, Any]:
+        """What was carried over and what was not, as a record.
+
+        >>> refused = NotCarriedOverError("map", "it makes arrays", "some[0]")
+        >>> ImportedRule("r1", None, refused).to_report()["feature"]
+        'map'
+        """
+        report: dict[str, Any] = {"id": self.id, "imported": self.expression is not None}
+        if self.refused is not None:
+            report |= {
+                "feature": self.refused.feature,
+                "where": self.refused.where,
+                "reason": self.refused.reason,
+            }
+        if self.notes:
+            report["notes"] = list(self.notes)
+        return report
+
+
+@dataclass(frozen=True)
+class Report:
+    """The rules of an import, in their order.
+
+    >>> from tamis.importers import json_logic
+    >>> report = json_logic.read([("a", {">": [{"var": "age"}, 21]}), ("b", {"map": [[1], {"var": ""}]})])
+    >>> len(report), len(report.imported), [rule.id for rule in report.refused]
+    (2, 1, ['b'])
+    >>> print(report)
+    1 of 2 rules imported
+    1 refused because of map: it makes arrays or records, which terms do not
+    """
+
+    rules: tuple[ImportedRule, ...] = field(default=())
+
+    def __len__(self) -> int:
+        """How many rules were read."""
+        return len(self.rules)
+
+    def __iter__(self) -> Iterator[ImportedRule]:
+        """Go through all rules, imported or refused."""
+        return iter(self.rules)
+
+    @property
+    def imported(self) -> list[ImportedRule]:
+        """The rules that are expressions now.
+
+        >>> Report().imported
+        []
+        """
+        return [rule for rule in self.rules if rule.expression is not None]
+
+    @property
+    def refused(self) -> list[ImportedRule]:
+        """The rules that could not be carried over.
+
+        >>> Report().refused
+        []
+        """
+        return [rule for rule in self.rules if rule.expression is None]
+
+    @property
+    def reasons(self) -> Counter[tuple[str, str]]:
+        """How many rules were refused because of each feature, with the reason.
+
+        >>> Report().reasons
+        Counter()
+        """
+        return Counter(
+            (rule.refused.feature, rule.refused.reason) for rule in self.rules if rule.refused is not None
+        )
+
+    def to_index(self) -> "Index":
+        """An index of the rules that were imported.
+
+        >>> from tamis.importers import json_logic
+        >>> index = json_logic.read([("a", {">": [{"var": "age"}, 21]})]).to_index()
+        >>> index.match({"age": 30})
+        ['a']
+        """
+        from tamis.index import Index  # noqa: PLC0415 - needs NumPy and pyarrow
+
+        rules = self.imported
+        index = Index()
+        index.add_many(
+            [rule.id for rule in rules],
+            [rule.expression for rule in rules if rule.expression is not None],
+            priorities=[rule.priority for rule in rules],
+            tags=[list(rule.tags) for rule in rules],
+            payloads=[rule.payload for rule in rules],
+        )
+        return index
+
+    def __str__(self) -> str:
+        """How many were imported, and why the others were not."""
+        lines = [f"{len(self.imported):,} of {len(self):,} rules imported"]
+        lines += [
+            f"{count:,} refused because of {feature}: {reason}"
+            for (feature, reason), count in self.reasons.most_common()
+        ]
+        return "\n".join(lines)
+
+
+def gather(rules: Iterable[ImportedRule]) -> Report:
+    """The report of some rules.
+
+    >>> len(gather([ImportedRule("a", Expression.parse("x > 1"))]))
+    1
+    """
+    return Report(tuple(rules))

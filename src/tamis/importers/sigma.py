@@ -1,0 +1,368 @@
+"""Sigma rules (sigmahq.io), as a backend of pySigma, so that its processing pipelines rename fields as
+usual.
+
+Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
+found where an event has them as text. A rule matches where one of its conditions does. Its level becomes
+the priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tamis._extras import missing_extra
+from tamis.errors import TamisError
+from tamis.importers import cidr, forms
+from tamis.importers.forms import Term
+from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.two_valued import Form, not_true
+
+try:
+    from sigma.collection import SigmaCollection
+    from sigma.conversion.base import Backend
+    from sigma.exceptions import SigmaError
+    from sigma.processing.pipeline import ProcessingPipeline
+    from sigma.rule import SigmaRule
+    from sigma.types import (
+        CompareOperators,
+        SigmaRegularExpressionFlag,
+        SigmaString,
+        SpecialChars,
+        TimestampPart,
+    )
+except ImportError as error:
+    raise ImportError(missing_extra("the importer of Sigma", "importers")) from error
+
+NOT_CARRIED_OVER = {
+    "keywords": "they look into the whole event; name the attributes to look into: keywords_in=[...]",
+    "week": "there is no function for the week of a time",
+    "fieldref with a modifier": "a term cannot start with, end with or contain another one",
+    "a correlation": "it has a memory, and an expression sees one event",
+    "a query expression": "it is written for another backend",
+    "a placeholder": "its values are not in the rule; a pipeline replaces it",
+    "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
+    "an invalid rule": "pySigma cannot read it",
+}
+"""Every feature that is refused, with the reason."""
+
+_LEVELS = {"informational": 0.0, "low": 1.0, "medium": 2.0, "high": 3.0, "critical": 4.0}
+_FLAGS = {
+    SigmaRegularExpressionFlag.IGNORECASE: "i",
+    SigmaRegularExpressionFlag.MULTILINE: "m",
+    SigmaRegularExpressionFlag.DOTALL: "s",
+}
+_COMPARISONS = {
+    CompareOperators.LT: "<",
+    CompareOperators.LTE: "<=",
+    CompareOperators.GT: ">",
+    CompareOperators.GTE: ">=",
+}
+_PARTS = {
+    TimestampPart.MINUTE: "minute",
+    TimestampPart.HOUR: "hour",
+    TimestampPart.DAY: "day",
+    TimestampPart.MONTH: "month",
+    TimestampPart.YEAR: "year",
+}
+
+
+def convert(
+    rule: str | dict[str, Any],
+    *,
+    keywords_in: Sequence[str] = (),
+    pipeline: ProcessingPipeline | None = None,
+) -> ImportedRule:
+    """One rule, as YAML text or as a record.
+
+    >>> rule = convert(
+    ...     "title: Encoded\\nid: 4b0d1bd7-0000-4000-8000-000000000001\\n"
+    ...     "logsource: {product: windows}\\n"
+    ...     "detection: {s: {Image|endswith: powershell.exe}, f: {User: SYSTEM}, condition: s and not f}"
+    ... )
+    >>> print(rule.expression)
+    endswith(lower(Image), 'powershell.exe') AND (lower(User) = 'system') IS NOT TRUE
+    """
+    report = read([rule], keywords_in=keywords_in, pipeline=pipeline)
+    return report.rules[0]
+
+
+def read(
+    rules: Iterable[str | dict[str, Any] | Path],
+    *,
+    keywords_in: Sequence[str] = (),
+    pipeline: ProcessingPipeline | None = None,
+) -> Report:
+    """Many rules, as YAML texts, records or paths of YAML files. A file may hold several rules.
+
+    >>> len(read([]))
+    0
+    """
+    backend = TamisBackend(pipeline, keywords_in=keywords_in)
+    return gather(found for rule in rules for found in _read_one(rule, backend))
+
+
+def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
+    name = str(rule) if isinstance(rule, Path) else "a rule"
+    try:
+        if isinstance(rule, dict):
+            collection = SigmaCollection.from_dicts([rule])
+        else:
+            text = rule.read_text(encoding="utf-8") if isinstance(rule, Path) else rule
+            collection = SigmaCollection.from_yaml(text)
+    except Exception as error:
+        return [ImportedRule(name, None, NotCarriedOverError("an invalid rule", _first_line(error)))]
+    return [_imported(found, name, backend) for found in collection.rules]
+
+
+def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
+    id = str(rule.id or rule.title or name)
+    if not isinstance(rule, SigmaRule):
+        return ImportedRule(id, None, NotCarriedOverError("a correlation", NOT_CARRIED_OVER["a correlation"]))
+    try:
+        found = backend.convert_rule(rule, "form")
+        expression = forms.expression(forms.any_of(found))
+    except NotCarriedOverError as refused:
+        return ImportedRule(id, None, refused)
+    except SigmaError as error:
+        return ImportedRule(id, None, NotCarriedOverError("an invalid rule", _first_line(error)))
+    except TamisError as error:
+        return ImportedRule(id, None, NotCarriedOverError("the rule", _first_line(error)))
+    source = rule.logsource
+    parts = (("product", source.product), ("category", source.category), ("service", source.service))
+    return ImportedRule(
+        id,
+        expression,
+        tags=(
+            *(f"{tag.namespace}.{tag.name}" for tag in rule.tags),
+            *(f"{part}:{value}" for part, value in parts if value),
+        ),
+        priority=_LEVELS.get(str(rule.level).lower(), 0.0) if rule.level else 0.0,
+        payload=json.dumps({"title": rule.title}).encode(),
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _refuse(feature: str, where: str = "") -> NotCarriedOverError:
+    return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature], where)
+
+
+class TamisBackend(Backend):
+    """A backend of pySigma: `TamisBackend(pipeline).convert(collection)` gives the texts of expressions.
+
+    >>> from sigma.collection import SigmaCollection
+    >>> text = "title: T\\nlogsource: {product: x}\\ndetection: {s: {a: [1, 2]}, condition: s}"
+    >>> TamisBackend().convert(SigmaCollection.from_yaml(text))
+    ["a = 1 OR a = '1' OR a = 2 OR a = '2'"]
+    """
+
+    name: ClassVar[str] = "Tamis expressions"
+    formats: ClassVar[dict[str, str]] = {
+        "default": "Text of expressions",
+        "form": "The JSON form of expressions",
+    }
+
+    def __init__(
+        self,
+        processing_pipeline: ProcessingPipeline | None = None,
+        collect_errors: bool = False,
+        *,
+        keywords_in: Sequence[str] = (),
+        **backend_options: Any,
+    ) -> None:
+        """Take a pipeline, and the attributes in which keywords are looked for."""
+        super().__init__(processing_pipeline, collect_errors, **backend_options)
+        self._keywords_in = [forms.attribute(name) for name in keywords_in]
+
+    # --- connectives -------------------------------------------------------------------------------
+
+    def convert_condition_or(self, cond: Any, state: Any) -> Form:
+        """OR."""
+        return forms.any_of(self.convert_condition(part, state) for part in cond.args)
+
+    def convert_condition_and(self, cond: Any, state: Any) -> Form:
+        """AND."""
+        return forms.all_of(self.convert_condition(part, state) for part in cond.args)
+
+    def convert_condition_not(self, cond: Any, state: Any) -> Form:
+        """NOT, which is true where an attribute is absent."""
+        return not_true(self.convert_condition(cond.args[0], state))
+
+    def convert_condition_as_in_expression(self, cond: Any, state: Any) -> Form:
+        """Write the alternatives one by one; this backend asks for nothing else."""
+        return self.convert_condition_or(cond, state)
+
+    # --- a field and a value -----------------------------------------------------------------------
+
+    def convert_condition_field_eq_val_str(self, cond: Any, state: Any) -> Form:
+        """A text with wildcards, without regard to case."""
+        term = forms.attribute(cond.field)
+        parts = [part.lower() if isinstance(part, str) else part for part in _parts(cond.value, cond.field)]
+        if parts == [forms.ANY_TEXT]:
+            return forms.is_not_null(term)
+        found = forms.like(Term(f"lower({term.text})"), parts)
+        number = _number("".join(parts)) if all(isinstance(part, str) for part in parts) else None
+        return found if number is None else forms.any_of([found, forms.test(term, "=", number)])
+
+    def convert_condition_field_eq_val_str_case_sensitive(self, cond: Any, state: Any) -> Form:
+        """A text with wildcards, as it is."""
+        return forms.like(forms.attribute(cond.field), _parts(cond.value, cond.field))
+
+    def convert_condition_field_eq_val_num(self, cond: Any, state: Any) -> Form:
+        """A number, also as text."""
+        term, number = forms.attribute(cond.field), cond.value.number
+        return forms.any_of([forms.test(term, "=", number), forms.test(term, "=", str(number))])
+
+    def convert_condition_field_eq_val_bool(self, cond: Any, state: Any) -> Form:
+        """A truth, also as text."""
+        term, wanted = forms.attribute(cond.field), bool(cond.value)
+        as_text = forms.test(Term(f"lower({term.text})"), "=", str(wanted).lower())
+        return forms.any_of([forms.test(term, "=", wanted), as_text])
+
+    def convert_condition_field_eq_val_re(self, cond: Any, state: Any) -> Form:
+        """A regular expression."""
+        pattern = cond.value.regexp
+        text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
+        flags = "".join(sorted(_FLAGS[flag] for flag in cond.value.flags))
+        return _matches(forms.attribute(cond.field), f"(?{flags}){text}" if flags else text)
+
+    def convert_condition_field_eq_val_cidr(self, cond: Any, state: Any) -> Form:
+        """A block of addresses; one of IPv6 as pySigma spells it, with wildcards."""
+        term, network = forms.attribute(cond.field), cond.value.network
+        if network.version == 4:
+            return forms.test(term, "RLIKE", cidr.pattern(str(network)))
+        spelled = [_parts(SigmaString(text.lower()), cond.field) for text in cond.value.expand()]
+        return forms.any_of(forms.like(Term(f"lower({term.text})"), parts) for parts in spelled)
+
+    def convert_condition_field_compare_op_val(self, cond: Any, state: Any) -> Form:
+        """A bound."""
+        number = cond.value.number.number
+        operator = _COMPARISONS.get(cond.value.op)
+        term = forms.attribute(cond.field)
+        if operator is None:  # not equal
+            return not_true(forms.test(term, "=", number))
+        return forms.test(term, operator, number)
+
+    def convert_condition_field_eq_val_timestamp_part(self, cond: Any, state: Any) -> Form:
+        """A part of a time."""
+        part = _PARTS.get(cond.value.timestamp_part)
+        if part is None:
+            raise _refuse("week", cond.field)
+        return forms.test(Term(f"{part}({forms.attribute(cond.field).text})"), "=", cond.value.number)
+
+    def convert_condition_field_eq_field(self, cond: Any, state: Any) -> Form:
+        """Two fields that are equal."""
+        if cond.value.starts_with or cond.value.ends_with:
+            raise _refuse("fieldref with a modifier", cond.field)
+        one, other = forms.attribute(cond.field), forms.attribute(cond.value.field)
+        return forms.any_of(
+            [
+                forms.holds(Term(f"lower({one.text}) = lower({other.text})")),
+                forms.holds(Term(f"{one.text} = {other.text}")),
+            ]
+        )
+
+    def convert_condition_field_eq_val_null(self, cond: Any, state: Any) -> Form:
+        """Absent."""
+        return forms.is_null(forms.attribute(cond.field))
+
+    def convert_condition_field_exists(self, cond: Any, state: Any) -> Form:
+        """Present."""
+        return forms.is_not_null(forms.attribute(cond.field))
+
+    def convert_condition_field_not_exists(self, cond: Any, state: Any) -> Form:
+        """Absent."""
+        return forms.is_null(forms.attribute(cond.field))
+
+    def convert_condition_field_eq_query_expr(self, cond: Any, state: Any) -> Form:
+        """Refuse."""
+        raise _refuse("a query expression", cond.field)
+
+    # --- values without a field --------------------------------------------------------------------
+
+    def convert_condition_val_str(self, cond: Any, state: Any) -> Form:
+        """A keyword, somewhere in the attributes that were named."""
+        parts = [part.lower() if isinstance(part, str) else part for part in _parts(cond.value, "keywords")]
+        around = [forms.ANY_TEXT, *parts, forms.ANY_TEXT]
+        return self._anywhere(lambda term: forms.like(Term(f"lower({term.text})"), around))
+
+    def convert_condition_val_num(self, cond: Any, state: Any) -> Form:
+        """A number as a keyword."""
+        around = [forms.ANY_TEXT, str(cond.value.number), forms.ANY_TEXT]
+        return self._anywhere(lambda term: forms.like(term, around))
+
+    def convert_condition_val_re(self, cond: Any, state: Any) -> Form:
+        """A regular expression as a keyword."""
+        pattern = cond.value.regexp
+        text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
+        return self._anywhere(lambda term: _matches(term, text))
+
+    def convert_condition_query_expr(self, cond: Any, state: Any) -> Form:
+        """Refuse."""
+        raise _refuse("a query expression")
+
+    def _anywhere(self, test: Any) -> Form:
+        if not self._keywords_in:
+            raise _refuse("keywords")
+        return forms.any_of(test(term) for term in self._keywords_in)
+
+    # --- rules with memory -------------------------------------------------------------------------
+
+    def _no_memory(self, *_: Any, **__: Any) -> Any:
+        raise _refuse("a correlation")
+
+    convert_correlation_event_count_rule = _no_memory
+    convert_correlation_value_count_rule = _no_memory
+    convert_correlation_temporal_rule = _no_memory
+    convert_correlation_temporal_ordered_rule = _no_memory
+    convert_correlation_extended_temporal_rule = _no_memory
+    convert_correlation_extended_temporal_ordered_rule = _no_memory
+    convert_correlation_value_sum_rule = _no_memory
+    convert_correlation_value_avg_rule = _no_memory
+    convert_correlation_value_percentile_rule = _no_memory
+    convert_correlation_value_median_rule = _no_memory
+
+    # --- output ------------------------------------------------------------------------------------
+
+    def finalize_query_default(self, rule: Any, query: Form, index: int, state: Any) -> str:
+        """The text of an expression."""
+        return str(forms.expression(query))
+
+    def finalize_query_form(self, rule: Any, query: Form, index: int, state: Any) -> Form:
+        """The form as it is."""
+        return query
+
+    def finalize_output_form(self, queries: list[Form]) -> list[Form]:
+        """The forms as they are."""
+        return queries
+
+
+def _parts(value: SigmaString, where: str) -> list[Any]:
+    parts: list[Any] = []
+    for part in value.s:
+        if isinstance(part, str):
+            parts.append(part)
+        elif part == SpecialChars.WILDCARD_MULTI:
+            parts.append(forms.ANY_TEXT)
+        elif part == SpecialChars.WILDCARD_SINGLE:
+            parts.append(forms.ANY_CHARACTER)
+        else:
+            raise _refuse("a placeholder", where)
+    return parts
+
+
+def _matches(term: Term, pattern: str) -> Form:
+    test = forms.test(term, "RLIKE", pattern)
+    try:
+        forms.expression(test)
+    except TamisError:
+        raise _refuse("a regular expression", f"{term.text} ~ {pattern}") from None
+    return test
+
+
+def _number(text: str) -> int | None:
+    is_plain = text.isascii() and text.removeprefix("-").isdigit() and len(text) < 18
+    return int(text) if is_plain and str(int(text)) == text else None

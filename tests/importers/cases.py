@@ -1,0 +1,147 @@
+"""Cases in files, each with the answer of the engine it was written for, and random ones for that engine."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def recorded(name: str) -> list[list[Any]]:
+    """The cases of a file of JSON lines: a rule, an event, and whether the rule's own engine matches."""
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+class JsonLogicRules:
+    """Random JsonLogic rules and data, of the types that they are compared with."""
+
+    numbers, texts, truths, arrays = ("n", "m", "deep.n"), ("s", "t"), ("p", "q"), ("l",)
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def data(self) -> dict[str, Any]:
+        chosen, choice = self._random.random, self._random.choice
+        data: dict[str, Any] = {}
+        data |= {name: choice([0, 1, 2, 5, -1, 2.5, 7]) for name in self.numbers[:2] if chosen() < 0.7}
+        data |= {name: choice(["a", "b", "ab", "null", "bab"]) for name in self.texts if chosen() < 0.7}
+        data |= {name: choice([True, False]) for name in self.truths if chosen() < 0.7}
+        if chosen() < 0.7:
+            data["l"] = choice([[], ["a"], ["b", "c"], ["c"]])
+        if chosen() < 0.6:
+            data["deep"] = choice([{}, {"n": 0}, {"n": 1}, {"n": 5}])
+        return data
+
+    def number(self, depth: int) -> Any:
+        kind, choice = self._random.random(), self._random.choice
+        if depth <= 0 or kind < 0.45:
+            return {"var": choice(self.numbers)}
+        if kind < 0.7:
+            return choice([0, 1, 2, 5, -1, 2.5])
+        if kind < 0.78:
+            return {"var": [choice(self.numbers), choice([0, 1, 7])]}
+        operator = choice(["+", "-", "*", "%", "/"])
+        right = choice([2, 4]) if operator in "%/" else self.number(depth - 1)
+        return {operator: [self.number(depth - 1), right]}
+
+    def text(self, depth: int) -> Any:
+        kind, choice = self._random.random(), self._random.choice
+        if depth <= 0 or kind < 0.55:
+            return {"var": choice(self.texts)}
+        if kind < 0.8:
+            return choice(["a", "b", "ab", "null"])
+        if kind < 0.9:
+            return {"cat": ["x", self.text(depth - 1)]}
+        return {"substr": [self.text(depth - 1), choice([0, -1]), choice([1, 2])]}
+
+    def rule(self, depth: int) -> Any:
+        choice = self._random.choice
+        if depth > 0 and self._random.random() < 0.45:
+            operator = choice(["and", "or", "!", "!!", "if"])
+            count = 1 if operator in ("!", "!!") else choice([1, 2, 3, 5] if operator == "if" else [1, 2, 3])
+            return {operator: [self.rule(depth - 1) for _ in range(count)]}
+        compare = choice(["<", "<=", ">", ">=", "==", "===", "!=", "!=="])
+        element = {"var": ""}
+        return choice(
+            [
+                {compare: [self.number(2), self.number(2)]},
+                {compare: [self.text(2), self.text(1)]},
+                {choice(["<", "<="]): [self.number(1), self.number(1), self.number(1)]},
+                {"in": [self.text(1), ["a", "b", "", None]]},
+                {"in": [choice(["a", "b", ""]), {"var": "s"}]},
+                {"in": [choice(["a", "b"]), {"var": "l"}]},
+                {"in": [{"var": "n"}, [1, 2, 5]]},
+                {"in": [{"var": "s"}, "abab"]},
+                {"missing": [choice(self.numbers), choice(self.texts)]},
+                {"missing_some": [choice([1, 2, 3]), ["n", "s", "p", "deep.n"]]},
+                {"var": choice([*self.numbers, *self.texts, *self.truths, *self.arrays])},
+                {choice(["==", "!="]): [{"var": choice([*self.numbers, *self.texts])}, None]},
+                {choice(["some", "none"]): [{"var": "l"}, {"==": [element, "a"]}]},
+                {choice(["some", "none"]): [{"var": "l"}, {"in": [element, ["a", "b"]]}]},
+                {choice(["==", "!="]): [{"<": [self.number(1), self.number(1)]}, choice([True, False])]},
+                {"==": [{"var": choice(self.truths)}, choice([True, False])]},
+            ]
+        )
+
+
+class EventPatterns:
+    """Random patterns and events for Event Ruler; arrays only where equality is asked for."""
+
+    texts = ("a", "b", "ab", "A", "aB", "", "10.0.0.1", "10.0.1.77", "192.168.3.4")
+    fields = ("s", "t", "n", "d.s", "d.n", "p")
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def alternative(self) -> Any:
+        choice = self._random.choice
+        but = ["a", ["a", "b"], 1, [1, 5], {"prefix": "a"}, {"suffix": "b"}]
+        but += [{"equals-ignore-case": "ab"}, {"wildcard": "a*"}, {"prefix": ["a", "1"]}]
+        return choice(
+            [
+                choice(self.texts),
+                choice([0, 1, 5, 2.5, -3]),
+                choice([True, False]),
+                {"prefix": choice(["a", "A", {"equals-ignore-case": "a"}])},
+                {"suffix": choice(["b", "B", {"equals-ignore-case": "b"}])},
+                {"exists": choice([True, False])},
+                {"anything-but": choice(but)},
+                {"numeric": choice([[">", 0], ["<=", 1], ["=", 5], [">", -5, "<", 3], [">=", 1, "<=", 5]])},
+                {"equals-ignore-case": choice(["a", "AB"])},
+                {"wildcard": choice(["a*", "*b", "*", "a*b", "1*.1"])},
+                {"cidr": choice(["10.0.0.0/24", "10.0.0.0/23", "10.0.0.0/8", "10.0.1.64/26"])},
+            ]
+        )
+
+    def pattern(self) -> dict[str, Any]:
+        fields = self._random.sample(self.fields, 4)
+        used = fields[: self._random.choice([1, 1, 2])]
+        pattern = self._of(used)
+        if self._random.random() < 0.25:
+            pattern["$or"] = [self._of(fields[2:3]), self._of(fields[3:4])]
+        return pattern
+
+    def _of(self, fields: list[str]) -> dict[str, Any]:
+        pattern: dict[str, Any] = {}
+        for field in fields:
+            wanted = [self.alternative() for _ in range(self._random.choice([1, 1, 2]))]
+            outer, _, inner = field.partition(".")
+            if inner:
+                pattern.setdefault(outer, {})[inner] = wanted
+            else:
+                pattern[outer] = wanted
+        return pattern
+
+    def value(self) -> Any:
+        choice = self._random.choice
+        return choice([choice(self.texts), choice([0, 1, 5, 2.5, -3, 2]), choice([True, False])])
+
+    def event(self) -> dict[str, Any]:
+        chosen = self._random.random
+        event = {name: self.value() for name in ("s", "t", "n", "p") if chosen() < 0.75}
+        if chosen() < 0.1:
+            event["t"] = {"x": 1}
+        if chosen() < 0.8:
+            event["d"] = {name: self.value() for name in ("s", "n") if chosen() < 0.7}
+        return event

@@ -1,0 +1,147 @@
+"""Each importer against the engine whose rules it reads."""
+
+import random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from importers import engines
+from importers.cases import EventPatterns, JsonLogicRules, recorded
+from tamis.importers import event_patterns, json_logic, sql
+
+
+@pytest.mark.parametrize(("rule", "data", "truth"), recorded("json_logic.jsonl"))
+def test_json_logic(rule: Any, data: Any, truth: bool) -> None:
+    imported = json_logic.convert("r", rule)
+    assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(data) is True) == truth, str(imported.expression)
+
+
+@pytest.mark.parametrize(("pattern", "event", "truth"), recorded("event_patterns.jsonl"))
+def test_event_patterns(pattern: Any, event: Any, truth: bool) -> None:
+    imported = event_patterns.convert("r", pattern)
+    assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
+
+
+@pytest.mark.slow
+def test_json_logic_js_gives_the_recorded_answers_and_agrees_on_others() -> None:
+    known = recorded("json_logic.jsonl")
+    assert engines.json_logic([[rule, data] for rule, data, _ in known]) == [truth for *_, truth in known]
+    rules = JsonLogicRules(seed=1)
+    pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
+    _agree(pairs, engines.json_logic(pairs), json_logic.convert)
+
+
+@pytest.mark.slow
+def test_event_ruler_gives_the_recorded_answers_and_agrees_on_others() -> None:
+    known = recorded("event_patterns.jsonl")
+    assert engines.event_ruler([[rule, event] for rule, event, _ in known]) == [truth for *_, truth in known]
+    patterns = EventPatterns(seed=1)
+    pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
+    _agree(pairs, engines.event_ruler(pairs), event_patterns.convert)
+
+
+def _agree(pairs: list[Any], answers: list[Any], convert: Any) -> None:
+    for (rule, event), truth in zip(pairs, answers, strict=True):
+        imported = convert("r", rule)
+        assert imported.expression is not None, (rule, imported.refused)
+        assert (imported.expression.evaluate(event) is True) == truth, (rule, event, imported.expression)
+
+
+class Conditions:
+    """Random WHERE clauses in DuckDB's dialect."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def rows(self, count: int) -> list[dict[str, Any]]:
+        choice = self._random.choice
+        return [
+            {
+                "i": number,
+                "n": choice([None, 0, 1, 2, 5, -1]),
+                "m": choice([None, 0.0, 1.0, 2.5, 5.0]),
+                "s": choice([None, "", "a", "b", "aB", "ab", "x_y", "xzy", " a "]),
+                "t": choice([None, "a", "b", "A", "a%"]),
+                "p": choice([None, True, False]),
+            }
+            for number in range(count)
+        ]
+
+    def number(self, depth: int) -> str:
+        choice = self._random.choice
+        if depth <= 0 or self._random.random() < 0.6:
+            return choice(["n", "m"])
+        first, second = self.number(depth - 1), self.number(depth - 1)
+        return choice(
+            [
+                f"({first} {choice('+-*')} {second})",
+                f"({first} + 2)",
+                "(n % 3)",
+                f"abs({first})",
+                f"length({self.text(depth - 1)})",
+                f"coalesce({first}, {second})",
+            ]
+        )
+
+    def text(self, depth: int) -> str:
+        choice = self._random.choice
+        if depth <= 0 or self._random.random() < 0.6:
+            return choice(["s", "t"])
+        first, second = self.text(depth - 1), self.text(depth - 1)
+        return choice(
+            [
+                f"lower({first})",
+                f"upper({first})",
+                f"trim({first})",
+                f"({first} || {second})",
+                f"concat({first}, {second})",
+                f"substring({first}, 1, {choice([0, 1, 2])})",
+            ]
+        )
+
+    def condition(self, depth: int) -> str:
+        choice = self._random.choice
+        if depth > 0 and self._random.random() < 0.5:
+            first, second = self.condition(depth - 1), self.condition(depth - 1)
+            return choice([f"NOT ({first})", f"({first}) AND ({second})", f"({first}) OR ({second})"])
+        compare, negated = choice(["=", "<>", "<", "<=", ">", ">="]), choice(["", "NOT "])
+        pattern = choice(["a%", "%b", "a_", "%", "A%", "x!_y' ESCAPE '!"])
+        return choice(
+            [
+                f"{self.number(2)} {compare} {self.number(2)}",
+                f"{self.number(2)} {compare} {choice([0, 1, 2.5, -1])}",
+                f"{self.text(2)} {compare} {self.text(1)}",
+                f"{self.text(2)} {compare} '{choice(['a', 'aB', ''])}'",
+                f"n {negated}IN (1, 2, 5)",
+                f"s {negated}IN ('a', 'b', NULL)",
+                f"{self.number(1)} {negated}BETWEEN 0 AND {choice([1, 5])}",
+                f"{self.text(1)} {negated}{choice(['LIKE', 'ILIKE'])} '{pattern}'",
+                f"{choice('nsp')} IS {negated}NULL",
+                choice(["p", "p = TRUE", "NOT p"]),
+                f"n IS {negated}DISTINCT FROM {choice(['1', 'm'])}",
+                f"regexp_matches(s, '{choice(['^a', 'b$', '[xy]'])}')",
+                "starts_with(s, 'a')",
+                f"p IS {negated}{choice(['TRUE', 'FALSE'])}",
+            ]
+        )
+
+
+def test_sql_selects_what_duckdb_selects() -> None:
+    conditions = Conditions(seed=1)
+    rows = conditions.rows(40)
+    kinds = {"i": pa.int64(), "n": pa.int64(), "m": pa.float64(), "s": pa.string(), "t": pa.string()}
+    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
+    columns["p"] = pa.array([row["p"] for row in rows], pa.bool_())
+    connection = duckdb.connect()
+    connection.register("events", pa.table(columns))
+    for _ in range(400):
+        where = conditions.condition(3)
+        selected = connection.execute(f"SELECT i FROM events WHERE {where} ORDER BY i").fetchall()
+        imported = sql.convert("r", where)
+        assert imported.expression is not None, (where, imported.refused)
+        found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
+        assert found == [number for (number,) in selected], (where, str(imported.expression))

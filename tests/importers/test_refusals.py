@@ -1,0 +1,191 @@
+"""What importers refuse: every listed feature with its reason, and nothing lost silently."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tamis.importers import NotCarriedOverError, elasticsearch, event_patterns, json_logic, sigma, sql
+
+X = {"var": "x"}
+
+REFUSED: list[tuple[ModuleType, str, Any]] = [
+    (json_logic, "map", {"map": [X, X]}),
+    (json_logic, "filter", {"filter": [X, True]}),
+    (json_logic, "reduce", {"reduce": [X, X, 0]}),
+    (json_logic, "merge", {"missing": {"merge": ["a", {"if": [X, ["b"], []]}]}}),
+    (json_logic, "all", {"all": [X, {">": [{"var": ""}, 1]}]}),
+    (json_logic, "some", {"some": [X, {">": [{"var": ""}, 1]}]}),
+    (json_logic, "none", {"none": [X, {">": [{"var": ""}, 1]}]}),
+    (json_logic, "min", {">": [{"min": [X, 1]}, 3]}),
+    (json_logic, "max", {">": [{"max": [X, 1]}, 3]}),
+    (json_logic, "method", {"method": [X, "shift"]}),
+    (json_logic, "var", {"==": [{"var": "list.0"}, 1]}),
+    (json_logic, "in", {"in": [X, {"var": "y"}]}),
+    (json_logic, "substr", {"==": [{"substr": [X, 0, -2]}, "a"]}),
+    (json_logic, "==", {"==": [X, [1, 2]]}),
+    (json_logic, "matches", {"matches": [X, "a"]}),
+    (event_patterns, "null", {"x": [None]}),
+    (event_patterns, "cidr of IPv6", {"x": [{"cidr": "2001:db8::/32"}]}),
+    (event_patterns, "cidr", {"x": [{"cidr": "10.0.0.300/8"}]}),
+    (event_patterns, "numeric", {"x": [{"numeric": [">", "1"]}]}),
+    (event_patterns, "wildcard", {"x": [{"wildcard": "a\\b"}]}),
+    (event_patterns, "a field beside and inside $or", {"x": [1], "$or": [{"x": [2]}, {"y": [3]}]}),
+    (event_patterns, "sounds-like", {"x": [{"sounds-like": "a"}]}),
+    (event_patterns, "an invalid pattern", {"x": 1}),
+    (elasticsearch, "match", {"match": {"body": "two words"}}),
+    (elasticsearch, "nested", {"nested": {"path": "a", "query": {"term": {"a.b": 1}}}}),
+    (elasticsearch, "terms lookup", {"terms": {"user": {"index": "users", "id": "2", "path": "f"}}}),
+    (elasticsearch, "date math", {"range": {"at": {"gte": "now-1d/d"}}}),
+    (elasticsearch, "range with format or time_zone", {"range": {"at": {"gte": "1", "format": "yyyy"}}}),
+    (elasticsearch, "range with relation", {"range": {"at": {"gte": 1, "relation": "within"}}}),
+    (elasticsearch, "regexp", {"regexp": {"x": "a~bc"}}),
+    (elasticsearch, "script", {"script": {"script": "true"}}),
+    (elasticsearch, "ids", {"ids": {"values": ["1"]}}),
+    (elasticsearch, "an invalid query", {"term": {"x": 1, "y": 2}}),
+    (elasticsearch, "guess", {"guess": {}}),
+    (sql, "a subquery", "x IN (SELECT 1)"),
+    (sql, "an aggregate", "count(x) > 1"),
+    (sql, "a window", "row_number() OVER () = 1"),
+    (sql, "a parameter", "x = ?"),
+    (sql, "CASE", "CASE WHEN x THEN 1 ELSE 2 END = 1"),
+    (sql, "a cast", "CAST(x AS DECIMAL(5, 2)) > 1"),
+    (sql, "current time", "x > current_timestamp"),
+    (sql, "a function", "levenshtein(x, 'a') < 2"),
+    (sql, "SIMILAR TO", "x SIMILAR TO 'a'"),
+    (sql, "an array", "x[1] = 2"),
+    (sql, "a condition as a value", "(x > 1) = (y > 1)"),
+    (sql, "the text", "x = = 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "feature", "rule"),
+    REFUSED,
+    ids=[f"{module.__name__[16:]}-{name}" for module, name, _ in REFUSED],
+)
+def test_it_is_refused_by_name(module: Any, feature: str, rule: Any) -> None:
+    imported = module.convert("r", rule)
+    assert imported.expression is None
+    assert imported.refused.feature == feature
+    assert imported.refused.reason
+
+
+def test_an_integer_division_is_refused_where_the_dialect_has_one() -> None:
+    refused = sql.convert("r", "x / 2 = 1", "postgres").refused
+    assert refused is not None
+    assert refused.feature == "an integer division"
+    assert sql.convert("r", "x / 2 = 1", "duckdb").refused is None
+
+
+def rule(detection: str, **more: str) -> str:
+    lines = ["title: A rule", "logsource: {product: windows, category: process_creation}"]
+    return "\n".join([*lines, *(f"{key}: {value}" for key, value in more.items()), f"detection: {detection}"])
+
+
+def test_sigma_meaning() -> None:
+    imported = sigma.convert(
+        rule(
+            "{s: {Image|endswith: '\\\\cmd.exe', CommandLine|contains|all: [/C, whoami]},"
+            " f: {User|startswith: SYS}, condition: s and not f}",
+            level="high",
+            tags="[attack.execution]",
+        )
+    )
+    assert imported.expression is not None, imported.refused
+    event = {"Image": "C:\\Windows\\CMD.EXE", "CommandLine": "cmd /c whoami"}
+    assert imported.expression.evaluate(event) is True  # User is absent, and no match is lost
+    assert imported.expression.evaluate({**event, "User": "system"}) is not True
+    assert imported.expression.evaluate({**event, "User": 7}) is True
+    assert imported.priority == 3.0
+    assert imported.tags == ("attack.execution", "product:windows", "category:process_creation")
+
+
+@pytest.mark.parametrize(
+    ("detection", "event", "truth"),
+    [
+        ("{s: {ip|cidr: 10.0.0.0/23}, condition: s}", {"ip": "10.0.1.200"}, True),
+        ("{s: {ip|cidr: 10.0.0.0/23}, condition: s}", {"ip": "10.0.2.1"}, False),
+        ("{s: {ip|cidr: 'fe80::/10'}, condition: s}", {"ip": "FE80::1"}, True),
+        ("{s: {a|fieldref: b}, condition: s}", {"a": "X", "b": "x"}, True),
+        ("{s: {a|fieldref: b}, condition: not s}", {"a": "X"}, True),
+        ("{s: {a|re: '^x.*9$'}, condition: s}", {"a": "x--9"}, True),
+        ("{s: {a|re|i: '^X'}, condition: s}", {"a": "xy"}, True),
+        ("{s: {a|cased: X}, condition: s}", {"a": "x"}, False),
+        ("{s: {a|gte: 5}, condition: s}", {"a": 5}, True),
+        ("{s: {a: 4624}, condition: s}", {"a": "4624"}, True),
+        ("{s: {a: '4624'}, condition: s}", {"a": 4624}, True),
+        ("{s: {a: null}, condition: s}", {}, True),
+        ("{s: {a|exists: true}, condition: s}", {"a": 0}, True),
+        ("{s: {a: 'b?d*'}, condition: s}", {"a": "BCDE"}, True),
+        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"a": 1, "c": 1}, None),
+        ("{s1: {a: 1}, s2: {b: 1}, condition: 1 of s*}", {"b": 1}, True),
+        ("{s1: {a: 1}, s2: {b: 1}, condition: all of s*}", {"b": 1}, False),
+        ("{s: [{a: 1}, {b: 2}], condition: s}", {"b": 2}, True),
+        ("{s: {a|windash|contains: ' -x'}, condition: s}", {"a": "run /x"}, True),
+        ("{s: {a|base64offset|contains: foo}, condition: s}", {"a": "xxZm9vxx"}, True),
+    ],
+)
+def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -> None:
+    imported = sigma.convert(rule(detection))
+    if truth is None:  # pySigma knows "1 of" and "all of" only
+        assert imported.expression is None
+        return
+    assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
+
+
+@pytest.mark.parametrize(
+    ("feature", "text"),
+    [
+        ("keywords", rule("{s: [mimikatz], condition: s}")),
+        ("fieldref with a modifier", rule("{s: {a|fieldref|startswith: b}, condition: s}")),
+        ("a placeholder", rule("{s: {a|expand: '%admins%'}, condition: s}")),
+        ("a regular expression", rule(r"{s: {a|re: 'a\C'}, condition: s}")),
+        ("week", rule("{s: {a|week: 3}, condition: s}")),
+        ("an invalid rule", "title: [\n"),
+    ],
+)
+def test_sigma_refuses(feature: str, text: str) -> None:
+    refused = sigma.convert(text).refused
+    assert refused is not None
+    assert refused.feature == feature, refused
+
+
+def test_sigma_correlations_are_refused_and_their_rules_are_not() -> None:
+    correlation = (
+        "correlation: {type: event_count, rules: [base], group-by: [b], timespan: 5m, condition: {gte: 3}}"
+    )
+    text = f"name: base\n{rule('{s: {a: 1}, condition: s}')}\n---\ntitle: C\n{correlation}"
+    report = sigma.read([text])
+    assert [imported.expression is None for imported in report] == [False, True]
+    assert [feature for feature, _ in report.reasons] == ["a correlation"]
+
+
+def test_sigma_keywords_are_found_in_named_attributes() -> None:
+    imported = sigma.convert(rule("{s: [mimikatz, 'a*b'], condition: s}"), keywords_in=["message", "title"])
+    assert imported.expression is not None
+    assert imported.expression.evaluate({"title": "run MimiKatz now"}) is True
+    assert imported.expression.evaluate({"message": "xxaxxbxx"}) is True
+    assert imported.expression.evaluate({"message": "b a"}) is not True
+
+
+def test_a_rule_without_its_attributes_matches_where_its_own_format_says_so() -> None:
+    absent = [
+        json_logic.convert("r", {"!": {"==": [X, "a"]}}),
+        elasticsearch.convert("r", {"bool": {"must_not": [{"term": {"x": "a"}}]}}),
+        event_patterns.convert("r", {"x": [{"exists": False}]}),
+        sigma.convert(rule("{s: {x: a}, condition: not s}")),
+    ]
+    for imported in absent:
+        assert imported.expression is not None
+        assert imported.expression.evaluate({}) is True
+        assert imported.expression.evaluate({"x": "a"}) is not True
+
+
+def test_refusals_survive_pickling() -> None:
+    import pickle
+
+    error = NotCarriedOverError("map", "it makes arrays", "some[0]")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.feature) == (str(error), "map")
