@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::stamp::Stamp;
+
 /// An attribute of one index. Numbers are given in order of first use and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u32);
@@ -17,6 +19,7 @@ pub struct Attributes {
     records: Layered<()>,
     by_id: Arc<Vec<Arc<str>>>,
     recent_by_id: Arc<Vec<Arc<str>>>,
+    stamp: Stamp,
 }
 
 impl Attributes {
@@ -35,6 +38,7 @@ impl Attributes {
             return id;
         }
         let id = AttrId(self.len() as u32);
+        self.stamp.renew();
         for (dot, _) in name.rmatch_indices('.') {
             if self.has_fields(&name[..dot]) {
                 break;
@@ -47,6 +51,11 @@ impl Attributes {
             Arc::make_mut(&mut self.by_id).append(Arc::make_mut(&mut self.recent_by_id));
         }
         id
+    }
+
+    /// Tells this table from every one with other names.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     pub fn name(&self, id: AttrId) -> &Arc<str> {

@@ -22,6 +22,7 @@ mod prefetch;
 pub mod query;
 pub mod relate;
 pub mod snapshot;
+mod stamp;
 pub mod subscription;
 pub mod suggest;
 pub mod value;
