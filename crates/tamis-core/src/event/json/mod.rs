@@ -16,6 +16,7 @@
 //!
 //! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
 
+mod lines;
 mod write;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault, Marks};
 pub use crate::json::structure::Skipped;
 
+pub use lines::JsonLines;
 pub use write::write;
 
 /// How deep records may be nested.
