@@ -15,6 +15,8 @@ FUZZ_SECONDS ?= 300
 PYTEST_ARGS ?=
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
+# Passed on to bench/json_text.py, for example `make bench-json JSON_ARGS="--only exact numeric"`.
+JSON_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
@@ -37,7 +39,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare docs wheel lint lint-workflows format types check clean
+.PHONY: help build demo test test-rust test-python test-slow fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-json bench-compare docs wheel lint lint-workflows format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +80,9 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
+
+bench-json: .venv/.built .tools/java/bin/java ## Measure JSON text in, next to event-ruler; writes bench/results/json.json
+	@$(BIN)/python bench/json_text.py $(JSON_ARGS)
 
 bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
 	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)
