@@ -163,11 +163,11 @@ struct Carries {
     fraction: u64,
     power: u64,
     name: u64,
-    names: [u64; 2],
-    values: [u64; 2],
-    separators: [u64; 2],
-    name_ends: [u64; 2],
-    value_ends: [u64; 2],
+    names: u64,
+    values: u64,
+    separators: u64,
+    name_ends: u64,
+    value_ends: u64,
 }
 
 /// The brackets that are open.
@@ -328,9 +328,8 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
             let name_ends = run_ends(names & string_starts, inside, &mut carries.name);
             wrong |= followers(name_ends, white, &mut carries.name_ends) ^ colon;
             let value_ends = closing | quotes & !inside & !name_ends;
-            let after_values = shifted(value_ends, &mut carries.value_ends[0]) | after_scalar & !scalar;
-            let [_, carry] = &mut carries.value_ends;
-            wrong |= through_white(after_values, white, carry) & !(comma | closing);
+            let after_values = shifted(value_ends, &mut carries.value_ends) | after_scalar & !scalar;
+            wrong |= through_white(after_values, white, &mut carries.value_ends) & !(comma | closing);
 
             if wrong != 0 {
                 return None;
@@ -371,19 +370,19 @@ fn shifted(bits: u64, carry: &mut u64) -> u64 {
     bits << 1 | std::mem::replace(carry, bits >> 63)
 }
 
-/// The places themselves, or where the white space that begins there ends.
-#[inline(always)]
-fn through_white(places: u64, white: u64, carry: &mut u64) -> u64 {
-    let (sum, overflow) = (places | *carry).overflowing_add(white);
-    *carry = overflow as u64;
-    sum & !white
-}
-
 /// The tokens after some tokens of one byte, or after the last byte of others.
 #[inline(always)]
-fn followers(tokens: u64, white: u64, carries: &mut [u64; 2]) -> u64 {
-    let [shift, white_carry] = carries;
-    through_white(shifted(tokens, shift), white, white_carry)
+fn followers(tokens: u64, white: u64, carry: &mut u64) -> u64 {
+    through_white(shifted(tokens, carry), white, carry)
+}
+
+/// The places themselves, or where the white space that begins there ends. The carry is that of the tokens before the
+/// places: a block that ends with a token does not end with white space.
+#[inline(always)]
+fn through_white(places: u64, white: u64, carry: &mut u64) -> u64 {
+    let (sum, overflow) = places.overflowing_add(white);
+    *carry |= overflow as u64;
+    sum & !white
 }
 
 /// The places behind those runs that have a start.

@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn owned(event: &Event<'_>) -> Vec<(u32, Value)> {
-        event.values.iter().map(|(attribute, value)| (attribute.0, value.to_owned())).collect()
+        event.values.iter().map(|(attribute, value)| (attribute.0, (*value).to_owned())).collect()
     }
 
     #[test]
