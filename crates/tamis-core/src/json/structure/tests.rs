@@ -307,7 +307,7 @@ fn brackets_may_be_nested_to_any_depth() {
             check(nested(open, close, "]").as_bytes());
             check(nested(open, close, "{}").as_bytes());
             let good = nested(open, close, "1");
-            check(good[..good.len() - 1].as_bytes());
+            check(&good.as_bytes()[..good.len() - 1]);
             check(format!("{good}}}").as_bytes());
             // The wrong kind of bracket at each depth.
             for at in (0..good.len()).filter(|at| matches!(good.as_bytes()[*at], b']' | b'}')).step_by(7) {
