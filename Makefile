@@ -13,6 +13,8 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
+# How many processes share the tests; each starts a Spark of its own, which takes a gigabyte.
+PYTEST_WORKERS ?= 2
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
 PEERS_ARGS ?=
 # Passed on to bench/json_text.py, for example `make bench-json JSON_ARGS="--only exact numeric"`.
@@ -57,7 +59,7 @@ test-rust: .venv/.synced
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

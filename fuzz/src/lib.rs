@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tamis_core::event::{AttrId, Attributes, Scratch, json as event_json};
+use tamis_core::event::{TermId, Terms, Scratch, json as event_json};
 use tamis_core::expr::{Expr, codec, json as expression_json, limits, parse};
 use tamis_core::engine::{Id, Index, Subscription};
 use tamis_core::query::{Filter, Tags};
@@ -98,15 +98,15 @@ fn expression_json_seeds() -> Vec<Vec<u8>> {
 /// that knows its attributes reads the same values. (An index that knows fewer skips what it need not read.)
 pub fn read_event_json(data: &[u8]) {
     let Ok(record) = event_json::read_record(data) else {
-        let _ = event_json::read(data, &Attributes::default(), None, &mut Scratch::default());
+        let _ = event_json::read(data, &Terms::default(), None, &mut Scratch::default());
         return;
     };
     let written = event_json::write(&record);
     assert_eq!(event_json::read_record(written.as_bytes()).as_ref(), Ok(&record), "{written}");
-    let mut attributes = Attributes::default();
-    let named: Vec<_> = record.values().map(|(name, value)| (attributes.intern(name), value)).collect();
+    let mut terms = Terms::default();
+    let named: Vec<_> = record.values().map(|(name, value)| (terms.intern(name), value)).collect();
     let mut scratch = Scratch::default();
-    let event = event_json::read(data, &attributes, None, &mut scratch).expect("it was read before");
+    let event = event_json::read(data, &terms, None, &mut scratch).expect("it was read before");
     for (attribute, value) in named {
         assert_eq!(event.get(attribute).map(|value| value.to_owned()).as_ref(), Some(value));
     }
@@ -114,7 +114,7 @@ pub fn read_event_json(data: &[u8]) {
 
 const STORED_NAMES: u32 = 16;
 
-fn stored_name(id: AttrId) -> Option<Arc<str>> {
+fn stored_name(id: TermId) -> Option<Arc<str>> {
     (id.0 < STORED_NAMES).then(|| format!("a{}", id.0).into())
 }
 
@@ -122,14 +122,14 @@ fn stored_name(id: AttrId) -> Option<Arc<str>> {
 pub fn decode_expression(data: &[u8]) {
     let Ok(expr) = codec::decode(data, &stored_name) else { return };
     let mut stored = vec![];
-    codec::encode(&expr, &mut stored, &mut |name| AttrId(name[1..].parse().expect("a stored name")));
+    codec::encode(&expr, &mut stored, &mut |name| TermId(name[1..].parse().expect("a stored name")));
     assert_eq!(codec::decode(&stored, &stored_name).expect("it was just stored"), expr);
 }
 
 fn codec_seeds() -> Vec<Vec<u8>> {
     let stored = |expr: Expr| {
-        let (mut stored, mut attributes) = (vec![], Attributes::default());
-        codec::encode(&expr, &mut stored, &mut |name| AttrId(attributes.intern(name).0 % STORED_NAMES));
+        let (mut stored, mut terms) = (vec![], Terms::default());
+        codec::encode(&expr, &mut stored, &mut |name| TermId(terms.intern(name).0 % STORED_NAMES));
         stored
     };
     sample_expressions().map(stored).collect()
@@ -176,7 +176,7 @@ pub fn open_damaged_index(data: &[u8]) {
     let tagged = Filter { tags: &tags, now: 0 };
     for text in EVENTS {
         let record = event_json::read_record(text.as_bytes()).expect("a good sample");
-        let event = record.resolve(reader.attributes());
+        let event = record.resolve(reader.terms());
         let (found, _) = reader.matches(&event, &tagged, &mut scratch);
         for location in found {
             let _ = reader.subscription(location);

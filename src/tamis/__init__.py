@@ -27,7 +27,7 @@ from tamis.errors import (
     UnsupportedExpressionError,
 )
 from tamis.explain import Explanation, WhyNot
-from tamis.expr import Column, col, parse
+from tamis.expr import Column, call, col, parse, term
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
@@ -60,9 +60,11 @@ __all__ = [
     "UnsupportedExpressionError",
     "Where",
     "WhyNot",
+    "call",
     "col",
     "parse",
     "relate",
+    "term",
 ]
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})

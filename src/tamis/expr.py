@@ -1,13 +1,13 @@
 """Expressions written in Python: `col("age").between(22, 36) & ~col("opted_out")`.
 
-The names are those of PySpark and Polars. A column is an attribute that has not been tested yet; testing it
-gives an `Expression`. A boolean column may stand for itself: `~col("opted_out")`.
+The names are those of PySpark and Polars. A column is an attribute, or something computed from attributes, that has
+not been tested yet; testing it gives an `Expression`. A boolean column may stand for itself: `~col("opted_out")`.
 """
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from tamis._kernel import Expression, predicate
+from tamis._kernel import Expression, Term, predicate
 from tamis.errors import ExpressionError
 
 
@@ -36,22 +36,31 @@ class Column:
     startswith(address.city, 'G') OR age IS NULL
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("_term",)
     __hash__ = None  # type: ignore[assignment]  # `==` makes a predicate, so a column cannot be a key
 
     def __init__(self, name: str) -> None:
         """Name the attribute by its dotted path."""
         if not isinstance(name, str) or not name:
             raise ExpressionError(f"an attribute has a string for a name, not {name!r}")
-        self.name = name
+        self._term = Term.attribute(name)
+
+    @property
+    def name(self) -> str:
+        """The name of the attribute, or the text of what is computed: weights and dimensions name it so."""
+        return self._term.name
 
     def __getitem__(self, field: str) -> "Column":
         """The field of a nested record: `col("a")["b"]` is `col("a.b")`."""
+        if self._term.is_computed:
+            raise ExpressionError(
+                f"{self.name} is computed and has no fields", hint="name the field of an attribute"
+            )
         return Column(f"{self.name}.{field}")
 
     def __repr__(self) -> str:
-        """The call that made it."""
-        return f"col({self.name!r})"
+        """The call that makes it."""
+        return f"tamis.term({self.name!r})" if self._term.is_computed else f"col({self.name!r})"
 
     # --- comparisons -----------------------------------------------------------------------------
 
@@ -234,17 +243,91 @@ class Column:
             "join expressions with &, | and ~, not with and, or and not"
         )
 
-    # --- what is refused -------------------------------------------------------------------------
+    # --- computed terms --------------------------------------------------------------------------
 
-    def _refuse_arithmetic(self, *_: object) -> NoReturn:
-        raise ExpressionError(
-            f"arithmetic on the attribute {self.name!r} is not part of the language",
-            hint="compute the value before comparing with it, or put the result into the event",
-        )
+    def __add__(self, other: object) -> "Column":
+        """The sum of two numbers."""
+        return call("+", self, other)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
-    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse_arithmetic
-    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse_arithmetic
+    def __radd__(self, other: object) -> "Column":
+        """The sum of two numbers."""
+        return call("+", other, self)
+
+    def __sub__(self, other: object) -> "Column":
+        """The difference of two numbers."""
+        return call("-", self, other)
+
+    def __rsub__(self, other: object) -> "Column":
+        """The difference of two numbers."""
+        return call("-", other, self)
+
+    def __mul__(self, other: object) -> "Column":
+        """The product of two numbers.
+
+        >>> print(col("price") * col("quantity") > 1000)
+        price * quantity > 1000
+        """
+        return call("*", self, other)
+
+    def __rmul__(self, other: object) -> "Column":
+        """The product of two numbers."""
+        return call("*", other, self)
+
+    def __truediv__(self, other: object) -> "Column":
+        """The quotient of two numbers, always a float; undefined for a divisor of zero."""
+        return call("/", self, other)
+
+    def __rtruediv__(self, other: object) -> "Column":
+        """The quotient of two numbers."""
+        return call("/", other, self)
+
+    def __mod__(self, other: object) -> "Column":
+        """What a division leaves, with the sign of the dividend."""
+        return call("%", self, other)
+
+    def __rmod__(self, other: object) -> "Column":
+        """What a division leaves."""
+        return call("%", other, self)
+
+    def __neg__(self) -> "Column":
+        """The number with the other sign."""
+        return call("-", 0, self)
+
+    def __abs__(self) -> "Column":
+        """The number without its sign."""
+        return call("abs", self)
+
+    def lower(self) -> "Column":
+        """The string in lower case.
+
+        >>> print(col("name").lower() == "ada")
+        lower(name) = 'ada'
+        """
+        return call("lower", self)
+
+    def upper(self) -> "Column":
+        """The string in upper case.
+
+        >>> print(col("code").upper().isin("A", "B"))
+        upper(code) IN ('A', 'B')
+        """
+        return call("upper", self)
+
+    def length(self) -> "Column":
+        """The number of characters of a string.
+
+        >>> print(col("name").length() > 20)
+        length(name) > 20
+        """
+        return call("length", self)
+
+    def cast(self, to: str) -> "Column":
+        """The value as another type: bool, int, float, string or timestamp. Undefined where that fails.
+
+        >>> print(col("age").cast("int") > 30)
+        CAST(age AS int) > 30
+        """
+        return Column._of(Term.parse(f"CAST({self._term} AS {to})"))
 
     # --- the other names that users know ---------------------------------------------------------
 
@@ -256,12 +339,42 @@ class Column:
 
     def _test(self, operator: str, *operands: object, negated: bool = False) -> Expression:
         for operand in operands:
+            if isinstance(operand, Column) and operator in COMPARISONS:
+                return predicate(call(operator, self, operand)._term, "truth", [], negated)
             if isinstance(operand, Column | Expression):
                 raise ExpressionError(
-                    f"{self!r} is compared with {operand!r}, but attributes are compared with values only",
-                    hint="put the result of the comparison into the event as an attribute of its own",
+                    f"{self!r} is tested with {operand!r}, but {operator} takes values only",
+                    hint="columns are compared with columns by ==, !=, <, <=, >, >= and eq_null_safe",
                 )
-        return predicate(self.name, operator, list(operands), negated)
+        return predicate(self._term, operator, list(operands), negated)
+
+    @staticmethod
+    def _of(term: Term) -> "Column":
+        column = Column.__new__(Column)
+        column._term = term
+        return column
+
+
+COMPARISONS = frozenset({"=", "<", "<=", ">", ">=", "<=>"})
+
+
+def term(text: str) -> Column:
+    """Read what is computed from attributes, to test it.
+
+    >>> print(term("hour(from_utc_timestamp(ts, 'Europe/Berlin'))").between(8, 18))
+    hour(from_utc_timestamp(ts, 'Europe/Berlin')) BETWEEN 8 AND 18
+    """
+    return Column._of(Term.parse(text))
+
+
+def call(function: str, *arguments: object) -> Column:
+    """Apply a function to columns and values, to test the outcome.
+
+    >>> print(call("coalesce", col("nickname"), col("name")) == "Ada")
+    coalesce(nickname, name) = 'Ada'
+    """
+    given = [argument._term if isinstance(argument, Column) else argument for argument in arguments]
+    return Column._of(Term.computed(function, given))
 
 
 def _members(values: tuple[Any, ...]) -> Iterable[Any]:

@@ -8,7 +8,7 @@ use super::algorithm::Algorithm;
 use super::registry::ALGORITHMS;
 use tamis_core::engine::{Id, IdRef, Subscription};
 use tamis_core::error::Error;
-use tamis_core::event::{Attributes, Record, Value};
+use tamis_core::event::{Record, Terms, Value};
 use tamis_core::expr::Expr;
 use tamis_core::expr::eval::evaluate;
 use tamis_core::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, any_predicate, lookup};
@@ -52,10 +52,10 @@ fn variants() -> Vec<(String, Box<dyn Algorithm>)> {
     variants
 }
 
-fn matches(algorithm: &dyn Algorithm, attributes: &Attributes, event: &TestEvent) -> Vec<u32> {
+fn matches(algorithm: &dyn Algorithm, terms: &Terms, event: &TestEvent) -> Vec<u32> {
     let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
     let mut found = vec![];
-    algorithm.matches(&record.resolve(attributes), attributes, &mut |row| found.push(row));
+    algorithm.matches(&record.resolve(terms), terms, &mut |row| found.push(row));
     found.sort_unstable();
     found
 }
@@ -90,7 +90,7 @@ proptest! {
         events in prop::collection::vec(prop_oneof![4 => any_event(), 1 => any_interval_event()], 1..5),
     ) {
         for (name, mut algorithm) in variants() {
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             let mut held: Vec<(u32, Subscription)> = vec![];
             let mut free: Vec<u32> = vec![];
             let mut next = 0;
@@ -98,7 +98,7 @@ proptest! {
                 let row = free.pop().unwrap_or_else(|| { next += 1; next - 1 });
                 let subscription = Subscription::new(Id::Int(row as i64), expr.clone());
                 let before = algorithm.counters();
-                match algorithm.insert(row, &subscription, &mut attributes) {
+                match algorithm.insert(row, &subscription, &mut terms) {
                     Ok(()) => held.push((row, subscription)),
                     Err(Error::Unsupported(reason)) => {
                         prop_assert!(!["scan", "a-tree"].contains(&&*name), "{name} refused: {reason}");
@@ -109,7 +109,7 @@ proptest! {
                 }
                 if !stays && !held.is_empty() {
                     let (row, subscription) = held.swap_remove(round / 2 % held.len());
-                    algorithm.remove(row, &subscription, &attributes);
+                    algorithm.remove(row, &subscription, &terms);
                     free.push(row);
                 }
                 if round % 4 == 0 || round + 1 == expressions.len() {
@@ -119,12 +119,12 @@ proptest! {
                         };
                         let mut expected: Vec<u32> = held.iter().filter(is_true).map(|held| held.0).collect();
                         expected.sort_unstable();
-                        prop_assert_eq!(matches(&*algorithm, &attributes, event), expected, "{}", name);
+                        prop_assert_eq!(matches(&*algorithm, &terms, event), expected, "{}", name);
                     }
                 }
             }
             for (row, subscription) in held {
-                algorithm.remove(row, &subscription, &attributes);
+                algorithm.remove(row, &subscription, &terms);
             }
             for (counter, count) in algorithm.counters() {
                 let grows = ["reorganized", "adjusted", "id_collisions", "types"].contains(&counter);
@@ -144,13 +144,13 @@ proptest! {
         k in 1usize..4,
     ) {
         for (name, mut algorithm) in variants() {
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             let mut held: BTreeMap<u32, Subscription> = BTreeMap::new();
             algorithm.gather();
             for (row, (expr, weight, _)) in rows.iter().enumerate() {
                 let mut subscription = Subscription::new(Id::Int(row as i64), expr.clone());
                 subscription.weights = vec![("a".into(), *weight as f64)];
-                if algorithm.insert(row as u32, &subscription, &mut attributes).is_ok() {
+                if algorithm.insert(row as u32, &subscription, &mut terms).is_ok() {
                     held.insert(row as u32, subscription);
                 }
             }
@@ -158,19 +158,19 @@ proptest! {
             for (row, subscription) in &mut held {
                 if let Some(weight) = rows[*row as usize].2 {
                     subscription.weights = vec![("b".into(), weight as f64 / 2.0)];
-                    algorithm.rescore(*row, subscription, &attributes);
+                    algorithm.rescore(*row, subscription, &terms);
                 }
             }
             for event in &events {
                 let weights = event.contains_key("a").then_some(("a", factor as f64));
                 let values = event.iter().map(|(name, value)| (*name, value.clone()));
                 let record = Record::new(values, weights).unwrap();
-                let event = record.resolve(&attributes);
+                let event = record.resolve(&terms);
                 let ranking = Ranking::new(k, Score::Relevance);
-                let measure = Measure::new(&ranking, &event, &attributes);
+                let measure = Measure::new(&ranking, &event, &terms);
                 let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
                 let score = |row: u32| {
-                    let score = measure.of(&held[&row], &event, &attributes);
+                    let score = measure.of(&held[&row], &event, &terms);
                     let known = algorithm.relevance(row, scale);
                     assert!(known.is_none() || known == score, "{name}: {known:?} is not {score:?}");
                     score
@@ -185,7 +185,7 @@ proptest! {
                 );
                 let all = best_of(
                     |offer| {
-                        algorithm.matches(&event, &attributes, &mut |row| {
+                        algorithm.matches(&event, &terms, &mut |row| {
                             offer(row);
                         });
                     },
@@ -218,16 +218,15 @@ fn constants_and_absent_attributes() {
     use tamis_core::expr::parse;
     let texts = ["TRUE", "FALSE", "x IS NULL", "x IS NULL OR y = 1", "NOT (x <=> 1)", "x = 1 OR NOT x = 1"];
     for (name, mut algorithm) in variants() {
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let mut expected = vec![];
         for (row, text) in texts.into_iter().enumerate() {
             let subscription = Subscription::new(Id::Int(0), parse(text).unwrap());
-            if algorithm.insert(row as u32, &subscription, &mut attributes).is_ok()
-                && [0, 2, 3, 4].contains(&row)
+            if algorithm.insert(row as u32, &subscription, &mut terms).is_ok() && [0, 2, 3, 4].contains(&row)
             {
                 expected.push(row as u32);
             }
         }
-        assert_eq!(matches(&*algorithm, &attributes, &TestEvent::new()), expected, "{name}");
+        assert_eq!(matches(&*algorithm, &terms, &TestEvent::new()), expected, "{name}");
     }
 }

@@ -15,13 +15,13 @@
 use crate::options;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event, Value};
+use tamis_core::event::{Event, Terms, Value};
 use tamis_core::query::{Measure, Scale};
 use tamis_core::subscription::Subscription;
 
 pub trait Algorithm: Send + Sync {
     /// Holds `subscription` as `row`, a number that is not in use.
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()>;
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()>;
 
     /// Many insertions follow, until [`settle`](Self::settle). An algorithm may wait for all of them.
     fn gather(&mut self) {}
@@ -30,9 +30,9 @@ pub trait Algorithm: Send + Sync {
     fn settle(&mut self) {}
 
     /// Forgets a row that was inserted with this subscription.
-    fn remove(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes);
+    fn remove(&mut self, row: u32, subscription: &Subscription, terms: &Terms);
 
-    fn matches(&self, event: &Event<'_>, attributes: &Attributes, found: &mut dyn FnMut(u32)) -> Work;
+    fn matches(&self, event: &Event<'_>, terms: &Terms, found: &mut dyn FnMut(u32)) -> Work;
 
     /// Reports the matches that can be among the best by relevance, and leaves out others as it sees fit; `None`
     /// if it keeps no bounds of scores. `offer` takes a match and returns the least score that is still wanted,
@@ -68,7 +68,7 @@ pub trait Algorithm: Send + Sync {
     }
 
     /// Notes that the priority or the weights of a row have changed.
-    fn rescore(&mut self, _row: u32, _subscription: &Subscription, _attributes: &Attributes) {}
+    fn rescore(&mut self, _row: u32, _subscription: &Subscription, _attributes: &Terms) {}
 
     /// Bytes by part, the subscriptions' own data aside.
     fn bytes(&self) -> Vec<(&'static str, usize)>;

@@ -12,10 +12,11 @@
 use rustc_hash::FxHashMap;
 
 use super::predicates::Predicates;
-use tamis_core::event::{Attributes, Value};
+use tamis_core::event::{Terms, Value};
 use tamis_core::expr::ast::{Expr, Outcome, Predicate};
 use tamis_core::expr::atoms::Literal;
 use tamis_core::expr::operators::Operator;
+use tamis_core::term::Term;
 
 /// One node; children are gates that come before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +37,7 @@ pub enum Gate {
 /// A predicate of the expression, or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf<'a> {
-    pub attribute: &'a str,
+    pub term: &'a Term,
     pub operator: Operator,
     pub operands: &'a [Value],
     pub negated: bool,
@@ -107,12 +108,12 @@ impl<'a> Circuit<'a> {
     }
 
     /// The literals of the leaves, in their order, each used once more.
-    pub fn acquire(&self, predicates: &mut Predicates, attributes: &mut Attributes) -> Vec<Literal> {
+    pub fn acquire(&self, predicates: &mut Predicates, terms: &mut Terms) -> Vec<Literal> {
         let leaves = self.leaves.iter();
         leaves
             .map(|leaf| {
-                let attribute = attributes.intern(leaf.attribute);
-                predicates.acquire(attribute, leaf.operator, leaf.operands, leaf.negated)
+                let term = terms.intern_term(leaf.term);
+                predicates.acquire(term, leaf.operator, leaf.operands, leaf.negated)
             })
             .collect()
     }
@@ -267,14 +268,14 @@ impl<'a> Builder<'a> {
     }
 
     fn leaf(&mut self, predicate: &'a Predicate, polarity: bool) -> u32 {
-        let Predicate { attribute, operator, operands, .. } = predicate;
+        let Predicate { term, operator, operands, .. } = predicate;
         let negated = predicate.negated == polarity;
         let complement = if negated { operator.rules().complement() } else { None };
         let (operator, negated) = match complement {
             Some(complement) => (complement, false),
             None => (*operator, negated),
         };
-        let leaf = Leaf { attribute, operator, operands, negated };
+        let leaf = Leaf { term, operator, operands, negated };
         let leaves = &mut self.leaves;
         let number = *self.leaf_of.entry(leaf).or_insert_with(|| {
             leaves.push(leaf);
@@ -412,7 +413,7 @@ mod tests {
         ) {
             let expected = evaluate(&expr, &lookup(&event));
             let of_leaf = |leaf: &Leaf<'_>| {
-                let value = event.get(leaf.attribute).map(|value| value.as_ref());
+                let value = event.get(leaf.term.name()).map(|value| value.as_ref());
                 let outcome = leaf.operator.outcome(value, leaf.operands);
                 if leaf.negated { !outcome } else { outcome }
             };

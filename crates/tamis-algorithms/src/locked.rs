@@ -15,7 +15,7 @@ use tamis_core::engine::contract::{
     Change, Engine, Location, NewSubscriptions, Reader, Version, Work, Workspace,
 };
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{Attributes, Event};
+use tamis_core::event::{Event, Terms};
 use tamis_core::fork::Busy;
 use tamis_core::query::{Filter, Measure, TopK};
 use tamis_core::subscription::{Id, IdKind, IdRef, Subscription};
@@ -42,7 +42,7 @@ pub struct LockedEngine {
 
 pub struct LockedState {
     pub generation: u64,
-    pub attributes: Attributes,
+    pub terms: Terms,
     pub id_kind: Option<IdKind>,
     pub algorithm: Box<dyn Algorithm>,
     pub rows: Vec<Option<Subscription>>,
@@ -54,7 +54,7 @@ impl LockedEngine {
     pub fn new(name: &'static str, algorithm: Box<dyn Algorithm>) -> Self {
         let state = LockedState {
             generation: 0,
-            attributes: Attributes::default(),
+            terms: Terms::default(),
             id_kind: None,
             algorithm,
             rows: vec![],
@@ -116,8 +116,8 @@ impl Engine for LockedEngine {
 }
 
 impl Version for LockedReader {
-    fn attributes(&self) -> &Attributes {
-        &self.attributes
+    fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     fn generation(&self) -> u64 {
@@ -232,7 +232,7 @@ impl LockedState {
     }
 
     fn for_each_match(&self, event: &Event<'_>, filter: &Filter<'_>, mut found: impl FnMut(u32)) -> Work {
-        self.algorithm.matches(event, &self.attributes, &mut |row| {
+        self.algorithm.matches(event, &self.terms, &mut |row| {
             if filter.keeps(self.at(located(row))) {
                 found(row);
             }
@@ -257,7 +257,7 @@ impl LockedState {
                 _ => None,
             };
             if filter.keeps(subscription)
-                && let Some(score) = known.or_else(|| measure.of(subscription, event, &self.attributes))
+                && let Some(score) = known.or_else(|| measure.of(subscription, event, &self.terms))
             {
                 best.offer(subscription.id.as_ref(), score, location);
             }
@@ -274,7 +274,7 @@ impl LockedState {
         }
         if let Measure::Priority = measure {
             // What the algorithm calls a match is not asked again: its meaning may be wider than the expression's.
-            return self.algorithm.matches(event, &self.attributes, &mut |row| {
+            return self.algorithm.matches(event, &self.terms, &mut |row| {
                 let location = Location::Row { part: 0, row };
                 let subscription = self.at(location);
                 if filter.keeps(subscription) {
@@ -282,7 +282,7 @@ impl LockedState {
                 }
             });
         }
-        self.algorithm.matches(event, &self.attributes, &mut |row| {
+        self.algorithm.matches(event, &self.terms, &mut |row| {
             offer(row);
         })
     }
@@ -321,7 +321,7 @@ impl LockedState {
                 scores.apply(&mut changed);
                 changed.check()?;
                 *held = changed;
-                self.algorithm.rescore(row, held, &self.attributes);
+                self.algorithm.rescore(row, held, &self.terms);
                 Ok(())
             }
         }
@@ -333,7 +333,7 @@ impl LockedState {
 
     fn insert(&mut self, subscription: Subscription) -> Result<()> {
         let row = self.free.pop().unwrap_or(self.rows.len() as u32);
-        if let Err(error) = self.algorithm.insert(row, &subscription, &mut self.attributes) {
+        if let Err(error) = self.algorithm.insert(row, &subscription, &mut self.terms) {
             self.free.push(row);
             if row as usize == self.rows.len() {
                 self.rows.push(None);
@@ -343,6 +343,11 @@ impl LockedState {
         if row as usize == self.rows.len() {
             self.rows.push(None);
         }
+        // Predicates that the algorithm folded away may still be looked at by scores.
+        subscription.expression.for_each_predicate(&mut |predicate| {
+            self.terms.intern_term(&predicate.term);
+        });
+        subscription.expression.note_uses(&mut self.terms, 1);
         self.id_kind = Some(subscription.id.kind());
         self.by_id.insert(subscription.id.clone(), row);
         self.rows[row as usize] = Some(subscription);
@@ -361,7 +366,8 @@ impl LockedState {
     fn take(&mut self, row: u32) -> Subscription {
         let old = self.rows[row as usize].take().expect("rows named by an id are filled");
         self.by_id.remove(&old.id);
-        self.algorithm.remove(row, &old, &self.attributes);
+        self.algorithm.remove(row, &old, &self.terms);
+        old.expression.note_uses(&mut self.terms, -1);
         self.free.push(row);
         old
     }

@@ -16,7 +16,7 @@ use super::predicates::{Predicates, Satisfied};
 use super::weights::{InOrder, Weight, weights_of};
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event, Value};
+use tamis_core::event::{Event, Terms, Value};
 use tamis_core::expr::atoms::Literal;
 use tamis_core::fork::Mutex;
 use tamis_core::query::Scale;
@@ -110,27 +110,27 @@ impl<F: Filter> OverPredicates<F> {
 }
 
 impl<F: Filter> Algorithm for OverPredicates<F> {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
         if matches!(circuit.root(), Gate::True | Gate::False) {
             self.constant.insert(row, *circuit.root() == Gate::True);
             return Ok(());
         }
         self.filter.check(&circuit)?;
-        let literals = circuit.acquire(&mut self.predicates, attributes);
+        let literals = circuit.acquire(&mut self.predicates, terms);
         let tree = circuit.tree(&literals).expect("constants are held elsewhere");
         self.filter.insert(row, &tree, &self.predicates);
-        self.rescore(row, subscription, attributes);
+        self.rescore(row, subscription, terms);
         Ok(())
     }
 
-    fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+    fn rescore(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         if F::IS_RANKED && !self.constant.contains_key(&row) {
-            self.filter.weigh(row, &weights_of(subscription, attributes), &self.predicates);
+            self.filter.weigh(row, &weights_of(subscription, terms), &self.predicates);
             if self.in_order.len() <= row as usize {
                 self.in_order.resize_with(row as usize + 1, InOrder::default);
             }
-            self.in_order[row as usize] = InOrder::of(subscription, attributes);
+            self.in_order[row as usize] = InOrder::of(subscription, terms);
         }
     }
 
@@ -161,7 +161,7 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
         work
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         if self.constant.remove(&row).is_some() {
             return;
         }
@@ -175,7 +175,7 @@ impl<F: Filter> Algorithm for OverPredicates<F> {
         literals.into_iter().for_each(|literal| self.predicates.release(literal));
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    fn matches(&self, event: &Event<'_>, _: &Terms, found: &mut dyn FnMut(u32)) -> Work {
         self.constant.iter().filter(|(_, is_true)| **is_true).for_each(|(row, _)| found(*row));
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         self.predicates.satisfied(event, &mut scratch.satisfied);

@@ -3,7 +3,7 @@
 use super::algorithm::Algorithm;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event};
+use tamis_core::event::{Event, Terms};
 use tamis_core::expr::Expr;
 use tamis_core::expr::eval::evaluate;
 use tamis_core::subscription::Subscription;
@@ -14,9 +14,9 @@ pub struct Scan {
 }
 
 impl Algorithm for Scan {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         subscription.expression.for_each_predicate(&mut |predicate| {
-            attributes.intern(&predicate.attribute);
+            terms.intern_term(&predicate.term);
         });
         if self.rows.len() <= row as usize {
             self.rows.resize(row as usize + 1, None);
@@ -25,12 +25,12 @@ impl Algorithm for Scan {
         Ok(())
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         self.rows[row as usize] = None;
     }
 
-    fn matches(&self, event: &Event<'_>, attributes: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
-        let value_of = |name: &str| event.get(attributes.get(name)?);
+    fn matches(&self, event: &Event<'_>, terms: &Terms, found: &mut dyn FnMut(u32)) -> Work {
+        let value_of = |name: &str| event.get(terms.get(name)?);
         let mut work = Work::default();
         for (row, expression) in self.rows.iter().enumerate() {
             if let Some(expression) = expression {

@@ -151,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use tamis_core::event::AttrId;
+    use tamis_core::event::TermId;
     use tamis_core::expr::operators::Operator;
     use tamis_core::expr::testing::{any_event, any_interval_event, any_predicate};
 
@@ -162,7 +162,7 @@ mod tests {
             predicate in any_predicate(), event in prop_oneof![any_event(), any_interval_event()]
         ) {
             let atom =
-                Atom { attribute: AttrId(0), operator: predicate.operator, operands: predicate.operands.clone() };
+                Atom { attribute: TermId(0), operator: predicate.operator, operands: predicate.operands.clone() };
             for negated in [false, true] {
                 let literal = Literal::new(0, negated);
                 for value in event.values() {
@@ -182,7 +182,7 @@ mod tests {
                 Operator::BETWEEN => vec![Value::Int(numbers[0]), Value::Float(numbers[1] as f64)],
                 _ => predicate.operands.to_vec(),
             };
-            let atom = Atom { attribute: AttrId(0), operator: predicate.operator, operands: operands.into() };
+            let atom = Atom { attribute: TermId(0), operator: predicate.operator, operands: operands.into() };
             let literal = Literal::new(0, false);
             let number = [Value::Int(numbers[2]), Value::Float(-0.0)];
             for value in event.values().chain(&number) {

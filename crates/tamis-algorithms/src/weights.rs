@@ -1,7 +1,7 @@
 //! What the predicates of a subscription weigh: by attribute, which is what bounds of relevance are made of, and
 //! in order, which is what the relevance of a conjunction is made of.
 
-use tamis_core::event::{AttrId, Attributes};
+use tamis_core::event::{TermId, Terms};
 use tamis_core::expr::Expr;
 use tamis_core::expr::atoms::Atom;
 use tamis_core::query::Scale;
@@ -11,17 +11,17 @@ use tamis_core::subscription::Subscription;
 /// The most that predicates on one attribute can add to a relevance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     pub most: f64,
     /// Whether some of it counts when the attribute is absent.
     pub when_absent: bool,
 }
 
 /// Sorted by attribute. Every predicate as written counts, also one that is written twice.
-pub fn weights_of(subscription: &Subscription, attributes: &Attributes) -> Box<[Weight]> {
+pub fn weights_of(subscription: &Subscription, terms: &Terms) -> Box<[Weight]> {
     let mut weights: Vec<Weight> = vec![];
     subscription.expression.for_each_predicate(&mut |predicate| {
-        let Some(attribute) = attributes.get(&predicate.attribute) else { return };
+        let Some(attribute) = terms.find(&predicate.term) else { return };
         let atom = Atom { attribute, operator: predicate.operator, operands: predicate.operands.clone() };
         let outcome = atom.outcome(None);
         let when_absent = outcome.can_be_true || outcome.can_be_false;
@@ -44,13 +44,13 @@ pub fn weights_of(subscription: &Subscription, attributes: &Attributes) -> Box<[
 /// What each predicate of a conjunction counts, in the order they are added up; `None` if the expression was
 /// written as more than a list of predicates.
 #[derive(Default)]
-pub struct InOrder(Option<Box<[(AttrId, f64)]>>);
+pub struct InOrder(Option<Box<[(TermId, f64)]>>);
 
 impl InOrder {
-    pub fn of(subscription: &Subscription, attributes: &Attributes) -> Self {
+    pub fn of(subscription: &Subscription, terms: &Terms) -> Self {
         let amount = |child: &Expr| match child {
             Expr::Predicate(predicate) => {
-                Some((attributes.get(&predicate.attribute)?, weight_of(predicate, &subscription.weights)))
+                Some((terms.find(&predicate.term)?, weight_of(predicate, &subscription.weights)))
             }
             _ => None,
         };

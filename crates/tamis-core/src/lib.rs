@@ -2,13 +2,12 @@
 //!
 //! The walk of the data, and the only one:
 //! text → AST → normal form → engine on one side,
-//! record → encoded event → satisfied predicates → candidates → matches → collector on the other.
+//! record → terms → satisfied predicates → candidates → matches → collector on the other.
 //!
 //! Who matches needs [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
 //! events of [`event`]. Who writes an engine needs [`engine::contract`] and, of the rest, what is public on purpose: atoms
 //! and operators of [`expr`], some structures of [`predicate`], bounds of [`query`], and the locks of [`fork`].
 
-mod attributes;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -25,6 +24,8 @@ pub mod snapshot;
 mod stamp;
 pub mod subscription;
 pub mod suggest;
+pub mod term;
+mod text;
 pub mod value;
 
 pub use error::{Error, Result};

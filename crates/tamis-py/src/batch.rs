@@ -14,7 +14,7 @@ use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::json::{JsonLines, Skipped};
 use tamis_core::event::weighted::WeightedEvents;
-use tamis_core::event::{Attributes, Event, EventError, EventSource, Record, json};
+use tamis_core::event::{Event, EventError, EventSource, Record, Terms, json};
 use tamis_core::query::{Ask, Query};
 
 use crate::arrow_ffi::{self, PyArrowStream};
@@ -87,9 +87,9 @@ impl<'e> Batch<'e> {
         &self,
         events: &'s dyn EventSource,
         batch: Option<&RecordBatch>,
-        attributes: &Attributes,
+        terms: &Terms,
     ) -> Result<WeightedEvents<'s>, Error> {
-        let weights = self.weights.as_ref().map_or(Ok(vec![]), |given| given.resolve(batch, attributes))?;
+        let weights = self.weights.as_ref().map_or(Ok(vec![]), |given| given.resolve(batch, terms))?;
         Ok(WeightedEvents { events, weights })
     }
 
@@ -97,26 +97,26 @@ impl<'e> Batch<'e> {
     fn visit(
         &self,
         index: &Index,
-        attributes: &Attributes,
+        terms: &Terms,
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match &self.events {
             Events::Lines(text, skipped) => {
-                let lines = JsonLines::new(text, attributes, index.schema(), *skipped);
+                let lines = JsonLines::new(text, terms, index.schema(), *skipped);
                 match &self.weights {
                     None => visit(0, &lines)?,
-                    Some(_) => visit(0, &self.weighted(&lines, None, attributes)?)?,
+                    Some(_) => visit(0, &self.weighted(&lines, None, terms)?)?,
                 }
                 lines.fault().map_or(Ok(()), |fault| Err(fault.into()))
             }
             Events::Read(Given::Tables { batches, intervals }) => {
                 let mut first = 0;
                 for batch in batches {
-                    let events = ArrowEvents::with_intervals(batch, attributes, index.schema(), intervals)
+                    let events = ArrowEvents::with_intervals(batch, terms, index.schema(), intervals)
                         .map_err(|error| EventError { row: error.row.map(|row| first + row), ..error })?;
                     match &self.weights {
                         None => visit(first, &events)?,
-                        Some(_) => visit(first, &self.weighted(&events, Some(batch), attributes)?)?,
+                        Some(_) => visit(first, &self.weighted(&events, Some(batch), terms)?)?,
                     }
                     first += batch.num_rows();
                 }
@@ -124,9 +124,13 @@ impl<'e> Batch<'e> {
             }
             Events::Read(Given::Records(records)) => {
                 let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
-                let resolved: Vec<Event<'_>> =
-                    records.iter().map(|record| record.resolve(attributes)).collect();
-                visit(0, &self.weighted(&resolved, None, attributes)?)
+                let mut rooms = vec![Vec::new(); records.len()];
+                let resolved: Vec<Event<'_>> = records
+                    .iter()
+                    .zip(&mut rooms)
+                    .map(|(record, room)| record.resolve_into(terms, room))
+                    .collect();
+                visit(0, &self.weighted(&resolved, None, terms)?)
             }
         }
     }
@@ -191,7 +195,7 @@ pub fn ask_batch(
         let reader = index.reader()?;
         let mut tables = vec![];
         let mut answered = 0;
-        given.visit(index, reader.attributes(), |at, events| {
+        given.visit(index, reader.terms(), |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {
                 let output = Output { layout, first: first + at };
@@ -320,7 +324,7 @@ pub fn time_events(
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
-        given.visit(index.index(), reader.attributes(), |_, events| {
+        given.visit(index.index(), reader.terms(), |_, events| {
             times.extend(least_times(events, repeats, |event, space| {
                 reader.ask(&query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));
@@ -343,8 +347,8 @@ pub fn contributions(index: &PyIndex, event: &Bound<'_, PyAny>, query: &PyQuery)
             (String::from("priority"), Arc::new(Float64Array::from(found.priorities)) as ArrayRef),
             (String::from("relevance"), Arc::new(Float64Array::from(found.relevances))),
         ];
-        for (attribute, column) in found.attributes {
-            let name = reader.attributes().name(attribute).to_string();
+        for (attribute, column) in found.terms {
+            let name = reader.terms().name(attribute).to_string();
             columns.push((name, Arc::new(Float64Array::from(column))));
         }
         Ok(((ids, columns), slow))

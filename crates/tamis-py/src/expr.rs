@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
+use tamis_core::event::Value;
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
 use tamis_core::relate::{merge, prune, replace_predicates};
+use tamis_core::term::{Argument, Function, Term};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
@@ -199,7 +201,9 @@ impl PyExpression {
     #[getter]
     fn attributes(&self) -> Vec<String> {
         let mut names = Vec::new();
-        visit_predicates(&self.0, &mut |predicate| names.push(predicate.attribute.to_string()));
+        visit_predicates(&self.0, &mut |predicate| {
+            predicate.term.for_each_attribute(&mut |name| names.push(name.to_string()))
+        });
         names.sort_unstable();
         names.dedup();
         names
@@ -401,12 +405,70 @@ fn visit_predicates<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Predicate)) {
     }
 }
 
+/// What a predicate looks at, for the builder: an attribute, or a function of other terms.
+#[pyclass(name = "Term", module = "tamis._kernel", frozen, eq, hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyTerm(Term);
+
+#[pymethods]
+impl PyTerm {
+    #[staticmethod]
+    fn attribute(name: &str) -> Self {
+        Self(Term::attribute(name))
+    }
+
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        parser::parse_term(text).or_raise(py).map(Self)
+    }
+
+    /// The function by its name, `lower` or `+` or `cast as int`; arguments are terms or Python values.
+    #[staticmethod]
+    fn computed(py: Python<'_>, function: &str, arguments: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let function = Function::named(function)
+            .ok_or_else(|| argument_error(py, format!("there is no function {function:?}")))?;
+        let arguments = arguments
+            .iter()
+            .map(|argument| match argument.cast::<PyTerm>() {
+                Ok(term) => Ok(Argument::Term(term.get().0.clone())),
+                Err(_) => operand_from_python(argument, function.name()).map(Argument::Constant),
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        Term::computed(function, arguments).or_raise(py).map(Self)
+    }
+
+    /// The name of an attribute; the text of another term.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn is_computed(&self) -> bool {
+        self.0.is_computed()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+fn operand_from_python(operand: &Bound<'_, PyAny>, of: &str) -> PyResult<Value> {
+    value_from_python(operand).map_err(|refused| {
+        bad_expression(
+            operand.py(),
+            format!("{}, in a predicate on {of:?}", refused.message),
+            refused.hint.unwrap_or("use a value of the language"),
+        )
+    })
+}
+
 /// One predicate, for the builder: the operator by its name in JSON, the operands as Python values.
 #[pyfunction]
-#[pyo3(signature = (attribute, operator, operands, negated = false))]
+#[pyo3(signature = (term, operator, operands, negated = false))]
 pub fn predicate(
     py: Python<'_>,
-    attribute: &str,
+    term: &PyTerm,
     operator: &str,
     operands: Vec<Bound<'_, PyAny>>,
     negated: bool,
@@ -415,16 +477,8 @@ pub fn predicate(
         .ok_or_else(|| argument_error(py, format!("there is no operator {operator:?}")))?;
     let operands = operands
         .iter()
-        .map(|operand| {
-            value_from_python(operand).map_err(|refused| {
-                bad_expression(
-                    py,
-                    format!("{}, in a predicate on {attribute:?}", refused.message),
-                    refused.hint.unwrap_or("use a value of the language"),
-                )
-            })
-        })
+        .map(|operand| operand_from_python(operand, term.0.name()))
         .collect::<PyResult<Vec<_>>>()?;
-    let expr = build::predicate(attribute, operator, negated, operands).or_raise(py)?;
+    let expr = build::predicate(term.0.clone(), operator, negated, operands).or_raise(py)?;
     Ok(PyExpression(Arc::new(expr)))
 }

@@ -13,7 +13,7 @@ use tamis_core::Error;
 use tamis_core::engine::SlowEvent;
 use tamis_core::engine::contract::Answer;
 use tamis_core::engine::{Index, Reader, Workspace};
-use tamis_core::event::{Attributes, Event, EventBuilder, Record, Scratch as EventScratch, json};
+use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;
 use tamis_core::query::Query;
 
@@ -96,7 +96,7 @@ pub fn with_event<T: Send>(
     let (answer, slow) = resolved(
         index,
         event,
-        |reader| Ok(Cow::Borrowed(reader.attributes())),
+        |reader| Ok(Cow::Borrowed(reader.terms())),
         RELEASE_FROM,
         |reader, _, event, space| asked(reader, event, space),
     )?;
@@ -116,12 +116,12 @@ type Measured<T> = Result<(T, Option<SlowEvent>), Error>;
 pub fn resolved<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
-    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    terms: impl FnOnce(&Reader) -> Result<Cow<'_, Terms>, Error> + Send,
     release_from: usize,
-    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
+    use_it: impl FnOnce(&Reader, &Terms, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let mut memory = MEMORY.take().unwrap_or_default();
-    let answer = resolved_in(&mut memory, index, event, attributes, release_from, use_it);
+    let answer = resolved_in(&mut memory, index, event, terms, release_from, use_it);
     MEMORY.set(Some(memory));
     answer
 }
@@ -130,9 +130,9 @@ fn resolved_in<T: Send>(
     memory: &mut Memory,
     index: &Index,
     event: &Bound<'_, PyAny>,
-    attributes: impl FnOnce(&Reader) -> Result<Cow<'_, Attributes>, Error> + Send,
+    terms: impl FnOnce(&Reader) -> Result<Cow<'_, Terms>, Error> + Send,
     release_from: usize,
-    use_it: impl FnOnce(&Reader, &Attributes, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
+    use_it: impl FnOnce(&Reader, &Terms, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let py = event.py();
     let Memory { event: scratch, matching } = memory;
@@ -142,32 +142,34 @@ fn resolved_in<T: Send>(
         let ask = || -> Result<T, Error> {
             let reader = index.reader()?;
             let record = coerced(index, &record);
-            let attributes = attributes(&reader)?;
-            let event = record.resolve(&attributes);
-            use_it(&reader, &attributes, &event, matching)
+            let terms = terms(&reader)?;
+            let mut room = vec![];
+            let event = record.resolve_into(&terms, &mut room);
+            use_it(&reader, &terms, &event, matching)
         };
         return py.detach(ask).or_raise(py);
     };
     let releases = reader.len() >= release_from;
-    let attributes = attributes(&reader).or_raise(py)?;
+    let terms = terms(&reader).or_raise(py)?;
     let answer = match source(event)? {
         Source::Mapping => {
-            let mut builder = EventBuilder::new(&attributes, index.schema(), scratch);
+            let mut builder = EventBuilder::new(&terms, index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
             let event = builder.finish().or_raise(py)?;
-            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
+            detached(py, releases, || use_it(&reader, &terms, &event, matching))
         }
         Source::Json(text) => {
             let ask = || -> Result<T, Error> {
-                let event = json::read(&text, &attributes, index.schema(), scratch)?;
-                use_it(&reader, &attributes, &event, matching)
+                let event = json::read(&text, &terms, index.schema(), scratch)?;
+                use_it(&reader, &terms, &event, matching)
             };
             detached(py, releases, ask)
         }
         Source::Event(event) => {
             let record = coerced(index, event.get().record());
-            let event = record.resolve(&attributes);
-            detached(py, releases, || use_it(&reader, &attributes, &event, matching))
+            let mut room = vec![];
+            let event = record.resolve_into(&terms, &mut room);
+            detached(py, releases, || use_it(&reader, &terms, &event, matching))
         }
     };
     // Nothing may be answered from a file that was overwritten while it was read.

@@ -93,8 +93,8 @@ fn reason(
         event,
         |reader| attributes_with(&**reader, id).map(Cow::Owned),
         0,
-        |reader, attributes, event, scratch| {
-            find(&Case { version: &**reader, attributes, event, filter: query.filter() }, id, scratch)
+        |reader, terms, event, scratch| {
+            find(&Case { version: &**reader, terms, event, filter: query.filter() }, id, scratch)
         },
     )
 }

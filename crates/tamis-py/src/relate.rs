@@ -126,15 +126,21 @@ impl PySelectivities {
         let events = Given::from_python(events, intervals)?;
         let count = || {
             let expressions = parse_all(&expressions)?;
-            Selectivities::from_events(expressions.iter(), |attributes, visit| {
+            Selectivities::from_events(expressions.iter(), |terms, visit| {
                 match &events {
                     Given::Tables { batches, intervals } => {
                         for batch in batches {
-                            visit(&ArrowEvents::with_intervals(batch, attributes, None, intervals)?);
+                            visit(&ArrowEvents::with_intervals(batch, terms, None, intervals)?);
                         }
                     }
                     Given::Records(records) => {
-                        visit(&records.iter().map(|record| record.resolve(attributes)).collect::<Vec<_>>())
+                        let mut rooms = vec![Vec::new(); records.len()];
+                        let records = records.iter().zip(&mut rooms);
+                        visit(
+                            &records
+                                .map(|(record, room)| record.resolve_into(terms, room))
+                                .collect::<Vec<_>>(),
+                        )
                     }
                 }
                 Ok(())

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::event::weighted::Weights;
-use tamis_core::event::{AttrId, Attributes};
+use tamis_core::event::{TermId, Terms};
 
 /// Weights beside many events: one for all of them, or a column per attribute, found by a prefix.
 #[derive(Clone, FromPyObject)]
@@ -23,14 +23,14 @@ impl GivenWeights {
     pub fn resolve(
         &self,
         batch: Option<&RecordBatch>,
-        attributes: &Attributes,
-    ) -> Result<Vec<(AttrId, Weights)>, Error> {
+        terms: &Terms,
+    ) -> Result<Vec<(TermId, Weights)>, Error> {
         match (self, batch) {
             (GivenWeights::Same(weights), _) => {
                 for (name, weight) in weights {
                     check(name, *weight, None)?;
                 }
-                let known = weights.iter().filter_map(|(name, weight)| Some((attributes.get(name)?, *weight)));
+                let known = weights.iter().filter_map(|(name, weight)| Some((terms.named(name)?, *weight)));
                 Ok(known.map(|(attribute, weight)| (attribute, Weights::Same(weight))).collect())
             }
             (GivenWeights::Prefix(_), None) => Err(Error::Argument(
@@ -43,7 +43,7 @@ impl GivenWeights {
                 let mut weights = vec![];
                 for (field, column) in columns {
                     let attribute = field.name().strip_prefix(prefix.as_str());
-                    if let Some(attribute) = attribute.and_then(|name| attributes.get(name)) {
+                    if let Some(attribute) = attribute.and_then(|name| terms.named(name)) {
                         weights.push((attribute, Weights::PerEvent(column_of(field.name(), column)?)));
                     }
                 }

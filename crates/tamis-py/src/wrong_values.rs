@@ -22,14 +22,14 @@ pub fn wrong_values(
         let kinds = kinds.ok_or_else(|| argument_error(py, format!("`{name}` expects an unknown kind")))?;
         named.push((name.as_str(), kinds));
     }
-    let (expected, attributes) = ExpectedKinds::named(named);
+    let (expected, terms) = ExpectedKinds::named(named);
     let given = Given::from_python(events, vec![])?;
     let counted = py.detach(|| {
         let mut found: Vec<(String, &'static str, u64)> = vec![];
         let mut count = |events: &dyn EventSource| {
             for ((attribute, kind), count) in expected.wrong_values(events) {
-                let (name, kind) = (attributes.name(attribute), kind.name());
-                match found.iter_mut().find(|(known, of, _)| **known == **name && *of == kind) {
+                let (name, kind) = (terms.name(attribute), kind.name());
+                match found.iter_mut().find(|(known, of, _)| **known == *name && *of == kind) {
                     Some((_, _, total)) => *total += count,
                     None => found.push((name.to_string(), kind, count)),
                 }
@@ -38,12 +38,11 @@ pub fn wrong_values(
         match &given {
             Given::Tables { batches, .. } => {
                 for batch in batches {
-                    count(&ArrowEvents::new(batch, &attributes, None)?);
+                    count(&ArrowEvents::new(batch, &terms, None)?);
                 }
             }
             Given::Records(records) => {
-                let resolved: Vec<Event<'_>> =
-                    records.iter().map(|record| record.resolve(&attributes)).collect();
+                let resolved: Vec<Event<'_>> = records.iter().map(|record| record.resolve(&terms)).collect();
                 count(&resolved);
             }
         }

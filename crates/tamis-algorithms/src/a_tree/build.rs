@@ -7,13 +7,13 @@ use super::identity::leaf_id;
 use super::{ATree, Shape};
 use crate::circuit::{Circuit, Gate};
 use crate::short_list::ShortList;
-use tamis_core::event::Attributes;
+use tamis_core::event::Terms;
 use tamis_core::expr::atoms::Literal;
 
 impl ATree {
     /// The node of an expression, used once more.
-    pub(super) fn insert_circuit(&mut self, circuit: &Circuit<'_>, attributes: &mut Attributes) -> u32 {
-        let literals = circuit.acquire(&mut self.predicates, attributes);
+    pub(super) fn insert_circuit(&mut self, circuit: &Circuit<'_>, terms: &mut Terms) -> u32 {
+        let literals = circuit.acquire(&mut self.predicates, terms);
         let mut made = vec![];
         let mut nodes: Vec<u32> = Vec::with_capacity(circuit.gates.len());
         for gate in &circuit.gates {

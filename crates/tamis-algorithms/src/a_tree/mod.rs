@@ -50,7 +50,7 @@ use super::options;
 use super::predicates::Predicates;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event, Value};
+use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_core::subscription::Subscription;
 
@@ -119,14 +119,14 @@ pub struct ATree {
 }
 
 impl Algorithm for ATree {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let negations = if self.settings.zero_suppression { Negations::PushedDown } else { Negations::Kept };
         let circuit = Circuit::new(&subscription.expression, negations);
         if matches!(circuit.root(), Gate::True | Gate::False | Gate::Undefined) {
             self.constant.insert(row, *circuit.root() == Gate::True);
             return Ok(());
         }
-        let node = self.insert_circuit(&circuit, attributes);
+        let node = self.insert_circuit(&circuit, terms);
         if self.node_of.len() <= row as usize {
             self.node_of.resize(row as usize + 1, NONE);
         }
@@ -135,7 +135,7 @@ impl Algorithm for ATree {
         Ok(())
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         if self.constant.remove(&row).is_some() {
             return;
         }
@@ -144,7 +144,7 @@ impl Algorithm for ATree {
         self.drop_use(node);
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    fn matches(&self, event: &Event<'_>, _: &Terms, found: &mut dyn FnMut(u32)) -> Work {
         self.constant.iter().filter(|(_, is_true)| **is_true).for_each(|(row, _)| found(*row));
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         self.predicates.satisfied(event, &mut scratch.satisfied);

@@ -13,18 +13,18 @@ fn tree(options: &[(&str, Value)]) -> ATree {
     tree
 }
 
-fn add(tree: &mut ATree, attributes: &mut Attributes, row: u32, expr: &Expr) {
-    tree.insert(row, &Subscription::new(Id::Int(row as i64), expr.clone()), attributes).unwrap();
+fn add(tree: &mut ATree, terms: &mut Terms, row: u32, expr: &Expr) {
+    tree.insert(row, &Subscription::new(Id::Int(row as i64), expr.clone()), terms).unwrap();
 }
 
-fn take(tree: &mut ATree, attributes: &Attributes, row: u32, expr: &Expr) {
-    tree.remove(row, &Subscription::new(Id::Int(row as i64), expr.clone()), attributes);
+fn take(tree: &mut ATree, terms: &Terms, row: u32, expr: &Expr) {
+    tree.remove(row, &Subscription::new(Id::Int(row as i64), expr.clone()), terms);
 }
 
-fn matches(tree: &ATree, attributes: &Attributes, event: &TestEvent) -> Vec<u32> {
+fn matches(tree: &ATree, terms: &Terms, event: &TestEvent) -> Vec<u32> {
     let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
     let mut found = vec![];
-    tree.matches(&record.resolve(attributes), attributes, &mut |row| found.push(row));
+    tree.matches(&record.resolve(terms), terms, &mut |row| found.push(row));
     found.sort_unstable();
     found
 }
@@ -58,15 +58,15 @@ proptest! {
         expressions in prop::collection::vec((any_expr(3), any::<bool>()), 1..14),
         events in prop::collection::vec(prop_oneof![3 => any_event(), 1 => any_interval_event()], 1..5),
     ) {
-        let (mut tree, mut attributes) = (tree(&options), Attributes::default());
+        let (mut tree, mut terms) = (tree(&options), Terms::default());
         let mut held: Vec<(u32, &Expr)> = vec![];
         for (row, (expr, stays)) in expressions.iter().enumerate() {
-            add(&mut tree, &mut attributes, row as u32, expr);
+            add(&mut tree, &mut terms, row as u32, expr);
             held.push((row as u32, expr));
             tree.check();
             if !stays {
                 let (row, expr) = held.swap_remove(row / 2 % held.len());
-                take(&mut tree, &attributes, row, expr);
+                take(&mut tree, &terms, row, expr);
                 tree.check();
             }
         }
@@ -77,10 +77,10 @@ proptest! {
                 .map(|(row, _)| *row)
                 .collect();
             expected.sort_unstable();
-            prop_assert_eq!(matches(&tree, &attributes, event), expected);
+            prop_assert_eq!(matches(&tree, &terms, event), expected);
         }
         for (row, expr) in held {
-            take(&mut tree, &attributes, row, expr);
+            take(&mut tree, &terms, row, expr);
         }
         prop_assert_eq!((tree.graph.len(), tree.predicates.len()), (0, 0));
     }
@@ -97,34 +97,34 @@ fn written(text: &str) -> Expr {
 
 #[test]
 fn the_example_of_the_paper_shares_its_subexpression() {
-    let (mut tree, mut attributes) = (tree(&[]), Attributes::default());
-    add(&mut tree, &mut attributes, 0, &written("(p1 OR p2 OR p3) AND p4 AND (p5 OR p6)"));
-    add(&mut tree, &mut attributes, 1, &written("(p5 OR p6) AND (p7 OR p8)"));
+    let (mut tree, mut terms) = (tree(&[]), Terms::default());
+    add(&mut tree, &mut terms, 0, &written("(p1 OR p2 OR p3) AND p4 AND (p5 OR p6)"));
+    add(&mut tree, &mut terms, 1, &written("(p5 OR p6) AND (p7 OR p8)"));
     // 8 leaves, 3 ORs and 2 ANDs.
     assert_eq!((count(&tree, "nodes"), count(&tree, "levels")), (13, 3));
     // The same expression in another order is the same node.
-    add(&mut tree, &mut attributes, 2, &written("p4 AND (p3 OR p2 OR p1) AND (p6 OR p5)"));
+    add(&mut tree, &mut terms, 2, &written("p4 AND (p3 OR p2 OR p1) AND (p6 OR p5)"));
     assert_eq!(count(&tree, "nodes"), 13);
     tree.check();
 }
 
 #[test]
 fn expressions_are_put_together_from_what_exists() {
-    let (mut tree, mut attributes) = (tree(&[]), Attributes::default());
-    add(&mut tree, &mut attributes, 0, &written("p1 AND p2 AND p3"));
-    add(&mut tree, &mut attributes, 1, &written("p3 AND p4"));
-    add(&mut tree, &mut attributes, 2, &written("p1 AND p2 AND p3 AND p4"));
+    let (mut tree, mut terms) = (tree(&[]), Terms::default());
+    add(&mut tree, &mut terms, 0, &written("p1 AND p2 AND p3"));
+    add(&mut tree, &mut terms, 1, &written("p3 AND p4"));
+    add(&mut tree, &mut terms, 2, &written("p1 AND p2 AND p3 AND p4"));
     let node = &tree.graph.nodes[tree.node_of[2] as usize];
     let mut children = node.children().to_vec();
     children.sort_unstable();
     assert_eq!(children, [tree.node_of[0], tree.node_of[1]]);
     assert_eq!((node.operands.len(), count(&tree, "reorganized"), count(&tree, "levels")), (4, 1, 3));
     // When a part goes, its children take its place.
-    take(&mut tree, &attributes, 0, &written("p1 AND p2 AND p3"));
+    take(&mut tree, &terms, 0, &written("p1 AND p2 AND p3"));
     tree.check();
     assert_eq!(count(&tree, "nodes"), 6);
     let event: TestEvent = ["p1", "p2", "p3", "p4"].map(|name| (name, Value::Int(1))).into();
-    assert_eq!(matches(&tree, &attributes, &event), [1, 2]);
+    assert_eq!(matches(&tree, &terms, &event), [1, 2]);
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn the_graph_adjusts_to_the_order_of_arrival() {
     let parts = ["p1 AND p2", "p1 AND p2 AND p3", "p1 AND p2 AND p3 AND p4 AND p5", "p4 AND p5"];
     let mut links = vec![];
     for order in [[0, 1, 2, 3], [2, 3, 1, 0], [1, 3, 2, 0]] {
-        let (mut tree, mut attributes) = (tree(&[]), Attributes::default());
+        let (mut tree, mut terms) = (tree(&[]), Terms::default());
         for at in order {
-            add(&mut tree, &mut attributes, at as u32, &written(parts[at]));
+            add(&mut tree, &mut terms, at as u32, &written(parts[at]));
             tree.check();
         }
         links.push(count(&tree, "links"));
@@ -144,10 +144,10 @@ fn the_graph_adjusts_to_the_order_of_arrival() {
 
 #[test]
 fn colliding_ids_are_counted_and_never_merge_expressions() {
-    let (mut tree, mut attributes) = (tree(&[("published_ids", Value::Bool(true))]), Attributes::default());
-    add(&mut tree, &mut attributes, 0, &written("(p1 AND p2) OR p3"));
+    let (mut tree, mut terms) = (tree(&[("published_ids", Value::Bool(true))]), Terms::default());
+    add(&mut tree, &mut terms, 0, &written("(p1 AND p2) OR p3"));
     assert_eq!(count(&tree, "id_collisions"), 0);
-    add(&mut tree, &mut attributes, 1, &written("(p1 OR p3) AND (p2 OR p3)"));
+    add(&mut tree, &mut terms, 1, &written("(p1 OR p3) AND (p2 OR p3)"));
     assert_eq!(count(&tree, "id_collisions"), 1);
     assert_ne!(tree.node_of[0], tree.node_of[1]);
     tree.check();
@@ -155,15 +155,14 @@ fn colliding_ids_are_counted_and_never_merge_expressions() {
 
 #[test]
 fn falsehood_reaches_a_negation_through_an_and_on_demand() {
-    let (mut tree, mut attributes) =
-        (tree(&[("zero_suppression", Value::Bool(false))]), Attributes::default());
-    add(&mut tree, &mut attributes, 0, &written("p1 AND p2"));
+    let (mut tree, mut terms) = (tree(&[("zero_suppression", Value::Bool(false))]), Terms::default());
+    add(&mut tree, &mut terms, 0, &written("p1 AND p2"));
     assert!(tree.graph.nodes[tree.node_of[0] as usize].on_demand);
-    add(&mut tree, &mut attributes, 1, &written("NOT (p1 AND p2)"));
+    add(&mut tree, &mut terms, 1, &written("NOT (p1 AND p2)"));
     assert!(!tree.graph.nodes[tree.node_of[0] as usize].on_demand);
     for (one, other) in [("p1", "p2"), ("p2", "p1")] {
         let event: TestEvent = [(one, Value::Int(0))].into();
-        assert_eq!(matches(&tree, &attributes, &event), [1], "{other} is absent");
+        assert_eq!(matches(&tree, &terms, &event), [1], "{other} is absent");
     }
 }
 

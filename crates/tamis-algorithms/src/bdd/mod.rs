@@ -29,7 +29,7 @@ use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{Attributes, Event, Value};
+use tamis_core::event::{Event, Terms, Value};
 use tamis_core::expr::atoms::Literal;
 use tamis_core::fork::Mutex;
 use tamis_core::subscription::Subscription;
@@ -95,7 +95,7 @@ impl Bdd {
 }
 
 impl Algorithm for Bdd {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
         if circuit.leaves.len() > MAX_PREDICATES {
             return Err(Error::Unsupported(format!(
@@ -104,7 +104,7 @@ impl Algorithm for Bdd {
                 circuit.leaves.len()
             )));
         }
-        let literals = circuit.acquire(&mut self.predicates, attributes);
+        let literals = circuit.acquire(&mut self.predicates, terms);
         let built = self.build(&circuit, &literals);
         literals.into_iter().for_each(|literal| self.predicates.release(literal));
         let root = built.map_err(|TooLarge| {
@@ -126,7 +126,7 @@ impl Algorithm for Bdd {
         Ok(())
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         let root = std::mem::replace(&mut self.root_of[row as usize], diagram::FALSE);
         let place = self.place_of[&root] as usize;
         self.roots[place].1.remove(row);
@@ -140,7 +140,7 @@ impl Algorithm for Bdd {
         self.diagram.release(root, &mut |literal| self.predicates.release(literal));
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    fn matches(&self, event: &Event<'_>, _: &Terms, found: &mut dyn FnMut(u32)) -> Work {
         let mut satisfied = self.scratch.lock().pop().unwrap_or_default();
         self.predicates.satisfied(event, &mut satisfied);
         let mut work = Work { candidates: self.roots.len() as u64, ..Work::default() };
@@ -204,38 +204,38 @@ mod tests {
 
     #[test]
     fn equal_functions_are_one_root() {
-        let (mut bdd, mut attributes) = (Bdd::default(), Attributes::default());
+        let (mut bdd, mut terms) = (Bdd::default(), Terms::default());
         let texts = ["a AND (b OR c)", "a AND b OR c AND a", "(c OR b OR c) AND a AND (a OR d)"];
         for (row, text) in texts.into_iter().enumerate() {
-            bdd.insert(row as u32, &subscription(text), &mut attributes).unwrap();
+            bdd.insert(row as u32, &subscription(text), &mut terms).unwrap();
         }
         // d does not matter; three questions are left.
         assert_eq!([count(&bdd, "roots"), count(&bdd, "nodes"), count(&bdd, "predicates")], [1, 3, 3]);
         for (row, text) in texts.into_iter().enumerate() {
-            bdd.remove(row as u32, &subscription(text), &attributes);
+            bdd.remove(row as u32, &subscription(text), &terms);
         }
         assert_eq!([count(&bdd, "roots"), count(&bdd, "nodes"), count(&bdd, "predicates")], [0, 0, 0]);
     }
 
     #[test]
     fn a_predicate_and_its_negation_are_two_variables() {
-        let (mut bdd, mut attributes) = (Bdd::default(), Attributes::default());
-        bdd.insert(0, &subscription("a = 1 OR NOT a = 1"), &mut attributes).unwrap();
+        let (mut bdd, mut terms) = (Bdd::default(), Terms::default());
+        bdd.insert(0, &subscription("a = 1 OR NOT a = 1"), &mut terms).unwrap();
         assert_eq!(count(&bdd, "nodes"), 2, "an absent attribute makes neither true");
     }
 
     #[test]
     fn diagrams_that_grow_too_large_are_refused_and_leave_nothing_behind() {
-        let (mut bdd, mut attributes) = (Bdd::default(), Attributes::default());
+        let (mut bdd, mut terms) = (Bdd::default(), Terms::default());
         bdd.set_option("max_nodes", &Value::Int(200)).unwrap();
-        bdd.insert(0, &subscription("x0 AND y0"), &mut attributes).unwrap();
+        bdd.insert(0, &subscription("x0 AND y0"), &mut terms).unwrap();
         let before = bdd.counters();
         // With all x before all y, the diagram remembers every x.
         let all = |name: &str| (0..8).map(|at| format!("{name}{at}")).collect::<Vec<_>>();
         let pairs: Vec<String> = (0..8).map(|at| format!("x{at} AND y{at}")).collect();
         let order = format!("({}) AND ({})", all("x").join(" OR "), all("y").join(" OR "));
         let text = format!("({order}) AND ({})", pairs.join(" OR "));
-        let error = bdd.insert(1, &subscription(&text), &mut attributes).unwrap_err();
+        let error = bdd.insert(1, &subscription(&text), &mut terms).unwrap_err();
         assert!(matches!(error, Error::Unsupported(_)));
         assert!(error.to_string().contains("more than 200 nodes"), "{error}");
         assert_eq!(bdd.counters(), before);

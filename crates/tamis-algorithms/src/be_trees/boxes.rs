@@ -22,7 +22,7 @@
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use super::split::split;
 use crate::span::{Span, number_at};
-use tamis_core::event::AttrId;
+use tamis_core::event::TermId;
 
 #[derive(Default)]
 pub struct Boxes {
@@ -72,7 +72,7 @@ impl Boxes {
     }
 
     /// The side of a split bucket that a span belongs to.
-    fn side(&self, span: Span, attribute: AttrId, store: &Store) -> Option<usize> {
+    fn side(&self, span: Span, attribute: TermId, store: &Store) -> Option<usize> {
         let sides = self.sides.as_ref()?;
         let [left, right] = [0, 1].map(|side| active(&sides[side].bounds));
         let meets = |side: Option<Span>| side.is_some_and(|side| side.overlaps(span));
@@ -254,7 +254,7 @@ impl Directory for Boxes {
         self.sides.iter().flat_map(|sides| sides.iter()).for_each(|side| side.for_each(visit));
     }
 
-    fn bounds(&self, _: &[AttrId], _: &Store) -> Option<Bounds> {
+    fn bounds(&self, _: &[TermId], _: &Store) -> Option<Bounds> {
         self.bounds.clone()
     }
 

@@ -20,7 +20,7 @@
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use crate::span::{Span, number_at};
-use tamis_core::event::AttrId;
+use tamis_core::event::TermId;
 
 #[derive(Default)]
 pub struct Grid {
@@ -81,7 +81,7 @@ impl Grid {
     }
 
     /// Where a row lies on the line that is halved.
-    fn place(&self, row: u32, path: &[AttrId], store: &Store) -> Span {
+    fn place(&self, row: u32, path: &[TermId], store: &Store) -> Span {
         self.of(store.span(row, *path.last().expect("a directory has an attribute")))
     }
 
@@ -247,7 +247,7 @@ impl Directory for Grid {
         }
     }
 
-    fn bounds(&self, path: &[AttrId], store: &Store) -> Option<Bounds> {
+    fn bounds(&self, path: &[TermId], store: &Store) -> Option<Bounds> {
         rows(self).into_iter().map(|row| store.bounds(row, path)).reduce(hull)
     }
 

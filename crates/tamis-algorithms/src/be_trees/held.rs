@@ -5,7 +5,7 @@ use crate::circuit::{self, Circuit, Gate, Negations};
 use crate::span::Span;
 use crate::weights::{InOrder, Weight, weights_of};
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{AttrId, Attributes, Event, ValueRef};
+use tamis_core::event::{Event, TermId, Terms, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::Test;
 use tamis_core::query::Scale;
@@ -15,7 +15,7 @@ use tamis_core::subscription::Subscription;
 /// One conjunction: what must be true, where it lies on each attribute, and what it weighs.
 pub struct Conjunction {
     /// The attributes that an event must have, with the interval in which each must lie; sorted.
-    dimensions: Box<[(AttrId, Span)]>,
+    dimensions: Box<[(TermId, Span)]>,
     /// Whether an event of exact numbers that lies in all intervals satisfies all predicates.
     is_decided_by_spans: bool,
     leaves: Box<[Leaf]>,
@@ -35,7 +35,7 @@ struct Leaf {
 
 impl Conjunction {
     /// `None` for an expression that is never true; an error for one that is no conjunction.
-    pub fn new(subscription: &Subscription, attributes: &mut Attributes) -> Result<Option<Self>> {
+    pub fn new(subscription: &Subscription, terms: &mut Terms) -> Result<Option<Self>> {
         let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
         if *circuit.root() == Gate::False {
             return Ok(None);
@@ -49,12 +49,12 @@ impl Conjunction {
         }
         // Predicates that were folded away still count in scores.
         subscription.expression.for_each_predicate(&mut |predicate| {
-            attributes.intern(&predicate.attribute);
+            terms.intern_term(&predicate.term);
         });
         let leaf = |leaf: &circuit::Leaf<'_>| Leaf {
             literal: Literal::new(0, leaf.negated),
             atom: Atom {
-                attribute: attributes.get(leaf.attribute).expect("all were interned"),
+                attribute: terms.find(leaf.term).expect("all were interned"),
                 operator: leaf.operator,
                 operands: leaf.operands.into(),
             },
@@ -71,7 +71,7 @@ impl Conjunction {
             total: 0.0,
             in_order: InOrder::default(),
         };
-        made.set_weights(subscription, attributes);
+        made.set_weights(subscription, terms);
         Ok(Some(made))
     }
 
@@ -94,7 +94,7 @@ impl Conjunction {
 
     /// Whether the event lies where each of its predicates does: the approximate meaning of a match.
     pub fn is_met(&self, event: &Event<'_>, places: &Places, evaluations: &mut u64) -> bool {
-        let is_met = |(attribute, span): &(AttrId, Span)| {
+        let is_met = |(attribute, span): &(TermId, Span)| {
             *evaluations += 1;
             places.get(*attribute).is_within(*span)
         };
@@ -108,19 +108,19 @@ impl Conjunction {
     }
 
     /// Where it lies on an attribute that it needs.
-    pub fn span(&self, attribute: AttrId) -> Option<Span> {
+    pub fn span(&self, attribute: TermId) -> Option<Span> {
         let at = self.dimensions.binary_search_by_key(&attribute, |(attribute, _)| *attribute).ok()?;
         Some(self.dimensions[at].1)
     }
 
-    pub fn dimensions(&self) -> &[(AttrId, Span)] {
+    pub fn dimensions(&self) -> &[(TermId, Span)] {
         &self.dimensions
     }
 
-    pub fn set_weights(&mut self, subscription: &Subscription, attributes: &Attributes) {
-        self.weights = weights_of(subscription, attributes);
+    pub fn set_weights(&mut self, subscription: &Subscription, terms: &Terms) {
+        self.weights = weights_of(subscription, terms);
         self.total = up(self.weights.iter().map(|weight| weight.most).sum());
-        self.in_order = InOrder::of(subscription, attributes);
+        self.in_order = InOrder::of(subscription, terms);
     }
 
     /// The relevance when all predicates are true, added up as its definition does.
@@ -154,7 +154,7 @@ impl Leaf {
 /// common. Where they have nothing in common no point can match, but an interval that spans them can.
 ///
 /// Also says whether the intervals decide for exact numbers.
-fn dimensions(leaves: &[Leaf]) -> (Box<[(AttrId, Span)]>, bool) {
+fn dimensions(leaves: &[Leaf]) -> (Box<[(TermId, Span)]>, bool) {
     let mut are_decided = true;
     let same_attribute = leaves.chunk_by(|a, b| a.atom.attribute == b.atom.attribute);
     let dimension = |leaves: &[Leaf]| {

@@ -48,7 +48,7 @@ use super::algorithm::Algorithm;
 use super::options;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event, Value};
+use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_core::query::Scale;
 use tamis_core::subscription::Subscription;
@@ -108,8 +108,8 @@ impl<D> Default for Tree<D> {
 }
 
 impl<D: Directory> Algorithm for Tree<D> {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
-        let conjunction = Conjunction::new(subscription, attributes)?;
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
+        let conjunction = Conjunction::new(subscription, terms)?;
         let Store { conjunctions, paths, .. } = &mut self.store;
         if conjunctions.len() <= row as usize {
             conjunctions.resize_with(row as usize + 1, || None);
@@ -137,7 +137,7 @@ impl<D: Directory> Algorithm for Tree<D> {
         }
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         if self.store.conjunctions[row as usize].is_some() {
             let was_here = self.root.remove(row, &mut vec![], &mut self.store);
             assert!(was_here, "only what was inserted is removed");
@@ -148,7 +148,7 @@ impl<D: Directory> Algorithm for Tree<D> {
         }
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    fn matches(&self, event: &Event<'_>, _: &Terms, found: &mut dyn FnMut(u32)) -> Work {
         let mut work = Work::default();
         self.with_places(event, |places| {
             let mut matches = 0;
@@ -179,7 +179,7 @@ impl<D: Directory> Algorithm for Tree<D> {
     }
 
     /// In a tree that ranks, the row is inserted anew, so that the summaries above it know its weights.
-    fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+    fn rescore(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         if self.store.conjunctions[row as usize].is_none() {
             return;
         }
@@ -188,7 +188,7 @@ impl<D: Directory> Algorithm for Tree<D> {
             assert!(was_here, "only what was inserted is rescored");
         }
         let held = self.store.conjunctions[row as usize].as_mut().expect("it was there");
-        held.set_weights(subscription, attributes);
+        held.set_weights(subscription, terms);
         if D::IS_RANKED {
             self.put(row);
         }

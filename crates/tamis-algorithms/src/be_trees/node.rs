@@ -15,7 +15,7 @@ use super::held::Conjunction;
 use super::rank::{Feedback, Loss};
 use super::summary::{Bounding, Summary};
 use crate::span::Span;
-use tamis_core::event::AttrId;
+use tamis_core::event::TermId;
 
 /// Partitions are nested at most this deep; below, l-nodes grow.
 const MAX_DEPTH: usize = 64;
@@ -49,7 +49,7 @@ pub trait Directory: Default + Send + Sync {
 
     /// The smallest intervals around everything below, for the attributes of the path; `None` if nothing is.
     /// A directory that does not keep them computes them.
-    fn bounds(&self, path: &[AttrId], store: &Store) -> Option<Bounds>;
+    fn bounds(&self, path: &[TermId], store: &Store) -> Option<Bounds>;
 
     /// Panics if a point would enter both sides of a bucket.
     #[cfg(test)]
@@ -64,7 +64,7 @@ pub trait Directory: Default + Send + Sync {
 }
 
 /// The attributes of the partitions that lead to a node.
-pub type Path = Vec<AttrId>;
+pub type Path = Vec<TermId>;
 
 /// One interval for each attribute of a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ pub struct Bounds {
 pub struct Store {
     pub conjunctions: Vec<Option<Conjunction>>,
     /// The partitions that lead to each row.
-    pub paths: Vec<Box<[AttrId]>>,
+    pub paths: Vec<Box<[TermId]>>,
     /// How often a row was put into an l-node since the tree was empty: once when it came, and again whenever
     /// one was divided.
     pub moves: u64,
@@ -107,11 +107,11 @@ impl Store {
     }
 
     /// Where a row lies on an attribute of its path.
-    pub fn span(&self, row: u32, attribute: AttrId) -> Span {
+    pub fn span(&self, row: u32, attribute: TermId) -> Span {
         self.conjunction(row).span(attribute).expect("a row is partitioned by attributes that it needs")
     }
 
-    pub fn bounds(&self, row: u32, path: &[AttrId]) -> Bounds {
+    pub fn bounds(&self, row: u32, path: &[TermId]) -> Bounds {
         let (last, before) = path.split_last().expect("a directory has an attribute");
         let inactive = before.iter().map(|attribute| self.span(row, *attribute)).collect();
         Bounds { active: self.span(row, *last), inactive }
@@ -132,11 +132,11 @@ pub struct CNode<D> {
     /// Of the l-node.
     pub summary: Summary,
     /// The attribute of a partition that events found useless.
-    avoided: Option<AttrId>,
+    avoided: Option<TermId>,
 }
 
 pub struct PNode<D> {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     pub directory: D,
     pub feedback: Feedback,
     /// Of everything below.
@@ -152,7 +152,7 @@ impl<D> Default for CNode<D> {
 }
 
 impl<D: Directory> PNode<D> {
-    fn build(attribute: AttrId, rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self {
+    fn build(attribute: TermId, rows: Vec<u32>, path: &mut Path, store: &mut Store) -> Self {
         let mut summary = Summary::default();
         if D::IS_RANKED {
             rows.iter().for_each(|row| summary.widen(store.conjunction(*row)));
@@ -261,7 +261,7 @@ impl<D: Directory> CNode<D> {
         )
     }
 
-    pub fn place(&self, attribute: AttrId) -> Result<usize, usize> {
+    pub fn place(&self, attribute: TermId) -> Result<usize, usize> {
         self.partitions.binary_search_by_key(&attribute, |pnode| pnode.attribute)
     }
 
@@ -295,10 +295,10 @@ impl<D: Directory> CNode<D> {
     fn best_attribute(
         &self,
         rows: &[u32],
-        popularity: &FxHashMap<AttrId, usize>,
+        popularity: &FxHashMap<TermId, usize>,
         store: &Store,
-    ) -> Option<AttrId> {
-        let loss = |attribute: AttrId| match store.settings.loss {
+    ) -> Option<TermId> {
+        let loss = |attribute: TermId| match store.settings.loss {
             Loss::Popularity => 0.0,
             Loss::Selectivity => {
                 let spans = rows.iter().filter_map(|row| store.conjunction(*row).span(attribute));
@@ -387,7 +387,7 @@ impl<D: Directory> CNode<D> {
     }
 
     /// The smallest intervals around everything at this node and below, for the attributes of the path.
-    pub fn bounds(&self, path: &[AttrId], store: &Store) -> Option<Bounds> {
+    pub fn bounds(&self, path: &[TermId], store: &Store) -> Option<Bounds> {
         let members = self.members.iter().map(|row| store.bounds(*row, path));
         let partitions = self.partitions.iter().filter_map(|pnode| {
             let path = [path, &[pnode.attribute]].concat();
@@ -444,8 +444,8 @@ impl<D: Directory> CNode<D> {
 }
 
 /// How many of the rows could be partitioned by each attribute.
-fn popularity(rows: &[u32], path: &Path, store: &Store) -> FxHashMap<AttrId, usize> {
-    let mut popularity: FxHashMap<AttrId, usize> = FxHashMap::default();
+fn popularity(rows: &[u32], path: &Path, store: &Store) -> FxHashMap<TermId, usize> {
+    let mut popularity: FxHashMap<TermId, usize> = FxHashMap::default();
     for &row in rows {
         for (attribute, _) in store.conjunction(row).dimensions() {
             *popularity.entry(*attribute).or_default() += 1;

@@ -1,7 +1,7 @@
 //! Where the values of one event lie, found by attribute without a search.
 
 use crate::span::{Span, is_exact_number};
-use tamis_core::event::{AttrId, Event};
+use tamis_core::event::{Event, TermId};
 
 /// The interval of one attribute of an event.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    pub fn get(&self, attribute: AttrId) -> Place {
+    pub fn get(&self, attribute: TermId) -> Place {
         self.by_attribute.get(attribute.0 as usize).copied().unwrap_or(Place::ABSENT)
     }
 }

@@ -10,7 +10,7 @@
 //! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays one.
 
 use super::held::Conjunction;
-use tamis_core::event::{AttrId, Event};
+use tamis_core::event::{Event, TermId};
 use tamis_core::query::Scale;
 use tamis_core::query::bounds::up;
 
@@ -26,9 +26,9 @@ pub enum Bounding {
 #[derive(Debug, Default, PartialEq)]
 pub struct Summary {
     /// Sorted by attribute.
-    by_attribute: Vec<(AttrId, f32)>,
+    by_attribute: Vec<(TermId, f32)>,
     /// Of these, what also counts when the attribute is absent.
-    when_absent: Vec<(AttrId, f32)>,
+    when_absent: Vec<(TermId, f32)>,
     /// The most that one conjunction weighs.
     altogether: f64,
 }
@@ -77,7 +77,7 @@ impl Summary {
     }
 
     fn bound_by_attribute(&self, event: &Event<'_>, scale: &Scale) -> f64 {
-        let of = |attribute: AttrId, most: f32| match most {
+        let of = |attribute: TermId, most: f32| match most {
             f32::INFINITY => f64::INFINITY,
             most => most as f64 * scale.factor(attribute),
         };
@@ -103,7 +103,7 @@ impl Summary {
     /// Whether it covers the weights of a conjunction.
     #[cfg(test)]
     pub fn covers(&self, conjunction: &Conjunction) -> bool {
-        let covers = |list: &[(AttrId, f32)], attribute: AttrId, most: f64| {
+        let covers = |list: &[(TermId, f32)], attribute: TermId, most: f64| {
             list.iter().any(|(held, bound)| *held == attribute && *bound as f64 >= most)
         };
         self.altogether >= conjunction.total
@@ -114,7 +114,7 @@ impl Summary {
     }
 
     pub fn bytes(&self) -> usize {
-        (self.by_attribute.capacity() + self.when_absent.capacity()) * size_of::<(AttrId, f32)>()
+        (self.by_attribute.capacity() + self.when_absent.capacity()) * size_of::<(TermId, f32)>()
     }
 }
 
@@ -130,7 +130,7 @@ pub fn least_weight(score: f64, scale: &Scale) -> f64 {
     if weight.is_finite() { weight - weight.abs() * 1e-9 - 1e-290 } else { f64::NEG_INFINITY }
 }
 
-fn raise(list: &mut Vec<(AttrId, f32)>, attribute: AttrId, most: f32) {
+fn raise(list: &mut Vec<(TermId, f32)>, attribute: TermId, most: f32) {
     match list.binary_search_by_key(&attribute, |(attribute, _)| *attribute) {
         Ok(at) => list[at].1 = list[at].1.max(most),
         Err(at) => list.insert(at, (attribute, most)),
@@ -148,15 +148,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use tamis_core::event::Attributes;
+    use tamis_core::event::Terms;
 
     proptest! {
         #[test]
         fn what_weighs_less_scores_less(score in -1.0..1e6f64, below in 0.0..1.0f64, factor in 0.0..3.0f64) {
-            let mut attributes = Attributes::default();
-            let attribute = attributes.intern("a");
+            let mut terms = Terms::default();
+            let attribute = terms.intern("a");
             let event = Event { weights: vec![(attribute, factor)], ..Event::default() };
-            let scale = Scale::new(&event, None, &attributes);
+            let scale = Scale::new(&event, None, &terms);
             let least = least_weight(score, &scale);
             let lighter = least * below;
             if lighter > 0.0 && lighter < least {

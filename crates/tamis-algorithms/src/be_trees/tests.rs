@@ -51,11 +51,11 @@ fn keeps_its_promises<D: Directory>(
     changes: &[(Expr, Option<usize>)],
     events: &[TestEvent],
 ) {
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let mut held: Vec<(u32, Subscription)> = vec![];
     for (row, (expr, goes)) in changes.iter().enumerate() {
         let subscription = subscription(row as u32, expr.clone());
-        if tree.insert(row as u32, &subscription, &mut attributes).is_ok() {
+        if tree.insert(row as u32, &subscription, &mut terms).is_ok() {
             held.push((row as u32, subscription));
         }
         tree.check();
@@ -63,15 +63,15 @@ fn keeps_its_promises<D: Directory>(
             && !held.is_empty()
         {
             let (row, subscription) = held.swap_remove(goes % held.len());
-            tree.remove(row, &subscription, &attributes);
+            tree.remove(row, &subscription, &terms);
             tree.check();
         }
     }
     for event in events {
         let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
-        assert_visits_one_side(&tree, &record.resolve(&attributes));
+        assert_visits_one_side(&tree, &record.resolve(&terms));
         let mut found = vec![];
-        tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+        tree.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
         found.sort_unstable();
         let is_true = |held: &&(u32, Subscription)| evaluate(&held.1.expression, &lookup(event)).can_be_true;
         let mut expected: Vec<u32> = held.iter().filter(is_true).map(|held| held.0).collect();
@@ -79,7 +79,7 @@ fn keeps_its_promises<D: Directory>(
         assert_eq!(found, expected);
     }
     for (row, subscription) in held {
-        tree.remove(row, &subscription, &attributes);
+        tree.remove(row, &subscription, &terms);
         tree.check();
     }
     assert!(tree.counters().iter().all(|(_, count)| *count == 0));
@@ -142,12 +142,12 @@ proptest! {
         ) {
             let batch = Value::Str("batch".into());
             tree.set_option("construction", &batch).unwrap();
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             let rows = 1000..1000 + expressions.len() as u32;
             let held: Vec<_> = rows.zip(expressions).map(|(row, expr)| (row, subscription(row, expr.clone()))).collect();
             tree.gather();
             let is_held = |(row, subscription): &&(u32, Subscription)| {
-                tree.insert(*row, subscription, &mut attributes).is_ok()
+                tree.insert(*row, subscription, &mut terms).is_ok()
             };
             let held: Vec<_> = held.iter().filter(is_held).cloned().collect();
             tree.settle();
@@ -155,13 +155,13 @@ proptest! {
             for event in events {
                 let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
                 let mut found = vec![];
-                tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+                tree.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
                 found.sort_unstable();
                 let is_true = |held: &&(u32, Subscription)| evaluate(&held.1.expression, &lookup(event)).can_be_true;
                 assert_eq!(found, held.iter().filter(is_true).map(|held| held.0).collect::<Vec<_>>());
             }
             for (row, subscription) in held {
-                tree.remove(row, &subscription, &attributes);
+                tree.remove(row, &subscription, &terms);
                 tree.check();
             }
             keeps_its_promises(tree, changes, events);
@@ -178,13 +178,13 @@ proptest! {
     ) {
         let mut tree = with_capacity::<Boxes>(3);
         tree.set_option("overlap", &Value::Str("approximate".into())).unwrap();
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         for (row, expr) in expressions.iter().enumerate() {
-            tree.insert(row as u32, &subscription(row as u32, expr.clone()), &mut attributes).unwrap();
+            tree.insert(row as u32, &subscription(row as u32, expr.clone()), &mut terms).unwrap();
         }
         let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
         let mut found = vec![];
-        tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+        tree.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
         found.sort_unstable();
         // For conjunctions of closed intervals with something in common, and points, both meanings are one.
         let is_true = |row: &u32| evaluate(&expressions[*row as usize], &lookup(&event)).can_be_true;
@@ -215,16 +215,16 @@ proptest! {
         k in 1usize..4,
     ) {
         let mut tree = with_capacity::<Boxes>(capacity);
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let mut held: Vec<Subscription> = vec![];
         for (row, (expr, weight, is_rescored)) in expressions.into_iter().enumerate() {
             let mut subscription = subscription(row as u32, expr);
-            if tree.insert(row as u32, &subscription, &mut attributes).is_err() {
+            if tree.insert(row as u32, &subscription, &mut terms).is_err() {
                 continue;
             }
             if is_rescored {
                 subscription.weights = vec![("a".into(), weight as f64), ("b".into(), 0.5)];
-                tree.rescore(row as u32, &subscription, &attributes);
+                tree.rescore(row as u32, &subscription, &terms);
             }
             held.push(subscription);
             tree.check();
@@ -234,13 +234,13 @@ proptest! {
             let weights = weights.filter(|(name, _)| event.contains_key(name));
             let values = event.iter().map(|(name, value)| (*name, value.clone()));
             let record = Record::new(values, weights).unwrap();
-            let event = record.resolve(&attributes);
+            let event = record.resolve(&terms);
             let ranking = Ranking::new(k, Score::Relevance);
-            let measure = Measure::new(&ranking, &event, &attributes);
+            let measure = Measure::new(&ranking, &event, &terms);
             let Measure::Relevance(scale) = &measure else { unreachable!("the score is relevance") };
             let score = |row: u32| {
                 let is_row = |held: &&Subscription| held.id == Id::Int(row as i64);
-                measure.of(held.iter().find(is_row).unwrap(), &event, &attributes)
+                measure.of(held.iter().find(is_row).unwrap(), &event, &terms)
             };
             let mut best = TopK::new(k, f64::NEG_INFINITY);
             let work = tree.best(&event, scale, f64::NEG_INFINITY, &mut |row| {
@@ -249,7 +249,7 @@ proptest! {
             });
             prop_assert!(work.is_some());
             let mut expected = TopK::new(k, f64::NEG_INFINITY);
-            tree.matches(&event, &attributes, &mut |row| {
+            tree.matches(&event, &terms, &mut |row| {
                 expected.offer(IdRef::Int(row as i64), score(row).unwrap(), ());
             });
             let sorted = |best: TopK<'_, ()>| {
@@ -266,11 +266,11 @@ proptest! {
     ) {
         let layout_of = |rows: Vec<usize>| {
             let mut tree = with_capacity::<Grid>(capacity);
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             for row in rows {
                 let (low, length) = spans[row];
                 let expr = Expr::And(vec![compare("a", ">=", low), compare("a", "<=", low + length)]);
-                tree.insert(row as u32, &subscription(row as u32, expr), &mut attributes).unwrap();
+                tree.insert(row as u32, &subscription(row as u32, expr), &mut terms).unwrap();
             }
             let mut members = tree.root.members.clone();
             members.sort_unstable();
@@ -286,13 +286,13 @@ proptest! {
 #[test]
 fn other_expressions_are_refused_and_leave_nothing_behind() {
     let mut tree = BeTree::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let error = tree
-        .insert(0, &subscription(0, parse("a = 1 OR b = 2").unwrap()), &mut attributes)
+        .insert(0, &subscription(0, parse("a = 1 OR b = 2").unwrap()), &mut terms)
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("this tree holds conjunctions of predicates only"), "{error}");
-    assert_eq!(attributes.len(), 0);
+    assert_eq!(terms.len(), 0);
     tree.set_option("match_probability", &Value::Float(0.05)).unwrap();
     assert_eq!(tree.store.settings.capacity, 20);
     let error = tree.set_option("match_probability", &Value::Int(7)).unwrap_err().to_string();
@@ -302,14 +302,14 @@ fn other_expressions_are_refused_and_leave_nothing_behind() {
 #[test]
 fn an_event_looks_only_where_its_values_are() {
     let mut tree = BeTree::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     for row in 0..1000 {
         let text = format!("a BETWEEN {row} AND {} AND b = {}", row + 1, row % 7);
-        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut terms).unwrap();
     }
     let record = Record::new([("a", Value::Int(500)), ("b", Value::Int(3))], []).unwrap();
     let mut found = vec![];
-    let work = tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+    let work = tree.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
     assert_eq!(found, [500]);
     assert!(work.candidates < 60, "{} of 1000 were looked at", work.candidates);
 }
@@ -317,10 +317,10 @@ fn an_event_looks_only_where_its_values_are() {
 #[test]
 fn a_partition_that_only_costs_is_reinserted() {
     let mut tree = BeTree::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let mut insert = |tree: &mut BeTree, row: u32| {
         let text = format!("a > 0 AND b = {row} AND c = {}", row % 3);
-        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut terms).unwrap();
     };
     (0..40).for_each(|row| insert(&mut tree, row));
     let first = tree.root.partitions[0].attribute;
@@ -335,15 +335,15 @@ fn a_partition_that_only_costs_is_reinserted() {
 #[test]
 fn top_k_leaves_out_what_cannot_be_among_the_best() {
     let mut tree = BeStarTree::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     for row in 0..1000 {
         let text = format!("(x{} > 0)^{}", row % 10, row % 10 + 1);
-        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut terms).unwrap();
     }
     let names: Vec<String> = (0..10).map(|at| format!("x{at}")).collect();
     let record = Record::new(names.iter().map(|name| (name.as_str(), Value::Int(5))), []).unwrap();
-    let event = record.resolve(&attributes);
-    let all = tree.matches(&event, &attributes, &mut |_| {});
+    let event = record.resolve(&terms);
+    let all = tree.matches(&event, &terms, &mut |_| {});
     assert_eq!(all.candidates, 1000);
     let mut best = f64::NEG_INFINITY;
     let one = tree.best(&event, &Scale::PLAIN, best, &mut |row| {
@@ -358,17 +358,17 @@ fn top_k_leaves_out_what_cannot_be_among_the_best() {
 #[test]
 fn at_most_two_thirds_are_looked_at_where_intervals_are_uniform() {
     let mut tree = with_capacity::<Boxes>(30);
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let count = 3000;
     for row in 0..count {
         // Starts all over the domain, and lengths up to a third of it.
         let (low, length) = (row as i64 * 7919 % 10_007, row as i64 * 104_729 % 3_301);
         let text = format!("a BETWEEN {low} AND {}", low + length);
-        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut terms).unwrap();
     }
     for value in (0..13_000).step_by(101) {
         let record = Record::new([("a", Value::Int(value))], []).unwrap();
-        let looked_at = tree.matches(&record.resolve(&attributes), &attributes, &mut |_| {}).candidates;
+        let looked_at = tree.matches(&record.resolve(&terms), &terms, &mut |_| {}).candidates;
         assert!(looked_at <= count as u64 * 2 / 3, "{looked_at} of {count} for {value}");
     }
 }
@@ -376,15 +376,15 @@ fn at_most_two_thirds_are_looked_at_where_intervals_are_uniform() {
 #[test]
 fn l_nodes_grow_when_many_conjunctions_match() {
     let mut tree = BeStarTree::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let mut insert = |tree: &mut BeStarTree, row: u32| {
         let text = format!("a > {} AND b = {}", row % 3, row % 50);
-        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut attributes).unwrap();
+        tree.insert(row, &subscription(row, parse(&text).unwrap()), &mut terms).unwrap();
         tree.check();
     };
     (0..200).for_each(|row| insert(&mut tree, row));
     assert_eq!(tree.store.settings.capacity, 5);
-    let mut names = Attributes::default();
+    let mut names = Terms::default();
     let record = Record::new([("a", Value::Int(9)), ("b", Value::Int(7))], []).unwrap();
     for name in ["a", "b"] {
         names.intern(name);
@@ -404,17 +404,17 @@ fn l_nodes_grow_when_many_conjunctions_match() {
 #[test]
 fn the_approximate_meaning_takes_sets_for_intervals() {
     let text = |text: &str| Value::Str(text.into());
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let record = Record::new([("a", Value::Int(5))], []).unwrap();
     for (meaning, expected) in [("exact", vec![1]), ("approximate", vec![0, 1, 2])] {
         let mut tree = BeStarTree::default();
         tree.set_option("overlap", &text(meaning)).unwrap();
         for (row, expression) in ["a IN (1, 9)", "a IN (1, 5)", "a != 5", "a = 6"].iter().enumerate() {
             let subscription = subscription(row as u32, parse(expression).unwrap());
-            tree.insert(row as u32, &subscription, &mut attributes).unwrap();
+            tree.insert(row as u32, &subscription, &mut terms).unwrap();
         }
         let mut found = vec![];
-        tree.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+        tree.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
         found.sort_unstable();
         assert_eq!(found, expected, "{meaning}");
     }
@@ -423,17 +423,17 @@ fn the_approximate_meaning_takes_sets_for_intervals() {
 #[test]
 fn a_bucket_that_would_grow_too_much_gets_one_above_it() {
     let mut tree = with_capacity::<Boxes>(2);
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let texts = ["a BETWEEN 0 AND 1", "a BETWEEN 1 AND 2", "a BETWEEN 8 AND 9", "a BETWEEN 9 AND 10"];
     let far = ["a BETWEEN 900 AND 1000", "a > 3", "a > 4", "a < 7", "a != 8"];
     for (row, text) in texts.into_iter().chain(far).enumerate() {
         let subscription = subscription(row as u32, parse(text).unwrap());
-        tree.insert(row as u32, &subscription, &mut attributes).unwrap();
+        tree.insert(row as u32, &subscription, &mut terms).unwrap();
         tree.check();
     }
     let work = |value: i64| {
         let record = Record::new([("a", Value::Int(value))], []).unwrap();
-        tree.matches(&record.resolve(&attributes), &attributes, &mut |_| {}).candidates
+        tree.matches(&record.resolve(&terms), &terms, &mut |_| {}).candidates
     };
     assert!(work(950) < 9, "what lies near 0 is not looked at");
 }

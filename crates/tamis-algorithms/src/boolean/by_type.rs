@@ -13,10 +13,11 @@ use crate::options;
 use crate::over_predicates::{Filter, OverPredicates};
 use tamis_core::engine::contract::Work;
 use tamis_core::error::Result;
-use tamis_core::event::{Attributes, Event, Value, ValueRef};
+use tamis_core::event::{Event, Terms, Value, ValueRef};
 use tamis_core::expr::ast::{Expr, Predicate};
 use tamis_core::expr::operators::Operator;
 use tamis_core::subscription::Subscription;
+use tamis_core::term::Term;
 
 type Vectors = OverPredicates<BooleanFilter>;
 
@@ -34,9 +35,13 @@ impl BooleanFiltering {
     fn type_of<'a>(&self, expr: &'a Expr) -> Option<&'a str> {
         let attribute = self.type_attribute.as_deref()?;
         match expr {
-            Expr::Predicate(Predicate { attribute: named, operator, negated: false, operands, .. })
-                if **named == *attribute && *operator == Operator::EQUAL =>
-            {
+            Expr::Predicate(Predicate {
+                term: Term::Attribute(named),
+                operator,
+                negated: false,
+                operands,
+                ..
+            }) if **named == *attribute && *operator == Operator::EQUAL => {
                 operands.first().map(|operand| operand.as_ref().text()).filter(|name| !name.is_empty())
             }
             Expr::And(children) => children.iter().find_map(|child| self.type_of(child)),
@@ -60,9 +65,9 @@ impl BooleanFiltering {
 }
 
 impl Algorithm for BooleanFiltering {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let Some(name) = self.type_of(&subscription.expression) else {
-            return self.untyped.insert(row, subscription, attributes);
+            return self.untyped.insert(row, subscription, terms);
         };
         if !self.typed.contains_key(name) {
             let mut vectors = Vectors::default();
@@ -70,35 +75,35 @@ impl Algorithm for BooleanFiltering {
             if let Some(matcher) = &self.matcher {
                 vectors.set_option("predicates", matcher)?;
             }
-            vectors.insert(row, subscription, attributes)?;
+            vectors.insert(row, subscription, terms)?;
             self.typed.insert(name.into(), vectors);
             return Ok(());
         }
         let vectors = self.typed.get_mut(name).expect("just looked up");
-        vectors.insert(row, subscription, attributes)
+        vectors.insert(row, subscription, terms)
     }
 
-    fn remove(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+    fn remove(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         let vectors = match self.type_of(&subscription.expression) {
             Some(name) => self.typed.get_mut(name).expect("the type of a row that was inserted"),
             None => &mut self.untyped,
         };
-        vectors.remove(row, subscription, attributes);
+        vectors.remove(row, subscription, terms);
     }
 
-    fn matches(&self, event: &Event<'_>, attributes: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
-        let mut work = self.untyped.matches(event, attributes, found);
-        let type_attribute = self.type_attribute.as_deref().and_then(|name| attributes.get(name));
+    fn matches(&self, event: &Event<'_>, terms: &Terms, found: &mut dyn FnMut(u32)) -> Work {
+        let mut work = self.untyped.matches(event, terms, found);
+        let type_attribute = self.type_attribute.as_deref().and_then(|name| terms.get(name));
         match type_attribute.and_then(|attribute| event.get(attribute)) {
             Some(ValueRef::Str(name)) => {
                 if let Some(vectors) = self.typed.get(name) {
-                    work += vectors.matches(event, attributes, found);
+                    work += vectors.matches(event, terms, found);
                 }
             }
             // An interval may hold several types.
             Some(value) if value.is_set() => {
                 for vectors in self.typed.values() {
-                    work += vectors.matches(event, attributes, found);
+                    work += vectors.matches(event, terms, found);
                 }
             }
             _ => {}

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::circuit::Tree;
 use crate::predicates::Predicates;
-use tamis_core::event::{AttrId, Value};
+use tamis_core::event::{TermId, Value};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::Shape;
 
@@ -26,7 +26,7 @@ pub fn by_structure(tree: &Tree) -> u32 {
 
 /// `None` when no point event can satisfy the expression.
 pub fn by_meaning(tree: &Tree, predicates: &Predicates) -> Option<u32> {
-    let mut by_attribute: FxHashMap<AttrId, Vec<Literal>> = FxHashMap::default();
+    let mut by_attribute: FxHashMap<TermId, Vec<Literal>> = FxHashMap::default();
     tree.for_each_leaf(&mut |literal| {
         by_attribute.entry(predicates.atom(literal).attribute).or_default().push(literal);
     });

@@ -8,7 +8,7 @@ use crate::circuit::{Circuit, Negations, Tree};
 use crate::conjunctions::disjunctive_normal_form;
 use crate::predicates::Predicates;
 use tamis_core::engine::{Id, Subscription};
-use tamis_core::event::{Attributes, Record, Value};
+use tamis_core::event::{Record, Terms, Value};
 use tamis_core::expr::atoms::Literal;
 use tamis_core::expr::parse;
 
@@ -22,10 +22,10 @@ const CLASS_3: &str = "(category = 'ancient literature' OR contains(author, 'JK 
     AND (ending < 60 AND (bids = 0 OR special = 'signed') OR buy_it_now AND special = 'signed')";
 
 fn lowered(text: &str) -> (Tree, Predicates) {
-    let (mut predicates, mut attributes) = (Predicates::default(), Attributes::default());
+    let (mut predicates, mut terms) = (Predicates::default(), Terms::default());
     let expr = parse(text).unwrap();
     let circuit = Circuit::new(&expr, Negations::PushedDown);
-    let literals = circuit.acquire(&mut predicates, &mut attributes);
+    let literals = circuit.acquire(&mut predicates, &mut terms);
     (circuit.tree(&literals).unwrap(), predicates)
 }
 
@@ -105,52 +105,52 @@ fn event() -> Record {
     Record::new(values, []).unwrap()
 }
 
-fn add(filter: &mut BooleanFiltering, attributes: &mut Attributes, row: u32, text: &str) {
-    filter.insert(row, &Subscription::new(Id::Int(row as i64), parse(text).unwrap()), attributes).unwrap();
+fn add(filter: &mut BooleanFiltering, terms: &mut Terms, row: u32, text: &str) {
+    filter.insert(row, &Subscription::new(Id::Int(row as i64), parse(text).unwrap()), terms).unwrap();
 }
 
 #[test]
 fn the_example_has_two_candidates_and_one_match() {
-    let (mut filter, mut attributes) = (BooleanFiltering::default(), Attributes::default());
+    let (mut filter, mut terms) = (BooleanFiltering::default(), Terms::default());
     for (row, text) in [CLASS_1, CLASS_2, CLASS_3].into_iter().enumerate() {
-        add(&mut filter, &mut attributes, row as u32, text);
+        add(&mut filter, &mut terms, row as u32, text);
     }
     let mut found = vec![];
     let record = event();
-    let work = filter.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+    let work = filter.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
     assert_eq!((found, work.candidates), (vec![0], 2));
     assert_eq!(filter.untyped().tree_and_minimum(1).1, 5);
 }
 
 #[test]
 fn types_keep_subscriptions_apart() {
-    let (mut filter, mut attributes) = (BooleanFiltering::default(), Attributes::default());
+    let (mut filter, mut terms) = (BooleanFiltering::default(), Terms::default());
     filter.set_option("type_attribute", &Value::Str("type".into())).unwrap();
     for (row, text) in
         ["type = 'book' AND price < 12", "type = 'car' AND price < 12", "price < 12"].into_iter().enumerate()
     {
-        add(&mut filter, &mut attributes, row as u32, text);
+        add(&mut filter, &mut terms, row as u32, text);
     }
     assert_eq!(filter.types(), 2);
     let (mut found, record) = (vec![], event());
-    let work = filter.matches(&record.resolve(&attributes), &attributes, &mut |row| found.push(row));
+    let work = filter.matches(&record.resolve(&terms), &terms, &mut |row| found.push(row));
     found.sort_unstable();
     assert_eq!((found, work.candidates), (vec![0, 2], 2));
 }
 
 #[test]
 fn numbers_are_recycled_and_long_expressions_refused() {
-    let (mut filter, mut attributes) = (BooleanFiltering::default(), Attributes::default());
-    add(&mut filter, &mut attributes, 7, CLASS_1);
+    let (mut filter, mut terms) = (BooleanFiltering::default(), Terms::default());
+    add(&mut filter, &mut terms, 7, CLASS_1);
     let subscription = Subscription::new(Id::Int(7), parse(CLASS_1).unwrap());
-    filter.remove(7, &subscription, &attributes);
+    filter.remove(7, &subscription, &terms);
     let empty = filter.counters();
-    add(&mut filter, &mut attributes, 3, "a = 1 AND b = 2");
+    add(&mut filter, &mut terms, 3, "a = 1 AND b = 2");
     assert_eq!(filter.untyped().tree_and_minimum(3), (&[3, 2, 4, 10, 0, 0, 0, 4, 8, 0, 0, 0][..], 2));
     assert_eq!(empty[0], ("predicates", 0));
     let long: Vec<String> = (0..256).map(|value| format!("a{value} = 1")).collect();
     let subscription = Subscription::new(Id::Int(1), parse(&long.join(" OR ")).unwrap());
-    let error = filter.insert(1, &subscription, &mut attributes).unwrap_err().to_string();
+    let error = filter.insert(1, &subscription, &mut terms).unwrap_err().to_string();
     assert!(error.contains("at most 255; this one has 256"), "{error}");
     assert_eq!(filter.counters()[0], ("predicates", 2));
 }

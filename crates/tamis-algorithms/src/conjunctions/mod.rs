@@ -32,7 +32,7 @@ use super::short_list::ShortList;
 use super::weights::Weight;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{AttrId, Event, Value};
+use tamis_core::event::{Event, TermId, Value};
 use tamis_core::expr::atoms::Literal;
 use tamis_core::expr::operators::Shape;
 use tamis_core::predicate::bits::Bits;
@@ -90,7 +90,7 @@ pub trait Conjunctions: Default + Send + Sync {
 /// The most that a literal adds to a relevance, for an event whose weight of the attribute is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     pub most: f64,
 }
 
@@ -206,16 +206,16 @@ impl<C: Conjunctions> Filter for Translated<C> {
         let numbers = std::mem::take(&mut self.numbers_of[row as usize]);
         for &number in numbers.as_slice() {
             let literals = &self.held[number as usize];
-            let attributes = || literals.iter().map(|literal| predicates.atom(*literal).attribute);
+            let terms = || literals.iter().map(|literal| predicates.atom(*literal).attribute);
             // What was folded away can still count; no literal would answer for it.
             let is_whole =
-                weights.iter().all(|weight| attributes().any(|attribute| attribute == weight.attribute));
-            let gain = |attribute: AttrId| {
+                weights.iter().all(|weight| terms().any(|attribute| attribute == weight.attribute));
+            let gain = |attribute: TermId| {
                 let weight = weights.iter().find(|weight| weight.attribute == attribute);
                 let most = weight.map_or(0.0, |weight| weight.most);
                 Gain { attribute, most: if is_whole { most } else { f64::INFINITY } }
             };
-            self.conjunctions.weigh(literals, &attributes().map(gain).collect::<Vec<_>>());
+            self.conjunctions.weigh(literals, &terms().map(gain).collect::<Vec<_>>());
         }
         self.numbers_of[row as usize] = numbers;
     }

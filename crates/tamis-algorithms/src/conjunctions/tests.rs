@@ -4,7 +4,7 @@ use super::*;
 use crate::algorithm::Algorithm;
 use crate::over_predicates::OverPredicates;
 use tamis_core::engine::{Id, Subscription};
-use tamis_core::event::Attributes;
+use tamis_core::event::Terms;
 use tamis_core::expr::parse;
 
 fn subscription(text: &str) -> Subscription {
@@ -24,29 +24,29 @@ fn the_normal_form_has_every_choice_once() {
 #[test]
 fn large_translations_are_refused_and_leave_nothing_behind() {
     let mut counting = OverPredicates::<Translated<Counting>>::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     counting.set_option("max_conjunctions", &Value::Int(8)).unwrap();
     let pairs: Vec<String> = (0..4).map(|at| format!("(a{at} = 1 OR b{at} = 2)")).collect();
-    counting.insert(0, &subscription(&pairs[..3].join(" AND ")), &mut attributes).unwrap();
-    let before = (counting.counters(), attributes.len());
+    counting.insert(0, &subscription(&pairs[..3].join(" AND ")), &mut terms).unwrap();
+    let before = (counting.counters(), terms.len());
     assert_eq!(before.0, [("predicates", 6), ("conjunctions", 8)]);
-    let error = counting.insert(1, &subscription(&pairs.join(" AND ")), &mut attributes).unwrap_err();
+    let error = counting.insert(1, &subscription(&pairs.join(" AND ")), &mut terms).unwrap_err();
     assert!(matches!(error, Error::Unsupported(_)));
     assert_eq!(
         error.to_string(),
         "the disjunctive normal form of this expression has 16 conjunctions, and the limit is 8 (option \
          `max_conjunctions`); \"auto\" and \"a-tree\" hold it without translation"
     );
-    assert_eq!((counting.counters(), attributes.len()), before);
+    assert_eq!((counting.counters(), terms.len()), before);
 }
 
 #[test]
 fn conjunctions_share_the_beginning_of_their_paths() {
     let mut tree = OverPredicates::<Translated<ConjunctionTree>>::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let texts = ["a = 1 AND b = 2 AND c < 3", "a = 1 AND b = 2", "a = 1 AND d = 4"];
     for (row, text) in texts.into_iter().enumerate() {
-        tree.insert(row as u32, &subscription(text), &mut attributes).unwrap();
+        tree.insert(row as u32, &subscription(text), &mut terms).unwrap();
     }
     // The root and four predicates.
     let nodes = |tree: &OverPredicates<Translated<ConjunctionTree>>| {
@@ -54,9 +54,9 @@ fn conjunctions_share_the_beginning_of_their_paths() {
         inner.nodes.len() - inner.free.len()
     };
     assert_eq!(nodes(&tree), 5);
-    tree.remove(0, &subscription(texts[0]), &attributes);
+    tree.remove(0, &subscription(texts[0]), &terms);
     assert_eq!(nodes(&tree), 4);
-    tree.remove(1, &subscription(texts[1]), &attributes);
-    tree.remove(2, &subscription(texts[2]), &attributes);
+    tree.remove(1, &subscription(texts[1]), &terms);
+    tree.remove(2, &subscription(texts[2]), &terms);
     assert_eq!(nodes(&tree), 1);
 }

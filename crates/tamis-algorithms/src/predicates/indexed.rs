@@ -18,7 +18,7 @@ use super::questions::Questions;
 use super::{PredicateMatcher, PredicateTable, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::event::value::Kind;
-use tamis_core::event::{AttrId, Event, Value, ValueRef};
+use tamis_core::event::{Event, TermId, Value, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::{Bound, Shape};
 use tamis_core::predicate::cuts::Cut;
@@ -26,9 +26,9 @@ use tamis_core::predicate::keys::{KEY_BITS, has_exact_key, ordered_key};
 
 #[derive(Default)]
 pub struct Indexed {
-    attributes: Vec<AttributeIndex>,
-    /// Attributes whose absence satisfies something.
-    asks_absence: Vec<AttrId>,
+    terms: Vec<AttributeIndex>,
+    /// Terms whose absence satisfies something.
+    asks_absence: Vec<TermId>,
     /// A bit for each predicate that is watched itself and not only for its negation.
     positive: Vec<u64>,
 }
@@ -68,10 +68,10 @@ const _: () = assert!(KEY_BITS < KIND_SHIFT);
 impl PredicateMatcher for Indexed {
     fn watch(&mut self, literal: Literal, atom: &Atom, other: bool) {
         let at = atom.attribute.0 as usize;
-        if self.attributes.len() <= at {
-            self.attributes.resize_with(at + 1, AttributeIndex::default);
+        if self.terms.len() <= at {
+            self.terms.resize_with(at + 1, AttributeIndex::default);
         }
-        let index = &mut self.attributes[at];
+        let index = &mut self.terms[at];
         if !other {
             index.change(literal.atom(), atom, Change::Insert);
         }
@@ -93,7 +93,7 @@ impl PredicateMatcher for Indexed {
     }
 
     fn forget(&mut self, literal: Literal, atom: &Atom, other: bool) {
-        let index = &mut self.attributes[atom.attribute.0 as usize];
+        let index = &mut self.terms[atom.attribute.0 as usize];
         if !other {
             index.change(literal.atom(), atom, Change::Remove);
         }
@@ -112,7 +112,7 @@ impl PredicateMatcher for Indexed {
 
     fn satisfied(&self, event: &Event<'_>, table: &PredicateTable, satisfied: &mut Satisfied) {
         for (attribute, value) in &event.values {
-            let Some(index) = self.attributes.get(attribute.0 as usize) else { continue };
+            let Some(index) = self.terms.get(attribute.0 as usize) else { continue };
             match value {
                 ValueRef::Null => {}
                 value if value.is_set() => index.ask_all(*value, table, &mut |literal| {
@@ -134,7 +134,7 @@ impl PredicateMatcher for Indexed {
         }
         for attribute in &self.asks_absence {
             if event.get(*attribute).is_none_or(|value| matches!(value, ValueRef::Null)) {
-                for &literal in &self.attributes[attribute.0 as usize].absent {
+                for &literal in &self.terms[attribute.0 as usize].absent {
                     satisfied.report(Literal(literal));
                 }
             }
@@ -142,8 +142,8 @@ impl PredicateMatcher for Indexed {
     }
 
     fn bytes(&self) -> usize {
-        self.attributes.iter().map(AttributeIndex::bytes).sum::<usize>()
-            + self.attributes.capacity() * size_of::<AttributeIndex>()
+        self.terms.iter().map(AttributeIndex::bytes).sum::<usize>()
+            + self.terms.capacity() * size_of::<AttributeIndex>()
             + self.positive.capacity() * size_of::<u64>()
     }
 }

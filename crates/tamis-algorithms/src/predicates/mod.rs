@@ -28,7 +28,7 @@ use indexed::Indexed;
 pub use table::PredicateTable;
 
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{AttrId, Event, Value};
+use tamis_core::event::{Event, TermId, Value};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::Operator;
 use tamis_core::predicate::bits::Bits;
@@ -77,7 +77,7 @@ impl Predicates {
     /// The literal of a predicate or its negation, used once more.
     pub fn acquire(
         &mut self,
-        attribute: AttrId,
+        attribute: TermId,
         operator: Operator,
         operands: &[Value],
         negated: bool,

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-use tamis_core::event::{AttrId, Value};
+use tamis_core::event::{TermId, Value};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::Operator;
 
@@ -25,7 +25,7 @@ struct Slot {
 
 impl PredicateTable {
     /// The number of a predicate, a new or recycled one if it is not in use.
-    pub fn intern(&mut self, attribute: AttrId, operator: Operator, operands: &[Value]) -> u32 {
+    pub fn intern(&mut self, attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
         let hash = hash_of(attribute, operator, operands);
         let Self { slots, numbers, free } = self;
         let same = |&id: &u32| {
@@ -105,7 +105,7 @@ impl Slot {
     }
 }
 
-fn hash_of(attribute: AttrId, operator: Operator, operands: &[Value]) -> u64 {
+fn hash_of(attribute: TermId, operator: Operator, operands: &[Value]) -> u64 {
     let mut hasher = FxHasher::default();
     (attribute, operator, operands).hash(&mut hasher);
     hasher.finish()

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use tamis_core::event::{Attributes, Record};
+use tamis_core::event::{Record, Terms};
 use tamis_core::expr::ast::Predicate;
 use tamis_core::expr::testing::{TestEvent, any_event, any_interval_event, any_predicate};
 
-fn reported(predicates: &Predicates, attributes: &Attributes, event: &TestEvent) -> Vec<Literal> {
+fn reported(predicates: &Predicates, terms: &Terms, event: &TestEvent) -> Vec<Literal> {
     let record = Record::new(event.iter().map(|(name, value)| (*name, value.clone())), []).unwrap();
     let mut satisfied = Satisfied::default();
-    predicates.satisfied(&record.resolve(attributes), &mut satisfied);
+    predicates.satisfied(&record.resolve(terms), &mut satisfied);
     assert!(satisfied.literals.iter().all(|literal| satisfied.holds(*literal)));
     satisfied.literals.sort_unstable();
     satisfied.literals
@@ -24,11 +24,11 @@ proptest! {
         events in prop::collection::vec(prop_oneof![3 => any_event(), 1 => any_interval_event()], 1..4),
     ) {
         for matcher in ["indexed", "evaluate-each"] {
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             let mut in_use = Predicates::with_matcher(matcher).unwrap();
             let mut held: Vec<(Literal, Predicate)> = vec![];
             for (round, (predicate, negated, stays)) in predicates.iter().enumerate() {
-                let attribute = attributes.intern(&predicate.attribute);
+                let attribute = terms.intern_term(&predicate.term);
                 let operands = &predicate.operands;
                 let literal = in_use.acquire(attribute, predicate.operator, operands, *negated);
                 held.push((literal, Predicate { negated: *negated, ..predicate.clone() }));
@@ -39,12 +39,12 @@ proptest! {
                 for event in &events {
                     let mut expected: Vec<Literal> = held
                         .iter()
-                        .filter(|(_, p)| p.outcome(event.get(&*p.attribute).map(Value::as_ref)).can_be_true)
+                        .filter(|(_, p)| p.outcome(event.get(p.term.name()).map(Value::as_ref)).can_be_true)
                         .map(|(literal, _)| *literal)
                         .collect();
                     expected.sort_unstable();
                     expected.dedup();
-                    prop_assert_eq!(reported(&in_use, &attributes, event), expected, "{}", matcher);
+                    prop_assert_eq!(reported(&in_use, &terms, event), expected, "{}", matcher);
                 }
             }
             for (literal, _) in held {
@@ -59,7 +59,7 @@ proptest! {
 fn numbers_of_forgotten_predicates_are_given_away_again() {
     let mut predicates = Predicates::default();
     let equal = |predicates: &mut Predicates, value: i64, negated: bool| {
-        predicates.acquire(AttrId(0), Operator::EQUAL, &[Value::Int(value)], negated)
+        predicates.acquire(TermId(0), Operator::EQUAL, &[Value::Int(value)], negated)
     };
     let first = equal(&mut predicates, 1, false);
     let other = equal(&mut predicates, 1, true);

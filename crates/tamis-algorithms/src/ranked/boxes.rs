@@ -37,7 +37,7 @@ struct Held {
 type Indexes = Vec<Box<dyn IntervalIndex>>;
 
 pub struct BoxIndex {
-    attributes: Vec<Box<str>>,
+    terms: Vec<Box<str>>,
     settings: Settings,
     boxes: FxHashMap<i64, Held>,
     exact: OnceLock<Indexes>,
@@ -47,22 +47,22 @@ pub struct BoxIndex {
 impl BoxIndex {
     /// An index of boxes given at once: id, priority and sides.
     pub fn new(
-        attributes: Vec<Box<str>>,
+        terms: Vec<Box<str>>,
         settings: Settings,
         boxes: impl Iterator<Item = (i64, f64, Sides)>,
     ) -> Result<Self> {
-        if attributes.is_empty() {
+        if terms.is_empty() {
             return Err(Error::Argument("an index of intervals needs at least one attribute".into()));
         }
-        if let Some(twice) = (1..attributes.len()).find(|at| attributes[..*at].contains(&attributes[*at])) {
-            return Err(Error::Argument(format!("the attribute `{}` is given twice", attributes[twice])));
+        if let Some(twice) = (1..terms.len()).find(|at| terms[..*at].contains(&terms[*at])) {
+            return Err(Error::Argument(format!("the attribute `{}` is given twice", terms[twice])));
         }
         if settings.branching < 2 {
             let given = settings.branching;
             return Err(Error::Argument(format!("the branching is at least 2, not {given}")));
         }
         let mut index = Self {
-            attributes,
+            terms,
             settings,
             boxes: FxHashMap::default(),
             exact: OnceLock::new(),
@@ -74,8 +74,8 @@ impl BoxIndex {
         Ok(index)
     }
 
-    pub fn attributes(&self) -> &[Box<str>] {
-        &self.attributes
+    pub fn terms(&self) -> &[Box<str>] {
+        &self.terms
     }
 
     pub fn settings(&self) -> Settings {
@@ -136,8 +136,8 @@ impl BoxIndex {
     }
 
     fn hold(&mut self, id: i64, priority: f64, sides: Sides) -> Result<()> {
-        if sides.len() != self.attributes.len() {
-            let (given, wanted) = (sides.len(), self.attributes.len());
+        if sides.len() != self.terms.len() {
+            let (given, wanted) = (sides.len(), self.terms.len());
             return Err(Error::Argument(format!("the subscription {id} has {given} sides, not {wanted}")));
         }
         if !priority.is_finite() {
@@ -145,7 +145,7 @@ impl BoxIndex {
                 "the priority of the subscription {id} must be finite, not {priority}"
             )));
         }
-        for (side, attribute) in sides.iter().zip(&self.attributes) {
+        for (side, attribute) in sides.iter().zip(&self.terms) {
             let Some(Side { low, high, weight }) = side else { continue };
             // Also where one of them is no number.
             if !matches!(low.partial_cmp(high), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)) {
@@ -175,7 +175,7 @@ impl BoxIndex {
             let intervals = held.filter_map(|(id, held)| held.interval(*id, at, is_relaxed));
             self.settings.build(intervals.collect())
         };
-        (0..self.attributes.len()).map(of_attribute).collect()
+        (0..self.terms.len()).map(of_attribute).collect()
     }
 
     fn indexes(&self, is_relaxed: bool) -> &Indexes {
@@ -213,7 +213,7 @@ impl BoxIndex {
         for is_relaxed in [false, true] {
             for (at, index) in self.indexes(is_relaxed).iter().enumerate() {
                 let mode = if is_relaxed { "relaxed" } else { "exact" };
-                let of = |problem| format!("the {mode} index of `{}`: {problem}", self.attributes[at]);
+                let of = |problem| format!("the {mode} index of `{}`: {problem}", self.terms[at]);
                 index.check().map_err(of)?;
             }
         }
@@ -225,7 +225,7 @@ impl BoxIndex {
         let indexes = |built: &OnceLock<Indexes>| {
             built.get().map_or(0, |indexes| indexes.iter().map(|index| index.bytes()).sum())
         };
-        let sides = self.boxes.len() * self.attributes.len() * size_of::<Option<Side>>();
+        let sides = self.boxes.len() * self.terms.len() * size_of::<Option<Side>>();
         let boxes = self.boxes.capacity() * size_of::<(i64, Held)>() + sides;
         [("subscriptions", boxes), ("exact", indexes(&self.exact)), ("relaxed", indexes(&self.relaxed))]
     }

@@ -170,12 +170,12 @@ proptest! {
         ),
         is_asked_before in any::<bool>(),
     ) {
-        let attributes: Vec<Box<str>> = vec!["a".into(), "b".into(), "c".into()];
+        let terms: Vec<Box<str>> = vec!["a".into(), "b".into(), "c".into()];
         for (name, structure) in STRUCTURES {
             let settings = Settings { structure, branching: 3 };
             let mut held: Vec<(i64, &GivenBox)> = given.iter().enumerate().map(|(id, b)| (id as i64, b)).collect();
             let mut index = if structure.is_dynamic() {
-                let mut index = BoxIndex::new(attributes.clone(), settings, std::iter::empty()).unwrap();
+                let mut index = BoxIndex::new(terms.clone(), settings, std::iter::empty()).unwrap();
                 if is_asked_before {
                     index.check().unwrap();
                 }
@@ -185,7 +185,7 @@ proptest! {
                 index
             } else {
                 let all = held.iter().map(|(id, given)| (*id, f64::from(given.1), sides(given)));
-                BoxIndex::new(attributes.clone(), settings, all).unwrap()
+                BoxIndex::new(terms.clone(), settings, all).unwrap()
             };
             if structure.is_dynamic() {
                 for (id, given) in &held {

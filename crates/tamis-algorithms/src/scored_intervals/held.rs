@@ -3,7 +3,7 @@
 use crate::ranked::{Extent, Scored, ScoredInterval};
 use crate::span::Span;
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{AttrId, Attributes, Event};
+use tamis_core::event::{Event, TermId, Terms};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::Shape;
 use tamis_core::expr::{Expr, Predicate};
@@ -20,7 +20,7 @@ pub struct Conjunction {
 /// Where the predicates of a conjunction on one attribute lie.
 #[derive(Clone, Copy)]
 pub struct Dimension {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     /// Holds every value for which all of them are true.
     all: Extent,
     /// Holds every value for which any of them is.
@@ -31,12 +31,12 @@ pub struct Dimension {
 
 impl Conjunction {
     /// An error for anything but a conjunction of intervals.
-    pub fn new(subscription: &Subscription, attributes: &mut Attributes) -> Result<Self> {
+    pub fn new(subscription: &Subscription, terms: &mut Terms) -> Result<Self> {
         let mut predicates = vec![];
         collect(&subscription.expression, true, &mut predicates)?;
         let leaf = |(predicate, is_wanted): &(&Predicate, bool)| {
             let atom = Atom {
-                attribute: attributes.intern(&predicate.attribute),
+                attribute: terms.intern_term(&predicate.term),
                 operator: predicate.operator,
                 operands: predicate.operands.clone(),
             };
@@ -61,7 +61,7 @@ impl Conjunction {
         })
     }
 
-    pub fn attributes(&self) -> Box<[AttrId]> {
+    pub fn terms(&self) -> Box<[TermId]> {
         self.dimensions.iter().map(|dimension| dimension.attribute).collect()
     }
 
@@ -108,7 +108,7 @@ fn collect<'a>(expr: &'a Expr, is_wanted: bool, into: &mut Vec<(&'a Predicate, b
         }
         (Expr::Predicate(predicate), _) => Err(unsupported(&format!(
             "`{}` is compared by {}{:?}",
-            predicate.attribute,
+            predicate.term,
             if predicate.negated == is_wanted { "NOT " } else { "" },
             predicate.operator
         ))),

@@ -35,7 +35,7 @@ use crate::ranked::{
 use crate::span::Span;
 use tamis_core::engine::contract::Work;
 use tamis_core::error::{Error, Result};
-use tamis_core::event::{AttrId, Attributes, Event, Value};
+use tamis_core::event::{Event, TermId, Terms, Value};
 use tamis_core::query::bounds::up;
 use tamis_core::query::{Measure, Scale};
 use tamis_core::subscription::Subscription;
@@ -44,8 +44,8 @@ use tamis_core::subscription::Subscription;
 pub struct ScoredIntervals {
     settings: Settings,
     held: Vec<Option<Conjunction>>,
-    families: BTreeMap<Box<[AttrId]>, Family>,
-    relaxed: OnceLock<BTreeMap<AttrId, Box<dyn IntervalIndex>>>,
+    families: BTreeMap<Box<[TermId]>, Family>,
+    relaxed: OnceLock<BTreeMap<TermId, Box<dyn IntervalIndex>>>,
 }
 
 /// The conjunctions on the same attributes.
@@ -74,15 +74,15 @@ impl ScoredIntervals {
     /// Candidates of a family, the best priority first; `None` if the event lacks one of its attributes.
     fn candidates<'a>(
         &'a self,
-        attributes: &[AttrId],
+        terms: &[TermId],
         family: &'a Family,
         event: &Event<'_>,
     ) -> Option<Intersection<'a>> {
         let spans: Option<Vec<Span>> =
-            attributes.iter().map(|attribute| event.get(*attribute).map(Span::of_value)).collect();
+            terms.iter().map(|attribute| event.get(*attribute).map(Span::of_value)).collect();
         let spans = spans?;
         if spans.iter().any(|span| span.is_point()) {
-            let indexes = self.indexes(family, attributes.len()).iter().zip(spans);
+            let indexes = self.indexes(family, terms.len()).iter().zip(spans);
             let points = indexes.filter(|(_, span)| span.is_point());
             let lists = points.map(|(index, span)| -> BestFirst<'a> { index.stab(span.low) });
             return Some(Intersection::new(lists.collect()));
@@ -95,7 +95,7 @@ impl ScoredIntervals {
 
     fn all_candidates<'a>(&'a self, event: &Event<'_>) -> impl Iterator<Item = Intersection<'a>> {
         let families = self.families.iter();
-        families.filter_map(move |(attributes, family)| self.candidates(attributes, family, event))
+        families.filter_map(move |(terms, family)| self.candidates(terms, family, event))
     }
 
     fn best_by_priority(
@@ -115,9 +115,9 @@ impl ScoredIntervals {
         work
     }
 
-    fn relaxed_indexes(&self) -> &BTreeMap<AttrId, Box<dyn IntervalIndex>> {
+    fn relaxed_indexes(&self) -> &BTreeMap<TermId, Box<dyn IntervalIndex>> {
         self.relaxed.get_or_init(|| {
-            let mut intervals: BTreeMap<AttrId, Vec<ScoredInterval>> = BTreeMap::new();
+            let mut intervals: BTreeMap<TermId, Vec<ScoredInterval>> = BTreeMap::new();
             for (row, held) in self.held.iter().enumerate() {
                 for dimension in held.iter().flat_map(|held| &held.dimensions) {
                     intervals.entry(dimension.attribute).or_default().push(dimension.relaxed(row as u32));
@@ -183,8 +183,8 @@ fn change(index: &mut dyn IntervalIndex, interval: &ScoredInterval, is_new: bool
 impl ScoredIntervals {
     /// Brings the indexes that are built up to date with a conjunction that comes or goes.
     fn update(&mut self, row: u32, conjunction: &Conjunction, is_new: bool) {
-        let attributes = conjunction.attributes();
-        let family = self.families.entry(attributes.clone()).or_default();
+        let terms = conjunction.terms();
+        let family = self.families.entry(terms.clone()).or_default();
         if is_new {
             family.rows.insert(row);
         } else {
@@ -200,7 +200,7 @@ impl ScoredIntervals {
             }
         }
         if family.rows.is_empty() {
-            self.families.remove(&attributes);
+            self.families.remove(&terms);
         }
         if let Some(relaxed) = self.relaxed.get_mut() {
             let settings = self.settings;
@@ -229,17 +229,17 @@ impl ScoredIntervals {
 }
 
 impl Algorithm for ScoredIntervals {
-    fn insert(&mut self, row: u32, subscription: &Subscription, attributes: &mut Attributes) -> Result<()> {
-        let conjunction = Conjunction::new(subscription, attributes)?;
+    fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
+        let conjunction = Conjunction::new(subscription, terms)?;
         self.put(row, conjunction);
         Ok(())
     }
 
-    fn remove(&mut self, row: u32, _: &Subscription, _: &Attributes) {
+    fn remove(&mut self, row: u32, _: &Subscription, _: &Terms) {
         self.take(row);
     }
 
-    fn matches(&self, event: &Event<'_>, _: &Attributes, found: &mut dyn FnMut(u32)) -> Work {
+    fn matches(&self, event: &Event<'_>, _: &Terms, found: &mut dyn FnMut(u32)) -> Work {
         let mut work = Work::default();
         for candidate in self.all_candidates(event).flatten() {
             work.candidates += 1;
@@ -265,16 +265,16 @@ impl Algorithm for ScoredIntervals {
     }
 
     /// The row is inserted anew, as its place in every index depends on its scores.
-    fn rescore(&mut self, row: u32, subscription: &Subscription, attributes: &Attributes) {
+    fn rescore(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         self.take(row);
-        let conjunction = Conjunction::new(subscription, &mut attributes.clone());
+        let conjunction = Conjunction::new(subscription, &mut terms.clone());
         self.put(row, conjunction.expect("the expression was taken before"));
     }
 
     fn bytes(&self) -> Vec<(&'static str, usize)> {
-        let families = self.families.iter().map(|(attributes, family)| {
+        let families = self.families.iter().map(|(terms, family)| {
             let indexes = family.indexes.get().into_iter().flatten().map(|index| index.bytes());
-            size_of_val(&**attributes) + family.rows.len() * size_of::<u32>() + indexes.sum::<usize>()
+            size_of_val(&**terms) + family.rows.len() * size_of::<u32>() + indexes.sum::<usize>()
         });
         let relaxed = self.relaxed.get().into_iter().flat_map(BTreeMap::values).map(|index| index.bytes());
         let held: usize = self.held.iter().flatten().map(Conjunction::bytes).sum();

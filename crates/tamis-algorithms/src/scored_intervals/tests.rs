@@ -45,23 +45,23 @@ proptest! {
         for (name, structure) in STRUCTURES {
             let settings = Settings { structure, branching: 3 };
             let mut index = ScoredIntervals { settings, ..ScoredIntervals::default() };
-            let mut attributes = Attributes::default();
+            let mut terms = Terms::default();
             let mut held: Vec<(u32, Subscription)> = vec![];
             for (row, (expr, priority, weight, changed)) in given.iter().enumerate() {
                 let mut new = subscription(row as u32, expr.clone());
                 new.priority = f64::from(*priority);
                 new.weights = vec![("a".into(), f64::from(*weight) / 10.0)];
-                index.insert(row as u32, &new, &mut attributes).unwrap();
+                index.insert(row as u32, &new, &mut terms).unwrap();
                 held.push((row as u32, new));
                 if let Some(which) = changed {
                     let which = which % held.len();
                     if which % 2 == 1 {
                         let (row, rescored) = &mut held[which];
                         rescored.priority += 1.5;
-                        index.rescore(*row, rescored, &attributes);
+                        index.rescore(*row, rescored, &terms);
                     } else {
                         let (row, gone) = held.swap_remove(which);
-                        index.remove(row, &gone, &attributes);
+                        index.remove(row, &gone, &terms);
                     }
                 }
                 if row % 5 != 0 && row + 1 != given.len() {
@@ -70,19 +70,19 @@ proptest! {
                 for event in &events {
                     let weights = [("b", 2.0), ("c", 0.0)];
                     let record = Record::new(event.iter().cloned(), weights).unwrap();
-                    let event = record.resolve(&attributes);
+                    let event = record.resolve(&terms);
                     for score in [Score::Priority, Score::Relaxed] {
                         let ranking = Ranking { k, score, min_score: f64::NEG_INFINITY, dimensions: None };
-                        let measure = Measure::new(&ranking, &event, &attributes);
+                        let measure = Measure::new(&ranking, &event, &terms);
                         let (mut best, mut scan) = (TopK::new(k, f64::NEG_INFINITY), TopK::new(k, f64::NEG_INFINITY));
                         for (row, subscription) in &held {
-                            if let Some(score) = measure.of(subscription, &event, &attributes) {
+                            if let Some(score) = measure.of(subscription, &event, &terms) {
                                 scan.offer(IdRef::Int(*row as i64), score, ());
                             }
                         }
                         let mut offer = |row: u32| {
                             let (_, subscription) = held.iter().find(|(other, _)| *other == row).unwrap();
-                            if let Some(score) = measure.of(subscription, &event, &attributes) {
+                            if let Some(score) = measure.of(subscription, &event, &terms) {
                                 best.offer(IdRef::Int(row as i64), score, ());
                             }
                             best.least_wanted()
@@ -106,16 +106,16 @@ proptest! {
 #[test]
 fn only_conjunctions_of_intervals_are_held() {
     let mut index = ScoredIntervals::default();
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let held = ["x = 1", "x BETWEEN 1 AND 2 AND y < 3", "NOT (x >= 5 OR y > 2)", "s >= 'a' AND s < 'b'"];
     let refused =
         ["x = 1 OR y = 2", "x != 1", "x IN (1, 2)", "TRUE", "x IS NULL", "s LIKE '%a'", "x = 1 XOR y = 2"];
     for (row, text) in held.into_iter().enumerate() {
-        index.insert(row as u32, &subscription(row as u32, parse(text).unwrap()), &mut attributes).unwrap();
+        index.insert(row as u32, &subscription(row as u32, parse(text).unwrap()), &mut terms).unwrap();
     }
     for text in refused {
         let error =
-            index.insert(9, &subscription(9, parse(text).unwrap()), &mut attributes).unwrap_err().to_string();
+            index.insert(9, &subscription(9, parse(text).unwrap()), &mut terms).unwrap_err().to_string();
         assert!(error.contains("conjunctions of intervals only"), "{text}: {error}");
     }
     assert_eq!(index.counters(), [("conjunctions", 4), ("families", 3)]);

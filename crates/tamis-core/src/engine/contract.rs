@@ -29,7 +29,7 @@ use super::expected_kinds::ExpectedKinds;
 use super::id_column::id_columns;
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
-use crate::event::{Attributes, Event, EventSource, Schema};
+use crate::event::{Event, EventSource, Schema, Terms};
 use crate::query::{Ask, Filter, Measure, Query, Ranking, TopK};
 pub use crate::subscription::Location;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
@@ -149,7 +149,7 @@ impl NewScores {
 
 /// One consistent version of what an engine holds.
 pub trait Version: Sync {
-    fn attributes(&self) -> &Attributes;
+    fn terms(&self) -> &Terms;
 
     /// How many changes were published before it.
     fn generation(&self) -> u64;
@@ -252,7 +252,7 @@ pub trait Version: Sync {
         filter: &Filter<'_>,
         space: &mut Workspace,
     ) -> Result<(Vec<Scored>, Work)> {
-        let measure = Measure::new(ranking, event, self.attributes());
+        let measure = Measure::new(ranking, event, self.terms());
         let mut best = TopK::new(ranking.k, ranking.min_score);
         let work = self.offer_best(event, &measure, filter, space, &mut best)?;
         let sorted = best.into_sorted().into_iter();
@@ -301,14 +301,14 @@ pub trait Version: Sync {
     /// Attributes by name, with the kinds of values that some predicate expects. No kinds: any value will do, as
     /// for `IS NULL`.
     fn expected_kinds(&self) -> BTreeMap<String, Vec<Kind>> {
-        let mut attributes = self.attributes().clone();
+        let mut terms = self.terms().clone();
         let mut expected = ExpectedKinds::default();
         for location in self.locations() {
             if let Ok(subscription) = self.subscription(location) {
-                expected.note_expression(&subscription.expression, &mut attributes);
+                expected.note_expression(&subscription.expression, &mut terms);
             }
         }
-        expected.by_name(&attributes)
+        expected.by_name(&terms)
     }
 
     /// Other subscriptions that share parts of their expression with this one in the structure, sorted by id.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
-use crate::event::{AttrId, Attributes, Event, EventSource, ValueRef};
+use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
 use crate::expr::normal_form::normal_form;
+use crate::term::{Argument, Term};
 
 /// Some predicate asks for the attribute.
 const ASKED: u32 = 1 << 31;
@@ -31,15 +32,39 @@ impl ExpectedKinds {
         }
     }
 
+    /// Adds what functions expect of the attributes that they are applied to, for all computed terms that are asked for.
+    pub fn note_arguments(&mut self, terms: &Terms) {
+        const ANY: u32 = (1 << Kind::ALL.len()) - 1;
+        if !terms.has_computed() {
+            return;
+        }
+        // A term comes after those that it is computed from.
+        for at in (0..terms.len() as u32).rev() {
+            let Term::Computed(computed) = terms.term(TermId(at)) else { continue };
+            if self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
+                continue;
+            }
+            for (place, argument) in computed.arguments().iter().enumerate() {
+                if let Argument::Term(term) = argument
+                    && let Some(id) = terms.find(term)
+                {
+                    let kinds = computed.function().takes(place).map_or(ANY, |kind| 1 << kind as u32);
+                    self.add(id, kinds);
+                }
+            }
+        }
+    }
+
     /// The same, of an expression that is not in normal form.
-    pub fn note_expression(&mut self, expression: &Expr, attributes: &mut Attributes) {
+    pub fn note_expression(&mut self, expression: &Expr, terms: &mut Terms) {
         let mut atoms = AtomTable::default();
-        normal_form(expression, attributes, &mut atoms);
+        normal_form(expression, terms, &mut atoms);
         self.note(&atoms);
+        self.note_arguments(terms);
     }
 
     /// Adds kinds, a bit for each, that predicates on an attribute expect.
-    pub fn add(&mut self, attribute: AttrId, kinds: u32) {
+    pub fn add(&mut self, attribute: TermId, kinds: u32) {
         let (place, kinds) = (attribute.0 as usize, kinds | ASKED);
         let known = self.0.get(place).copied().unwrap_or(0);
         if known | kinds == known {
@@ -52,19 +77,19 @@ impl ExpectedKinds {
         by_attribute[place] |= kinds;
     }
 
-    fn kinds(&self, attribute: AttrId) -> u32 {
+    fn kinds(&self, attribute: TermId) -> u32 {
         self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !ASKED
     }
 
     /// Whether no predicate on the attribute expects values of that kind.
-    fn is_wrong(&self, attribute: AttrId, kind: Kind) -> bool {
+    fn is_wrong(&self, attribute: TermId, kind: Kind) -> bool {
         let kinds = self.kinds(attribute);
         kinds != 0 && kinds >> kind as u32 & 1 == 0
     }
 
     /// How many values of an event are of a kind that none expects.
     pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong = |(attribute, value): &&(AttrId, ValueRef<'_>)| {
+        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| {
             value.kind().is_some_and(|kind| self.is_wrong(*attribute, kind))
         };
         event.values.iter().filter(is_wrong).count() as u64
@@ -83,7 +108,7 @@ impl ExpectedKinds {
         &self,
         columns: &ArrowEvents<'_>,
         range: Range<usize>,
-        mut found: impl FnMut(AttrId, Kind),
+        mut found: impl FnMut(TermId, Kind),
     ) {
         for (attribute, column) in columns.columns() {
             if column.kind().is_some_and(|kind| !self.is_wrong(attribute, kind)) {
@@ -100,7 +125,7 @@ impl ExpectedKinds {
     }
 
     /// How many values of many events are of a kind that none expects, by attribute and kind.
-    pub fn wrong_values(&self, events: &dyn EventSource) -> BTreeMap<(AttrId, Kind), u64> {
+    pub fn wrong_values(&self, events: &dyn EventSource) -> BTreeMap<(TermId, Kind), u64> {
         let mut counts = BTreeMap::new();
         let mut add = |attribute, kind| *counts.entry((attribute, kind)).or_default() += 1;
         if let Some(columns) = events.columns() {
@@ -120,21 +145,23 @@ impl ExpectedKinds {
     }
 
     /// What is expected of attributes by name, with the numbers that they get.
-    pub fn named<'n>(expected: impl IntoIterator<Item = (&'n str, Vec<Kind>)>) -> (Self, Attributes) {
-        let (mut all, mut attributes) = (Self::default(), Attributes::default());
+    pub fn named<'n>(expected: impl IntoIterator<Item = (&'n str, Vec<Kind>)>) -> (Self, Terms) {
+        let (mut all, mut terms) = (Self::default(), Terms::default());
         for (name, kinds) in expected {
             let kinds = kinds.into_iter().fold(0, |kinds, kind| kinds | 1 << kind as u32);
-            all.add(attributes.intern(name), kinds);
+            all.add(terms.intern(name), kinds);
         }
-        (all, attributes)
+        (all, terms)
     }
 
     /// The attributes that are asked for, with the kinds that are expected.
-    pub fn by_name(&self, attributes: &Attributes) -> BTreeMap<String, Vec<Kind>> {
+    pub fn by_name(&self, terms: &Terms) -> BTreeMap<String, Vec<Kind>> {
         let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
-        let named = asked.map(|(attribute, kinds)| {
-            let expected = Kind::ALL.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
-            (attributes.name(AttrId(attribute as u32)).to_string(), expected.collect())
+        let named = asked.filter_map(|(attribute, kinds)| {
+            let Term::Attribute(name) = terms.term(TermId(attribute as u32)) else { return None };
+            let any = Kind::ALL.into_iter().all(|kind| kinds >> kind as u32 & 1 == 1);
+            let expected = Kind::ALL.into_iter().filter(|kind| !any && kinds >> *kind as u32 & 1 == 1);
+            Some((name.to_string(), expected.collect()))
         });
         named.collect()
     }
@@ -173,7 +200,7 @@ mod tests {
 
     #[test]
     fn wrong_values_are_counted_by_attribute_and_kind() {
-        let (expected, attributes) = ExpectedKinds::named([
+        let (expected, terms) = ExpectedKinds::named([
             ("age", vec![Kind::Number]),
             ("x", vec![]),
             ("s", vec![Kind::Str, Kind::Bool]),
@@ -184,8 +211,8 @@ mod tests {
             read(r#"{"age": "30", "s": 1.5}"#),
             read(r#"{"age": 30, "s": null}"#),
         ];
-        let events: Vec<Event<'_>> = records.iter().map(|record| record.resolve(&attributes)).collect();
-        let wrong = |name: &str, kind| (attributes.get(name).unwrap(), kind);
+        let events: Vec<Event<'_>> = records.iter().map(|record| record.resolve(&terms)).collect();
+        let wrong = |name: &str, kind| (terms.get(name).unwrap(), kind);
         let counts = BTreeMap::from([(wrong("age", Kind::Str), 2), (wrong("s", Kind::Number), 1)]);
         assert_eq!(expected.wrong_values(&events), counts);
     }

@@ -234,7 +234,8 @@ impl Index {
             "algorithm": self.algorithm(),
             "subscriptions": reader.len(),
             "generation": reader.generation(),
-            "attributes": reader.attributes().len(),
+            "attributes": reader.terms().attributes().count(),
+            "computed_terms": reader.terms().computed_per_event(),
             "optimizing": self.is_optimizing(),
         });
         let observed = json!({ "observed": self.observed.statistics() });

@@ -7,7 +7,7 @@ use super::contract::Version;
 use super::segment::dag::{Gate, Target};
 use super::segment::forms::Forms;
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::expr::ast::Predicate;
 use crate::expr::diagram::{Class, Graph};
 use crate::expr::show::predicate_text;
@@ -18,17 +18,17 @@ pub fn neighbourhood(reader: &dyn Version, id: &Id, most: usize) -> Result<Graph
     let location = reader.locate(id).ok_or_else(|| Error::missing(id))?;
     let mut places = vec![location];
     places.extend(reader.neighbours(location).into_iter().take(most));
-    let mut attributes = Attributes::default();
+    let mut terms = Terms::default();
     let mut forms = Forms::default();
     let mut picture = Picture::default();
     for place in places {
         let subscription = reader.subscription(place)?;
-        forms.push(&subscription.expression, &mut attributes);
+        forms.push(&subscription.expression, &mut terms);
         let root = forms.roots[forms.roots.len() - 1];
         let name = format!("subscription {}", subscription.id);
         picture.graph.node(&name, &name, Class::Subscription);
         if forms.roots.len() == 1 {
-            let top = picture.draw(root, &forms, &attributes);
+            let top = picture.draw(root, &forms, &terms);
             picture.graph.edge(&name, top);
         } else {
             picture.point_at_shared(&name, root, &forms);
@@ -48,7 +48,7 @@ struct Picture {
 
 impl Picture {
     /// Draws a node and all below it, each once, and returns what stands for it.
-    fn draw(&mut self, node: u32, forms: &Forms, attributes: &Attributes) -> String {
+    fn draw(&mut self, node: u32, forms: &Forms, terms: &Terms) -> String {
         if let Some(name) = self.drawn.get(&node) {
             return name.clone();
         }
@@ -65,13 +65,13 @@ impl Picture {
         self.drawn.insert(node, name.clone());
         for child in forms.dag.children(node) {
             let below = match child.target() {
-                Target::Node(child) => self.draw(child, forms, attributes),
+                Target::Node(child) => self.draw(child, forms, terms),
                 Target::Literal(literal) => match self.literals.get(&literal.0) {
                     Some(name) => name.clone(),
                     None => {
                         let atom = forms.atoms.atom(literal.atom());
                         let text = predicate_text(&Predicate {
-                            attribute: attributes.name(atom.attribute).clone(),
+                            term: terms.term(atom.attribute).clone(),
                             operator: atom.operator,
                             negated: literal.is_negated(),
                             operands: atom.operands.clone(),

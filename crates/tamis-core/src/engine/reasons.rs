@@ -8,7 +8,7 @@ use serde_json::json;
 use super::contract::{Version, Workspace};
 use crate::error::{Error, Result};
 use crate::event::timestamp::format_timestamp;
-use crate::event::{Attributes, Event, ValueRef};
+use crate::event::{Event, Terms, ValueRef};
 use crate::expr::eval::evaluate;
 use crate::expr::explain::{self, Explanation};
 use crate::expr::why_not::{self, WhyNot};
@@ -174,19 +174,19 @@ fn add_exclusions(json: &mut serde_json::Value, exclusions: &[Exclusion]) {
 pub struct Case<'a> {
     pub version: &'a dyn Version,
     /// Those that [`attributes_with`] gives, by which the event was read.
-    pub attributes: &'a Attributes,
+    pub terms: &'a Terms,
     pub event: &'a Event<'a>,
     pub filter: Filter<'a>,
 }
 
 /// The attributes of an index, and those that are only in the expression as it was written: a predicate that can
 /// never be true is not indexed.
-pub fn attributes_with(version: &dyn Version, id: &Id) -> Result<Attributes> {
-    let mut attributes = version.attributes().clone();
+pub fn attributes_with(version: &dyn Version, id: &Id) -> Result<Terms> {
+    let mut terms = version.terms().clone();
     version.get(id)?.expression.for_each_predicate(&mut |predicate| {
-        attributes.intern(&predicate.attribute);
+        terms.intern_term(&predicate.term);
     });
-    Ok(attributes)
+    Ok(terms)
 }
 
 impl<'a> Case<'a> {
@@ -214,13 +214,13 @@ impl<'a> Case<'a> {
     fn is_found(&self, id: &Id, space: &mut Workspace) -> Result<bool> {
         let location = self.version.locate(id).ok_or_else(|| Error::missing(id))?;
         let mut event = self.event.clone();
-        let known = self.version.attributes().len();
+        let known = self.version.terms().len();
         event.values.retain(|(attribute, _)| (attribute.0 as usize) < known);
         Ok(self.version.matches(&event, &self.filter, space).0.contains(&location))
     }
 
     fn values(&self) -> impl Fn(&str) -> Option<ValueRef<'a>> {
-        |name| self.event.get(self.attributes.get(name)?)
+        |name| self.event.get(self.terms.get(name)?)
     }
 }
 
@@ -268,14 +268,14 @@ mod tests {
         index.add(subscription).unwrap();
         let reader = index.reader().unwrap();
         let version = &*reader;
-        let attributes = &attributes_with(version, id).unwrap();
+        let terms = &attributes_with(version, id).unwrap();
         let record = record(r#"{"x": 2}"#);
-        let event = &record.resolve(attributes);
+        let event = &record.resolve(terms);
         let space = &mut Workspace::default();
         let tags =
             &Tags { any: Some(vec!["c".into()]), all: vec!["d".into(), "a".into()], none: vec!["b".into()] };
         let filter = Filter { tags, now: 12_500_000 };
-        let case = Case { version, attributes, event, filter };
+        let case = Case { version, terms, event, filter };
         let explained = case.explain(id, space).unwrap();
         assert!(!explained.matches() && explained.explanation.outcome.can_be_true);
         let texts: Vec<_> = explained.exclusions.iter().map(|each| (each.text(), each.needs())).collect();
@@ -307,11 +307,11 @@ mod tests {
         index.add(Subscription::new(id.clone(), parse("x IN () OR y > 5").unwrap())).unwrap();
         let reader = index.reader().unwrap();
         let version = &*reader;
-        let attributes = &attributes_with(version, id).unwrap();
+        let terms = &attributes_with(version, id).unwrap();
         let record = record(r#"{"x": 2, "y": {"$interval": [1, 2]}}"#);
-        let event = &record.resolve(attributes);
+        let event = &record.resolve(terms);
         let query = Query::default();
-        let case = Case { version, attributes, event, filter: query.filter() };
+        let case = Case { version, terms, event, filter: query.filter() };
         let explained = case.explain(id, &mut Workspace::default()).unwrap();
         assert_eq!(
             explained.explanation.outcome,

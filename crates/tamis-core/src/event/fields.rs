@@ -7,7 +7,7 @@
 
 use super::error::EventError;
 use super::known_fields::{KnownField, KnownFields};
-use super::{AttrId, Attributes, Event, Schema, Value, ValueRef};
+use super::{Event, Schema, TermId, Terms, Value, ValueRef};
 use crate::json::structure::Structure;
 
 /// What the listener wants of a field. What it does not want, the reader may skip unread.
@@ -91,6 +91,8 @@ impl Path {
 #[derive(Debug, Default)]
 pub struct Scratch {
     owned: Vec<Value>,
+    /// The values of computed terms.
+    computed: Vec<Value>,
     /// For each owned value, its place among the event's values.
     places: Vec<usize>,
     known: KnownFields,
@@ -104,7 +106,7 @@ pub struct Scratch {
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
 pub struct EventBuilder<'a, 'i> {
-    attributes: &'i Attributes,
+    terms: &'i Terms,
     schema: Option<&'i Schema>,
     scratch: &'a mut Scratch,
     event: Event<'a>,
@@ -112,10 +114,10 @@ pub struct EventBuilder<'a, 'i> {
 
 impl<'a, 'i> EventBuilder<'a, 'i> {
     /// With a schema, strings of attributes that are declared as timestamps become timestamps.
-    pub fn new(attributes: &'i Attributes, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
-        scratch.known.prepare(attributes);
+    pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
+        scratch.known.prepare(terms);
         let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
-        let mut builder = Self { attributes, schema, scratch, event };
+        let mut builder = Self { terms, schema, scratch, event };
         builder.start_again();
         builder
     }
@@ -141,26 +143,27 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
 
     /// The event, once everything is read; an error when an attribute was given twice.
     pub fn finish(self) -> Result<Event<'a>, EventError> {
-        let Self { attributes, scratch, mut event, .. } = self;
+        let Self { terms, scratch, mut event, .. } = self;
         scratch.last_len = event.values.len();
-        let scratch: &'a Scratch = scratch;
-        for (place, value) in scratch.places.iter().zip(&scratch.owned) {
+        let Scratch { owned, computed, places, .. } = scratch;
+        for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
         }
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a value", attributes.name(twice[0].0)));
+            return Err(given_twice("a value", terms.name(twice[0].0)));
         }
         event.values.retain(|(_, value)| !matches!(value, ValueRef::Null));
         event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a weight", attributes.name(twice[0].0)));
+            return Err(given_twice("a weight", terms.name(twice[0].0)));
         }
+        terms.compute(&mut event.values, computed);
         Ok(event)
     }
 
-    fn current(&self) -> Option<AttrId> {
+    fn current(&self) -> Option<TermId> {
         self.scratch.entered.last().and_then(|field| self.scratch.known.attribute(*field))
     }
 }
@@ -168,7 +171,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
 impl<'a> Fields<'a> for EventBuilder<'a, '_> {
     fn enter(&mut self, name: &str) -> Wanted {
         let Scratch { known, entered, .. } = &mut *self.scratch;
-        let field = known.field(entered.last().copied(), name, self.attributes);
+        let field = known.field(entered.last().copied(), name, self.terms);
         entered.push(field);
         known.wanted(field)
     }
@@ -212,7 +215,7 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
 
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {
         check_weight(attribute, weight)?;
-        if let Some(attribute) = self.attributes.get(attribute) {
+        if let Some(attribute) = self.terms.named(attribute) {
             self.event.weights.push((attribute, weight));
         }
         Ok(())

@@ -7,7 +7,7 @@
 use rustc_hash::FxBuildHasher;
 
 use super::fields::Wanted;
-use super::{AttrId, Attributes};
+use super::{TermId, Terms};
 use crate::stamp::Stamp;
 
 type Names = hashbrown::HashMap<Box<str>, u32, FxBuildHasher>;
@@ -33,7 +33,7 @@ const EVENT: usize = 0;
 struct Field {
     /// Dotted, from the event.
     path: Box<str>,
-    attribute: Option<AttrId>,
+    attribute: Option<TermId>,
     wanted: Wanted,
     /// Names of its own fields, in the order in which they first came.
     inner: Vec<(Quoted, KnownField)>,
@@ -81,14 +81,14 @@ impl Quoted {
 }
 
 impl Field {
-    fn new(path: Box<str>, attribute: Option<AttrId>, wanted: Wanted) -> Self {
+    fn new(path: Box<str>, attribute: Option<TermId>, wanted: Wanted) -> Self {
         Self { path, attribute, wanted, inner: vec![], by_name: Names::default(), next: 0 }
     }
 }
 
 impl KnownFields {
     /// Before an event is read: forgets what was learnt from other attributes.
-    pub fn prepare(&mut self, attributes: &Attributes) {
+    pub fn prepare(&mut self, attributes: &Terms) {
         if self.stamp != attributes.stamp() || self.fields.len() > MOST_FIELDS {
             self.stamp = attributes.stamp();
             self.fields.clear();
@@ -104,7 +104,7 @@ impl KnownFields {
 
     /// The field `name` of a record, or of the event.
     #[inline]
-    pub fn field(&mut self, record: Option<KnownField>, name: &str, attributes: &Attributes) -> KnownField {
+    pub fn field(&mut self, record: Option<KnownField>, name: &str, attributes: &Terms) -> KnownField {
         let parent = record.map_or(EVENT, |field| field.0 as usize);
         let Field { inner, next, .. } = &mut self.fields[parent];
         if let Some((expected, field)) = inner.get(*next as usize)
@@ -133,7 +133,7 @@ impl KnownFields {
         Some((field, bytes))
     }
 
-    fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Attributes) -> KnownField {
+    fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {
         let record = &mut self.fields[parent];
         if let Some(&place) = record.by_name.get(name) {
             record.next = place + 1;
@@ -154,7 +154,7 @@ impl KnownFields {
         new
     }
 
-    pub fn attribute(&self, field: KnownField) -> Option<AttrId> {
+    pub fn attribute(&self, field: KnownField) -> Option<TermId> {
         self.fields[field.0 as usize].attribute
     }
 
@@ -171,8 +171,8 @@ impl KnownFields {
 mod tests {
     use super::*;
 
-    fn attributes(names: &[&str]) -> Attributes {
-        let mut attributes = Attributes::default();
+    fn attributes(names: &[&str]) -> Terms {
+        let mut attributes = Terms::default();
         for name in names {
             attributes.intern(name);
         }
@@ -200,19 +200,19 @@ mod tests {
     #[test]
     fn other_attributes_forget_what_was_known() {
         let mut known = KnownFields::default();
-        let mut wanted_of_x = |attributes: &Attributes| {
+        let mut wanted_of_x = |attributes: &Terms| {
             known.prepare(attributes);
             let field = known.field(None, "x", attributes);
             (known.attribute(field), known.fields.len())
         };
         let first = attributes(&["x"]);
         let mut second = first.clone();
-        assert_eq!(wanted_of_x(&first), (Some(AttrId(0)), 2));
-        assert_eq!(wanted_of_x(&second), (Some(AttrId(0)), 2));
+        assert_eq!(wanted_of_x(&first), (Some(TermId(0)), 2));
+        assert_eq!(wanted_of_x(&second), (Some(TermId(0)), 2));
         second.intern("x.y");
-        assert_eq!(wanted_of_x(&attributes(&["y", "x"])), (Some(AttrId(1)), 2));
-        assert_eq!(wanted_of_x(&second), (Some(AttrId(0)), 2));
-        assert_eq!(wanted_of_x(&Attributes::default()), (None, 2));
+        assert_eq!(wanted_of_x(&attributes(&["y", "x"])), (Some(TermId(1)), 2));
+        assert_eq!(wanted_of_x(&second), (Some(TermId(0)), 2));
+        assert_eq!(wanted_of_x(&Terms::default()), (None, 2));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) mod schema;
 pub(crate) mod source;
 pub mod weighted;
 
-pub use crate::attributes::{AttrId, Attributes};
+pub use crate::term::{TermId, Terms};
 pub use crate::value::decimal::Decimal;
 pub use crate::value::set::Among;
 pub use crate::value::{self, Value, ValueRef, decimal, number, timestamp};
@@ -26,16 +26,16 @@ pub use source::EventSource;
 /// An absent attribute and a null one are the same: neither appears here.
 #[derive(Clone, Debug, Default)]
 pub struct Event<'a> {
-    pub values: Vec<(AttrId, ValueRef<'a>)>,
+    pub values: Vec<(TermId, ValueRef<'a>)>,
     /// Weight per attribute, where the event gives one; sorted by id.
-    pub weights: Vec<(AttrId, f64)>,
+    pub weights: Vec<(TermId, f64)>,
     /// Whether some attribute holds an interval, or another set of values, instead of a point.
     pub has_intervals: bool,
 }
 
 impl<'a> Event<'a> {
     /// The value of one attribute, or `None` when it is absent.
-    pub fn get(&self, attribute: AttrId) -> Option<ValueRef<'a>> {
+    pub fn get(&self, attribute: TermId) -> Option<ValueRef<'a>> {
         self.values.binary_search_by_key(&attribute, |(id, _)| *id).ok().map(|at| self.values[at].1)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::EventError;
 use super::fields::{Fields, Path, Wanted, check_weight, given_twice};
-use super::{Attributes, Event, Value, ValueRef};
+use super::{Event, Terms, Value, ValueRef};
 
 /// Attribute names with their values, and the event's own weights per attribute.
 ///
@@ -73,11 +73,19 @@ impl Record {
         self.weights.iter().map(|(name, weight)| (&**name, *weight))
     }
 
-    /// What an index needs of this record: the attributes that some subscription uses.
-    pub fn resolve<'a>(&'a self, attributes: &Attributes) -> Event<'a> {
+    /// What an index needs of this record: the attributes that some subscription uses, and the terms that are
+    /// computed from them, whose values live in `room`.
+    pub fn resolve_into<'a>(&'a self, terms: &Terms, room: &'a mut Vec<Value>) -> Event<'a> {
+        let mut event = self.resolve(terms);
+        terms.compute(&mut event.values, room);
+        event
+    }
+
+    /// The attributes that some subscription uses, without computed terms.
+    pub fn resolve<'a>(&'a self, terms: &Terms) -> Event<'a> {
         let mut event = Event::default();
         for (name, value) in &self.values {
-            if let Some(attribute) = attributes.get(name) {
+            if let Some(attribute) = terms.get(name) {
                 event.values.push((attribute, value.as_ref()));
                 event.has_intervals |= value.is_set();
             }
@@ -85,7 +93,7 @@ impl Record {
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         event
             .weights
-            .extend(self.weights.iter().filter_map(|(name, weight)| Some((attributes.get(name)?, *weight))));
+            .extend(self.weights.iter().filter_map(|(name, weight)| Some((terms.named(name)?, *weight))));
         event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
         event
     }
@@ -138,14 +146,14 @@ impl<'a> Fields<'a> for RecordBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::AttrId;
+    use crate::event::TermId;
 
-    fn attributes(names: &[&str]) -> Attributes {
-        let mut attributes = Attributes::default();
+    fn terms(names: &[&str]) -> Terms {
+        let mut terms = Terms::default();
         for name in names {
-            attributes.intern(name);
+            terms.intern(name);
         }
-        attributes
+        terms
     }
 
     #[test]
@@ -161,12 +169,12 @@ mod tests {
             [("a", 0.5), ("elsewhere", 1.0), ("b", 2.0)],
         )
         .unwrap();
-        let event = record.resolve(&attributes(&["hours", "b", "c", "a"]));
-        let ids: Vec<u32> = event.values.iter().map(|(AttrId(id), _)| *id).collect();
+        let event = record.resolve(&terms(&["hours", "b", "c", "a"]));
+        let ids: Vec<u32> = event.values.iter().map(|(TermId(id), _)| *id).collect();
         assert_eq!(ids, [0, 1, 3]);
         assert!(event.has_intervals);
-        assert_eq!(event.weights, [(AttrId(1), 2.0), (AttrId(3), 0.5)]);
-        assert!(!record.resolve(&attributes(&["a"])).has_intervals);
+        assert_eq!(event.weights, [(TermId(1), 2.0), (TermId(3), 0.5)]);
+        assert!(!record.resolve(&terms(&["a"])).has_intervals);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
 use crate::suggest::suggest;
+use crate::term::{Argument, Computed, Term};
 
 /// The type of an attribute. Integers and floats are one kind: each compares with the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -213,7 +214,10 @@ impl Schema {
     /// Refuses a predicate on an attribute that is not declared, or that could never be true or false
     /// for a value of the declared type.
     pub fn check_predicate(&self, predicate: &Predicate) -> Result<(), ExpressionError> {
-        let attribute = &*predicate.attribute;
+        let attribute = match &predicate.term {
+            Term::Attribute(name) => &**name,
+            Term::Computed(computed) => return self.check_computed(computed, predicate),
+        };
         let rules = predicate.operator.rules();
         let expected = rules.expects(&predicate.operands);
         let Some(declared) = self.get(attribute) else {
@@ -246,6 +250,48 @@ impl Schema {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a computed term that is undefined for all values of the declared types, and a predicate about
+    /// another kind of value than the term has.
+    fn check_computed(&self, computed: &Computed, predicate: &Predicate) -> Result<(), ExpressionError> {
+        let given = self.kind_of(computed)?;
+        let expected = predicate.operator.rules().expects(&predicate.operands);
+        match given.zip(expected) {
+            Some((given, expected)) if given != expected => {
+                let (given, expected) = (given.name(), expected.name());
+                let (name, term) = (predicate.operator.rules().name(), &predicate.term);
+                Err(ExpressionError::new(format!(
+                    "`{term}` is a {given}, but this `{name}` is about a {expected}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The kind of a term's values, where the schema says it.
+    fn kind_of(&self, computed: &Computed) -> Result<Option<Kind>, ExpressionError> {
+        let function = computed.function();
+        for (place, argument) in computed.arguments().iter().enumerate() {
+            let kind = match argument {
+                Argument::Constant(value) => value.kind(),
+                Argument::Term(Term::Computed(inner)) => self.kind_of(inner)?,
+                Argument::Term(Term::Attribute(name)) => match (self.get(name), self.first_field_of(name)) {
+                    (Some(declared), _) => Some(declared.kind()),
+                    (None, Some(_)) => Some(Kind::Record),
+                    (None, None) => return Err(self.not_declared(name)),
+                },
+            };
+            if let (Some(takes), Some(kind)) = (function.takes(place), kind)
+                && takes != kind
+            {
+                let (name, takes, kind) = (function.name(), takes.name(), kind.name());
+                return Err(ExpressionError::new(format!(
+                    "`{name}` takes a {takes}, but `{argument}` is a {kind}"
+                )));
+            }
+        }
+        Ok(function.gives())
     }
 
     fn first_field_of(&self, record: &str) -> Option<&str> {
@@ -316,7 +362,7 @@ fn elements(operands: &[Value]) -> impl Iterator<Item = &Value> {
 }
 
 fn hint_for(predicate: &Predicate, declared: &Type, expected: Kind) -> String {
-    let attribute = &predicate.attribute;
+    let attribute = predicate.term.name();
     if let Type::Array(_) = declared {
         return format!("use array_contains({attribute}, …)");
     }
@@ -372,7 +418,7 @@ mod tests {
 
     fn predicate(attribute: &str, operator: &str, operand: Value) -> Predicate {
         Predicate {
-            attribute: attribute.into(),
+            term: attribute.into(),
             operator: Operator::named(operator).unwrap(),
             negated: false,
             operands: [operand].into(),

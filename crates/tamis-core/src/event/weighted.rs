@@ -1,6 +1,6 @@
 //! Weights for many events, given beside them: one for all events, or one per event.
 
-use super::{AttrId, Event, EventSource};
+use super::{Event, EventSource, TermId};
 
 /// The weights of one attribute.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub enum Weights {
 pub struct WeightedEvents<'e> {
     pub events: &'e dyn EventSource,
     /// Each attribute at most once.
-    pub weights: Vec<(AttrId, Weights)>,
+    pub weights: Vec<(TermId, Weights)>,
 }
 
 impl EventSource for WeightedEvents<'_> {

@@ -1,8 +1,7 @@
 //! The one tree that text, Python and JSON all become.
 
-use std::sync::Arc;
-
 use super::operators::Operator;
+use crate::term::{Term, Terms};
 use crate::value::Value;
 
 /// What is known of a truth value: can it be true, can it be false?
@@ -69,11 +68,10 @@ pub enum Expr {
     Xnor(Vec<Expr>),
 }
 
-/// One test of one attribute, such as `age BETWEEN 22 AND 36`.
+/// One test of one term, such as `age BETWEEN 22 AND 36`.
 #[derive(Clone, Debug)]
 pub struct Predicate {
-    /// The dotted path of the attribute; `address.city` is the field `city` of the record `address`.
-    pub attribute: Arc<str>,
+    pub term: Term,
     pub operator: Operator,
     /// `x NOT IN (1, 2)` is `IN`, negated. Undefined exactly when the operator is.
     pub negated: bool,
@@ -85,7 +83,7 @@ pub struct Predicate {
 
 impl PartialEq for Predicate {
     fn eq(&self, other: &Self) -> bool {
-        self.attribute == other.attribute
+        self.term == other.term
             && self.operator == other.operator
             && self.negated == other.negated
             && self.operands == other.operands
@@ -94,6 +92,13 @@ impl PartialEq for Predicate {
 }
 
 impl Expr {
+    /// Notes in the table of terms that one more subscription has this expression, or one fewer. Its terms are there.
+    pub fn note_uses(&self, terms: &mut Terms, more: i64) {
+        if terms.has_computed() {
+            self.for_each_predicate(&mut |predicate| terms.add_uses(&predicate.term, more));
+        }
+    }
+
     /// Calls `visit` with every predicate, from left to right.
     pub fn for_each_predicate<'a>(&'a self, visit: &mut impl FnMut(&'a Predicate)) {
         match self {

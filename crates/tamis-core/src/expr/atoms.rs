@@ -10,13 +10,13 @@ use rustc_hash::FxHasher;
 
 use super::ast::Outcome;
 use super::operators::Operator;
-use crate::attributes::AttrId;
+use crate::term::TermId;
 use crate::value::{Value, ValueRef};
 
 /// A positive predicate on an attribute of one index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atom {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     pub operator: Operator,
     pub operands: Box<[Value]>,
 }
@@ -70,7 +70,7 @@ pub struct AtomTable {
 /// table itself, so that finding one of millions of atoms reads no other memory.
 #[derive(Clone, Copy)]
 struct Entry {
-    attribute: AttrId,
+    attribute: TermId,
     operator: Operator,
     operand: OperandKind,
     id: u32,
@@ -90,7 +90,7 @@ enum OperandKind {
 }
 
 impl Entry {
-    fn new(attribute: AttrId, operator: Operator, operands: &[Value]) -> Self {
+    fn new(attribute: TermId, operator: Operator, operands: &[Value]) -> Self {
         let (operand, bits) = match operands {
             [Value::Bool(b)] => (OperandKind::Bool, *b as u64),
             [Value::Int(i)] => (OperandKind::Int, *i as u64),
@@ -120,7 +120,7 @@ impl Entry {
 
 impl AtomTable {
     /// The number of the predicate, a new one if it was not seen before.
-    pub fn intern(&mut self, attribute: AttrId, operator: Operator, operands: &[Value]) -> u32 {
+    pub fn intern(&mut self, attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
         let wanted = Entry::new(attribute, operator, operands);
         let hash = wanted.hash();
         let Self { atoms, numbers } = self;
@@ -135,7 +135,7 @@ impl AtomTable {
     }
 
     /// The number of the predicate, or `None` if it was never interned.
-    pub fn get(&self, attribute: AttrId, operator: Operator, operands: &[Value]) -> Option<u32> {
+    pub fn get(&self, attribute: TermId, operator: Operator, operands: &[Value]) -> Option<u32> {
         let wanted = Entry::new(attribute, operator, operands);
         let same = |entry: &Entry| entry.is(&wanted, &self.atoms, operands);
         self.numbers.find(wanted.hash(), same).map(|entry| entry.id)
@@ -186,16 +186,16 @@ mod tests {
         let less = Operator::named("<").unwrap();
         let mut atoms = AtomTable::default();
         let ids: Vec<u32> =
-            (0..1000).map(|i| atoms.intern(AttrId(i % 10), equal, &[Value::Int(i as i64)])).collect();
+            (0..1000).map(|i| atoms.intern(TermId(i % 10), equal, &[Value::Int(i as i64)])).collect();
         assert_eq!(ids, (0..1000).collect::<Vec<_>>());
         for i in 0..1000 {
-            assert_eq!(atoms.intern(AttrId(i % 10), equal, &[Value::Int(i as i64)]), i);
-            assert_eq!(atoms.get(AttrId(i % 10), less, &[Value::Int(i as i64)]), None);
-            assert_eq!(atoms.atom(i).attribute, AttrId(i % 10));
+            assert_eq!(atoms.intern(TermId(i % 10), equal, &[Value::Int(i as i64)]), i);
+            assert_eq!(atoms.get(TermId(i % 10), less, &[Value::Int(i as i64)]), None);
+            assert_eq!(atoms.atom(i).attribute, TermId(i % 10));
         }
-        assert_eq!(atoms.intern(AttrId(0), equal, &[Value::Float(0.0)]), 1000, "as written, 0 is not 0.0");
-        let nan = atoms.intern(AttrId(0), equal, &[Value::Float(f64::NAN)]);
-        assert_eq!(atoms.intern(AttrId(0), equal, &[Value::Float(-f64::NAN)]), nan);
+        assert_eq!(atoms.intern(TermId(0), equal, &[Value::Float(0.0)]), 1000, "as written, 0 is not 0.0");
+        let nan = atoms.intern(TermId(0), equal, &[Value::Float(f64::NAN)]);
+        assert_eq!(atoms.intern(TermId(0), equal, &[Value::Float(-f64::NAN)]), nan);
         assert_eq!(atoms.len(), 1002);
     }
 

@@ -2,9 +2,10 @@
 //! of them check the same things and write the same thing the same way.
 
 use super::ast::{Expr, Predicate};
-use super::limits::{check_name, check_set_size, check_value};
+use super::limits::{check_set_size, check_term, check_value};
 use super::operators::Operator;
 use crate::error::ExpressionError;
+use crate::term::Term;
 use crate::value::Value;
 
 /// A checked predicate, its operands in canonical form.
@@ -23,21 +24,22 @@ use crate::value::Value;
 /// assert!(predicate("age", Operator::LESS, false, vec![]).is_err());
 /// ```
 pub fn predicate(
-    attribute: &str,
+    term: impl Into<Term>,
     operator: Operator,
     negated: bool,
     operands: Vec<Value>,
 ) -> Result<Expr, ExpressionError> {
-    check_name(attribute)?;
+    let term = term.into();
+    check_term(&term)?;
     check_set_size(operands.len())?;
     operands.iter().try_for_each(check_value)?;
     if operator == Operator::BETWEEN && operands.len() == 2 && operands.contains(&Value::Null) {
-        return half_open_between(attribute, negated, operands);
+        return half_open_between(term, negated, operands);
     }
     let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
     let has_negated_form = operator.rules().syntax().has_negated_form();
     let built = Expr::Predicate(Predicate {
-        attribute: attribute.into(),
+        term,
         operator,
         negated: negated && has_negated_form,
         operands: operands.into_boxed_slice(),
@@ -46,11 +48,11 @@ pub fn predicate(
     Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
 }
 
-fn half_open_between(attribute: &str, negated: bool, operands: Vec<Value>) -> Result<Expr, ExpressionError> {
+fn half_open_between(term: Term, negated: bool, operands: Vec<Value>) -> Result<Expr, ExpressionError> {
     let halves = [Operator::GREATER_OR_EQUAL, Operator::LESS_OR_EQUAL]
         .into_iter()
         .zip(operands)
-        .map(|(operator, end)| predicate(attribute, operator, false, vec![end]))
+        .map(|(operator, end)| predicate(term.clone(), operator, false, vec![end]))
         .collect::<Result<Vec<_>, _>>()?;
     let both = Expr::And(halves);
     Ok(if negated { Expr::Not(Box::new(both)) } else { both })

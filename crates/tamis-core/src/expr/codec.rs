@@ -4,7 +4,7 @@
 //! expression = head byte, low three bits the kind of node:
 //!     0 constant     bit 3: can be true, bit 4: can be false
 //!     1 predicate    bit 3: negated, bit 4: boosted, bits 5 to 7: number of operands, 7 when it follows;
-//!                    operator code, attribute, [boost], [number of operands], operands
+//!                    operator code, term, [boost], [number of operands], operands
 //!     2 NOT          expression
 //!     3 AND  4 OR  5 XOR  6 XNOR
 //!                    bits 3 to 7: number of children, 31 when it follows; [number of children], children
@@ -16,13 +16,11 @@
 //! Numbers are LEB128 (signed ones zigzag first), floats their eight bytes, strings a length and UTF-8.
 //! Heads and operator codes never change their meaning: files live longer than programs.
 
-use std::sync::Arc;
-
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_STRING_BYTES};
 use super::operators::Operator;
-use crate::attributes::AttrId;
 use crate::error::Error;
+use crate::term::{Term, TermId};
 use crate::value::Value;
 
 mod node {
@@ -64,44 +62,44 @@ mod operand {
     pub const LONGEST_SHORT_STRING: usize = (SMALL_INT - SHORT_STRING - 1) as usize;
 }
 
-/// Appends the stored form of `expr`. `attr` gives the number that stands for a name.
-pub fn encode(expr: &Expr, out: &mut Vec<u8>, attr: &mut dyn FnMut(&str) -> AttrId) {
+/// Appends the stored form of `expr`. `number` gives the number that stands for a term.
+pub fn encode(expr: &Expr, out: &mut Vec<u8>, number: &mut dyn FnMut(&Term) -> TermId) {
     match expr {
         Expr::Constant(outcome) => out.push(
             node::CONSTANT
                 | if outcome.can_be_true { node::CAN_BE_TRUE } else { 0 }
                 | if outcome.can_be_false { node::CAN_BE_FALSE } else { 0 },
         ),
-        Expr::Predicate(predicate) => encode_predicate(predicate, out, attr),
+        Expr::Predicate(predicate) => encode_predicate(predicate, out, number),
         Expr::Not(child) => {
             out.push(node::NOT);
-            encode(child, out, attr);
+            encode(child, out, number);
         }
-        Expr::And(children) => encode_children(node::AND, children, out, attr),
-        Expr::Or(children) => encode_children(node::OR, children, out, attr),
-        Expr::Xor(children) => encode_children(node::XOR, children, out, attr),
-        Expr::Xnor(children) => encode_children(node::XNOR, children, out, attr),
+        Expr::And(children) => encode_children(node::AND, children, out, number),
+        Expr::Or(children) => encode_children(node::OR, children, out, number),
+        Expr::Xor(children) => encode_children(node::XOR, children, out, number),
+        Expr::Xnor(children) => encode_children(node::XNOR, children, out, number),
     }
 }
 
-fn encode_children(kind: u8, children: &[Expr], out: &mut Vec<u8>, attr: &mut dyn FnMut(&str) -> AttrId) {
+fn encode_children(kind: u8, children: &[Expr], out: &mut Vec<u8>, number: &mut dyn FnMut(&Term) -> TermId) {
     put_head(out, kind, children.len(), node::KIND_BITS, node::CHILDREN_FOLLOW);
     if children.len() >= node::CHILDREN_FOLLOW as usize {
         put_number(out, children.len() as u64);
     }
     for child in children {
-        encode(child, out, attr);
+        encode(child, out, number);
     }
 }
 
-fn encode_predicate(predicate: &Predicate, out: &mut Vec<u8>, attr: &mut dyn FnMut(&str) -> AttrId) {
+fn encode_predicate(predicate: &Predicate, out: &mut Vec<u8>, number: &mut dyn FnMut(&Term) -> TermId) {
     let head = node::PREDICATE
         | if predicate.negated { node::NEGATED } else { 0 }
         | if predicate.weight.is_some() { node::BOOSTED } else { 0 };
     let operands = predicate.operands.len();
     put_head(out, head, operands, node::OPERANDS_SHIFT, node::OPERANDS_FOLLOW);
     out.push(predicate.operator.code());
-    put_number(out, attr(&predicate.attribute).0 as u64);
+    put_number(out, number(&predicate.term).0 as u64);
     if let Some(weight) = predicate.weight {
         out.extend_from_slice(&weight.to_le_bytes());
     }
@@ -171,12 +169,12 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads a stored expression; `names` gives the name that a number stands for.
+/// Reads a stored expression; `terms` gives the term that a number stands for.
 ///
 /// Any bytes may be given: what no [`encode`] wrote is an [`Error::Snapshot`], never a panic, and never
 /// takes more memory than a small multiple of the bytes.
-pub fn decode(bytes: &[u8], names: &dyn Fn(AttrId) -> Option<Arc<str>>) -> Result<Expr, Error> {
-    let mut decoder = Decoder { bytes, names, predicates: 0 };
+pub fn decode(bytes: &[u8], terms: &dyn Fn(TermId) -> Option<Term>) -> Result<Expr, Error> {
+    let mut decoder = Decoder { bytes, terms, predicates: 0 };
     match decoder.expression(1) {
         Ok(expr) if decoder.bytes.is_empty() => Ok(expr),
         Ok(_) => Err("bytes follow it".to_string()),
@@ -189,7 +187,7 @@ type Decoded<T> = Result<T, &'static str>;
 
 struct Decoder<'a> {
     bytes: &'a [u8],
-    names: &'a dyn Fn(AttrId) -> Option<Arc<str>>,
+    terms: &'a dyn Fn(TermId) -> Option<Term>,
     predicates: usize,
 }
 
@@ -231,8 +229,8 @@ impl<'a> Decoder<'a> {
             return Err("it has too many predicates");
         }
         let operator = Operator::from_code(self.byte()?).ok_or("it has an unknown operator")?;
-        let attribute = u32::try_from(self.number()?).map_err(|_| "it has an unknown attribute")?;
-        let attribute = (self.names)(AttrId(attribute)).ok_or("it has an unknown attribute")?;
+        let term = u32::try_from(self.number()?).map_err(|_| "it has an unknown term")?;
+        let term = (self.terms)(TermId(term)).ok_or("it has an unknown term")?;
         let weight = match head & node::BOOSTED {
             0 => None,
             _ => Some(self.float()?).filter(|weight| weight.is_finite() && *weight >= 0.0),
@@ -249,7 +247,7 @@ impl<'a> Decoder<'a> {
             return Err("an operator has operands that it does not take");
         }
         let negated = head & node::NEGATED != 0;
-        Ok(Predicate { attribute, operator, negated, operands: operands.into(), weight })
+        Ok(Predicate { term, operator, negated, operands: operands.into(), weight })
     }
 
     fn operand(&mut self) -> Decoded<Value> {
@@ -350,24 +348,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::attributes::Attributes;
     use crate::expr::limits::check_limits;
-    use crate::expr::testing::{any_expr, predicate};
+    use crate::expr::testing::{any_expr, any_expr_of_terms, predicate};
+    use crate::term::Terms;
 
-    fn stored(expr: &Expr) -> (Vec<u8>, Attributes) {
-        let (mut bytes, mut attributes) = (vec![], Attributes::default());
-        encode(expr, &mut bytes, &mut |name| attributes.intern(name));
-        (bytes, attributes)
+    fn stored(expr: &Expr) -> (Vec<u8>, Terms) {
+        let (mut bytes, mut terms) = (vec![], Terms::default());
+        encode(expr, &mut bytes, &mut |term| terms.intern_term(term));
+        (bytes, terms)
     }
 
-    fn read(bytes: &[u8], attributes: &Attributes) -> Result<Expr, Error> {
-        let known = attributes.len() as u32;
-        decode(bytes, &|attribute| (attribute.0 < known).then(|| attributes.name(attribute).clone()))
+    fn read(bytes: &[u8], terms: &Terms) -> Result<Expr, Error> {
+        let known = terms.len() as u32;
+        decode(bytes, &|term| (term.0 < known).then(|| terms.term(term).clone()))
     }
 
     fn assert_round_trip(expr: &Expr) {
-        let (bytes, attributes) = stored(expr);
-        assert_eq!(&read(&bytes, &attributes).unwrap(), expr);
+        let (bytes, terms) = stored(expr);
+        assert_eq!(&read(&bytes, &terms).unwrap(), expr);
     }
 
     #[test]
@@ -416,7 +414,7 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let names: &dyn Fn(AttrId) -> Option<Arc<str>> = &|id| (id.0 == 0).then(|| "x".into());
+        let terms: &dyn Fn(TermId) -> Option<Term> = &|id| (id.0 == 0).then(|| "x".into());
         let one_of = |operands: u8| node::PREDICATE | operands << node::OPERANDS_SHIFT;
         let connective = |kind: u8, children: u8| kind | children << node::KIND_BITS;
         let deep = vec![node::NOT; MAX_DEPTH + 1];
@@ -426,7 +424,7 @@ mod tests {
             (vec![], "ends early"),
             (vec![one_of(1), 0, 0], "ends early"),
             (vec![one_of(1), 0, 0, operand::FLOAT, one_int[0]], "ends early"),
-            (vec![one_of(1), 0, 1, operand::TRUE], "unknown attribute"),
+            (vec![one_of(1), 0, 1, operand::TRUE], "unknown term"),
             (vec![one_of(1), 200, 0, operand::TRUE], "unknown operator"),
             (vec![one_of(0), 0, 0], "does not take"),
             (vec![one_of(1), 0, 0, operand::DECIMAL, 1, b'x'], "decimal cannot be read"),
@@ -445,7 +443,7 @@ mod tests {
             (deep, "nested too deeply"),
             (boosted, "weight is negative"),
         ] {
-            let error = decode(&bytes, names).unwrap_err().to_string();
+            let error = decode(&bytes, terms).unwrap_err().to_string();
             assert!(error.contains(damage), "{bytes:?}: {error}");
         }
     }
@@ -455,20 +453,20 @@ mod tests {
         let claim = [node::AND | node::CHILDREN_FOLLOW << node::KIND_BITS, 0x80, 0x80, 0x40];
         let mut bytes = claim.repeat(MAX_DEPTH);
         bytes.resize(2 << 20, node::CAN_BE_TRUE);
-        assert!(read(&bytes, &Attributes::default()).is_err());
+        assert!(read(&bytes, &Terms::default()).is_err());
     }
 
     proptest! {
         #[test]
-        fn stored_expressions_come_back(expr in any_expr(5)) {
+        fn stored_expressions_come_back(expr in prop_oneof![any_expr(5), any_expr_of_terms(4)]) {
             assert_round_trip(&expr);
         }
 
         #[test]
         fn truncated_expressions_are_refused(expr in any_expr(3), cut in 0.0..1.0) {
-            let (bytes, attributes) = stored(&expr);
+            let (bytes, terms) = stored(&expr);
             let length = (bytes.len() as f64 * cut) as usize;
-            prop_assert!(read(&bytes[..length], &attributes).is_err());
+            prop_assert!(read(&bytes[..length], &terms).is_err());
         }
 
         #[test]
@@ -477,13 +475,13 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            let (mut bytes, attributes) = stored(&expr);
+            let (mut bytes, terms) = stored(&expr);
             for (at, byte) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
             for bytes in [bytes, noise] {
-                if let Ok(expr) = read(&bytes, &attributes) {
+                if let Ok(expr) = read(&bytes, &terms) {
                     prop_assert!(check_limits(&expr).is_ok());
                     crate::expr::evaluate(&expr, &|_| None);
                     crate::expr::evaluate(&expr, &|_| Some(crate::value::ValueRef::Str("ab")));

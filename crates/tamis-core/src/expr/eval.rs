@@ -11,7 +11,7 @@ use crate::value::ValueRef;
 pub fn evaluate<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>) -> Outcome {
     match expr {
         Expr::Constant(outcome) => *outcome,
-        Expr::Predicate(predicate) => predicate.outcome(value_of(&predicate.attribute)),
+        Expr::Predicate(predicate) => predicate.look(value_of),
         Expr::Not(child) => !evaluate(child, value_of),
         Expr::And(children) => fold_until(children, value_of, Outcome::and, Outcome::FALSE),
         Expr::Or(children) => fold_until(children, value_of, Outcome::or, Outcome::TRUE),
@@ -41,7 +41,12 @@ fn fold_until<'a>(
 }
 
 impl Predicate {
-    /// The outcome for one value of the attribute; `None` and null are an absent attribute.
+    /// The outcome for an event, of which `value_of` gives the values of attributes.
+    pub fn look<'a>(&self, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>) -> Outcome {
+        self.term.with_value(value_of, |value| self.outcome(value))
+    }
+
+    /// The outcome for one value of the term; `None` and null are an absent one.
     pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
         let value = value.filter(|value| !matches!(value, ValueRef::Null));
         let outcome = self.operator.outcome(value, &self.operands);
@@ -97,7 +102,7 @@ mod tests {
     #[test]
     fn a_null_value_is_an_absent_attribute() {
         let predicate = Predicate {
-            attribute: "x".into(),
+            term: "x".into(),
             operator: Operator::named("=").unwrap(),
             negated: true,
             operands: Box::new([Value::Int(1)]),

@@ -66,12 +66,11 @@ pub fn explain<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>
             Explanation { text: text.into(), outcome: *outcome, seen: None, children: Vec::new() }
         }
         Expr::Predicate(predicate) => {
-            let value = value_of(&predicate.attribute);
-            let seen = Seen::by(predicate, value);
+            let seen = predicate.term.with_value(value_of, |value| Seen::by(predicate, value));
             Explanation {
                 text: predicate_text(predicate),
-                outcome: predicate.outcome(value),
-                seen: Some(SeenAttribute { attribute: predicate.attribute.to_string(), seen }),
+                outcome: predicate.look(value_of),
+                seen: Some(SeenAttribute { attribute: predicate.term.name().into(), seen }),
                 children: Vec::new(),
             }
         }

@@ -6,6 +6,7 @@
 //!            | {"not": expression}
 //!            | {"attribute": "address.city", "operator": "IN", "operands": ["Geneva", "Paris"],
 //!               "negated": true, "weight": 0.4}
+//!            | {"term": "lower(address.city)", "operator": "=", "operands": ["geneva"]}
 //! operand    = null | true | 12 | 1.5 | "text"
 //!            | {"$timestamp": "2026-01-31T12:00:00Z"} | {"$float": "NaN"}
 //! ```
@@ -25,16 +26,18 @@ use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, MAX_SET_MEMBERS};
 use super::limits::{check_text_size, too_deep, too_many_predicates};
 use super::operators::{Operator, REGISTRY};
+use super::parser::parse_term;
 use crate::error::{ExpressionError, Place};
 use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault};
 use crate::json::{write_array, write_text};
 use crate::suggest::suggest;
+use crate::term::Term;
 use crate::value::Value;
 use crate::value::timestamp::parse_timestamp;
 
 const CONNECTIVES: [&str; 5] = ["and", "or", "xor", "xnor", "not"];
-const PREDICATE_NAMES: [&str; 5] = ["attribute", "operator", "operands", "negated", "weight"];
+const PREDICATE_NAMES: [&str; 6] = ["attribute", "term", "operator", "operands", "negated", "weight"];
 
 /// The expression as one line of JSON.
 ///
@@ -87,8 +90,16 @@ fn write_chain(json: &mut String, connective: &str, children: &[Expr]) {
 }
 
 fn write_predicate(json: &mut String, predicate: &Predicate) {
-    json.push_str("{\"attribute\":");
-    write_text(json, &predicate.attribute);
+    match &predicate.term {
+        Term::Attribute(name) => {
+            json.push_str("{\"attribute\":");
+            write_text(json, name);
+        }
+        computed => {
+            json.push_str("{\"term\":");
+            write_text(json, computed.name());
+        }
+    }
     json.push_str(",\"operator\":");
     write_text(json, predicate.operator.rules().name());
     if !predicate.operands.is_empty() || takes_set(predicate.operator) {
@@ -305,13 +316,14 @@ impl<'a> Reader<'a> {
         if self.predicates > MAX_PREDICATES {
             return wrong(start, too_many_predicates());
         }
-        let (mut attribute, mut operator, mut operands) = (None, None, None);
+        let (mut attribute, mut term, mut operator, mut operands) = (None, None, None, None);
         let (mut negated, mut weight) = (None, None);
         let (mut name, mut at) = (first, start);
         loop {
             self.path.push(Step::Name(name));
             let is_new = match name {
                 "attribute" => attribute.replace(self.cursor.string()?).is_none(),
+                "term" => term.replace(self.cursor.string()?).is_none(),
                 "operator" => operator.replace(self.operator()?).is_none(),
                 "operands" => operands.replace(self.list(MAX_SET_MEMBERS, Self::operand)?).is_none(),
                 "negated" => negated.replace(self.truth()?).is_none(),
@@ -332,10 +344,17 @@ impl<'a> Reader<'a> {
             };
         }
         let missing = |name: &str| wrong(start, ExpressionError::new(format!("`{name}` is missing")));
-        let Some(attribute) = attribute else { return missing("attribute") };
+        let term = match (attribute, term) {
+            (Some(attribute), None) => Ok(Term::attribute(&attribute)),
+            (None, Some(text)) => parse_term(&text),
+            (None, None) => return missing("attribute"),
+            (Some(_), Some(_)) => Err(ExpressionError::new("`attribute` and `term` are both given")
+                .with_hint("an attribute is the simplest term: keep one of them")),
+        };
         let Some(operator) = operator else { return missing("operator") };
         let operands = operands.unwrap_or_default();
-        let built = build::predicate(&attribute, operator, negated.unwrap_or(false), operands);
+        let negated = negated.unwrap_or(false);
+        let built = term.and_then(|term| build::predicate(term, operator, negated, operands));
         let boosted = match weight {
             None => built,
             Some(weight) => built.and_then(|expr| build::boost(expr, weight)),

@@ -5,6 +5,7 @@
 
 use super::ast::{Expr, Predicate};
 use crate::error::ExpressionError;
+use crate::term::Term;
 use crate::value::Value;
 
 /// Bytes of the text of one expression, as SQL or as JSON.
@@ -56,9 +57,19 @@ fn check_node(expr: &Expr, depth: usize, predicates: &mut usize) -> Result<(), E
 }
 
 fn check_predicate(predicate: &Predicate) -> Result<(), ExpressionError> {
-    check_name(&predicate.attribute)?;
+    check_term(&predicate.term)?;
     check_set_size(predicate.operands.len())?;
     predicate.operands.iter().try_for_each(check_value)
+}
+
+pub(super) fn check_term(term: &Term) -> Result<(), ExpressionError> {
+    let mut checked = Ok(());
+    term.for_each_attribute(&mut |name| {
+        if checked.is_ok() {
+            checked = check_name(name);
+        }
+    });
+    checked
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), ExpressionError> {

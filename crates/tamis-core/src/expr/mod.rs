@@ -26,5 +26,5 @@ pub use eval::evaluate;
 pub use explain::{Explanation, explain};
 pub use normal_form::{Form, NormalForm, normal_form};
 pub use operators::Operator;
-pub use parser::parse;
+pub use parser::{parse, parse_term};
 pub use why_not::{WhyNot, why_not};

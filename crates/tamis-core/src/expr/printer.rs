@@ -10,10 +10,9 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, Syntax};
-use super::parser::lexer::is_plain_word;
-use crate::value::Value;
-use crate::value::decimal::float_text;
-use crate::value::timestamp::format_timestamp;
+use crate::term::function::COMPARISON;
+use crate::term::{Notation, Term};
+use crate::text::{List, LiteralText};
 
 /// How tightly the parts of an expression hold together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,9 +110,21 @@ fn prints_not(predicate: &Predicate) -> bool {
     predicate.negated && !predicate.operator.rules().syntax().has_negated_form()
 }
 
+/// The term of a predicate. A comparison of two terms whose truth is not all that is tested needs parentheses.
+struct Tested<'a>(&'a Predicate);
+
+impl Display for Tested<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Predicate { term, operator, .. } = self.0;
+        let is_comparison = matches!(term, Term::Computed(computed)
+            if computed.function().notation() == Notation::Infix(COMPARISON));
+        if is_comparison && *operator != Operator::TRUTH { write!(f, "({term})") } else { term.fmt(f) }
+    }
+}
+
 /// The predicate without its boost and without a NOT in front.
 fn write_test(f: &mut Formatter<'_>, predicate: &Predicate) -> fmt::Result {
-    let (name, operands) = (Name(&predicate.attribute), &*predicate.operands);
+    let (name, operands) = (Tested(predicate), &*predicate.operands);
     match predicate.operator.rules().syntax() {
         Syntax::Bare => name.fmt(f),
         Syntax::Infix { symbol, negated } => {
@@ -139,115 +150,14 @@ fn write_test(f: &mut Formatter<'_>, predicate: &Predicate) -> fmt::Result {
     }
 }
 
-/// An attribute name, each part of its path in backquotes where it needs them.
-struct Name<'a>(&'a str);
-
-impl Display for Name<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if is_plain_word(self.0) {
-            return f.write_str(self.0);
-        }
-        // Nothing can stand between two dots, so such a name is quoted as a whole.
-        if self.0.split('.').any(str::is_empty) {
-            return write_quoted(f, self.0, '`');
-        }
-        for (at, part) in self.0.split('.').enumerate() {
-            if at > 0 {
-                f.write_char('.')?;
-            }
-            match is_plain_word(part) {
-                true => f.write_str(part)?,
-                false => write_quoted(f, part, '`')?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A text between quotes, with quotes inside doubled.
-pub(super) fn write_quoted(f: &mut impl Write, text: &str, quote: char) -> fmt::Result {
-    f.write_char(quote)?;
-    for c in text.chars() {
-        if c == quote {
-            f.write_char(quote)?;
-        }
-        f.write_char(c)?;
-    }
-    f.write_char(quote)
-}
-
-struct List<'a>(&'a [Value]);
-
-impl Display for List<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (at, value) in self.0.iter().enumerate() {
-            if at > 0 {
-                f.write_str(", ")?;
-            }
-            LiteralText(value).fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-/// A value as a literal of the language; records and intervals, which only events have, in words.
-pub struct LiteralText<'a>(pub &'a Value);
-
-impl Display for LiteralText<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Null => f.write_str("NULL"),
-            Value::Bool(true) => f.write_str("TRUE"),
-            Value::Bool(false) => f.write_str("FALSE"),
-            Value::Int(i) => i.fmt(f),
-            Value::Float(x) if x.is_nan() => f.write_str("double('NaN')"),
-            Value::Float(f64::INFINITY) => f.write_str("double('Infinity')"),
-            Value::Float(f64::NEG_INFINITY) => f.write_str("double('-Infinity')"),
-            // Always with a point or an exponent.
-            Value::Float(x) => f.write_str(&float_text(*x)),
-            Value::Decimal(decimal) => decimal.fmt(f),
-            Value::Str(text) => write_string(f, text),
-            Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
-            Value::Array(items) => write!(f, "ARRAY({})", List(items)),
-            Value::Record => f.write_str("a record"),
-            Value::Interval(ends) => write!(f, "in [{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
-            Value::Among(set) => f.write_str(set.text()),
-        }
-    }
-}
-
-/// A string literal with Spark's escapes.
-pub(super) fn write_string(f: &mut impl Write, text: &str) -> fmt::Result {
-    f.write_char('\'')?;
-    let mut written = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'\'' => "\\'",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..0x20 | 0x7F => "",
-            _ => continue,
-        };
-        f.write_str(&text[written..at])?;
-        match escape {
-            "" => write!(f, "\\u{byte:04X}")?,
-            escape => f.write_str(escape)?,
-        }
-        written = at + 1;
-    }
-    f.write_str(&text[written..])?;
-    f.write_char('\'')
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::expr::parse;
-    use crate::expr::testing::{any_expr, predicate};
+    use crate::expr::testing::{any_expr, any_expr_of_terms, predicate};
+    use crate::value::Value;
 
     fn printed(text: &str) -> String {
         parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
@@ -359,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(expr in any_expr(5)) {
+        fn what_is_printed_is_read_back(expr in prop_oneof![any_expr(5), any_expr_of_terms(4)]) {
             let expr = as_written(expr);
             prop_assert_eq!(parse(&expr.to_string()).unwrap(), expr);
         }

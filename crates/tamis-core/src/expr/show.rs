@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::ast::{Outcome, Predicate};
 use super::operators::{Operator, Syntax};
-use super::printer::{LiteralText, Unweighted};
+use super::printer::Unweighted;
+use crate::text::LiteralText;
 use crate::value::Kind;
 use crate::value::timestamp::format_timestamp_iso;
 use crate::value::{Value, ValueRef};

@@ -13,8 +13,9 @@ use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
-use super::printer::{write_quoted, write_string};
 use crate::error::ExpressionError;
+use crate::term::{Argument, Notation, Term};
+use crate::text::{write_quoted, write_string};
 use crate::value::Value;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
 
@@ -113,8 +114,8 @@ impl Writer {
     }
 
     fn predicate(&mut self, predicate: &Predicate) -> Written {
-        let Predicate { attribute, operator, negated, operands, .. } = predicate;
-        let name = self.name(attribute)?;
+        let Predicate { term, operator, negated, operands, .. } = predicate;
+        let name = self.term(term)?;
         let not = if *negated { "NOT " } else { "" };
         let operand = |writer: &Self, at: usize| writer.literal(&operands[at]);
         let (spark, duckdb) = (self.dialect == Dialect::Spark, self.dialect == Dialect::DuckDb);
@@ -236,6 +237,62 @@ impl Writer {
             (Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_), _) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));
             }
+        })
+    }
+
+    fn term(&self, term: &Term) -> Result<String, ExpressionError> {
+        let computed = match term {
+            Term::Attribute(name) => return self.name(name),
+            Term::Computed(computed) => computed,
+        };
+        let arguments: Vec<String> = computed
+            .arguments()
+            .iter()
+            .map(|argument| match argument {
+                Argument::Constant(value) => self.literal(value),
+                Argument::Term(term) => self.term(term),
+            })
+            .collect::<Result<_, _>>()?;
+        let all = arguments.join(", ");
+        let [first, second] = [0, 1].map(|at| arguments.get(at).map_or("", |text| &**text));
+        let name = computed.function().name();
+        let spark = self.dialect == Dialect::Spark;
+        Ok(match name {
+            "<=>" if !spark => format!("({first} IS NOT DISTINCT FROM {second})"),
+            "+" if spark => format!("try_add({all})"),
+            "-" if spark => format!("try_subtract({all})"),
+            "*" if spark => format!("try_multiply({all})"),
+            "/" if spark => format!("try_divide(CAST({first} AS DOUBLE), {second})"),
+            "/" => format!("(CAST({first} AS DOUBLE) / {second})"),
+            "%" if spark => format!("(CASE WHEN {second} <> 0 THEN {first} % {second} END)"),
+            "length" => format!("char_length({all})"),
+            "concat" if !spark => format!("({})", arguments.join(" || ")),
+            "dayofweek" if !spark => format!("(dayofweek({all}) + 1)"),
+            "second" if spark => format!("second({all})"),
+            "from_utc_timestamp" if !spark => format!("(({first} AT TIME ZONE 'UTC') AT TIME ZONE {second})"),
+            "to_utc_timestamp" if !spark => format!("(({first} AT TIME ZONE {second}) AT TIME ZONE 'UTC')"),
+            "size" => format!("{}({all})", if spark { "array_size" } else { "len" }),
+            "element_at" => format!("{}({all})", if spark { "try_element_at" } else { "list_extract" }),
+            "cast as int" if !spark => {
+                // DuckDB rounds where Spark cuts off.
+                format!(
+                    "TRY_CAST(CASE typeof({first}) WHEN 'DOUBLE' THEN trunc(TRY_CAST({first} AS DOUBLE))::VARCHAR ELSE {first}::VARCHAR END AS BIGINT)"
+                )
+            }
+            _ => match computed.function().notation() {
+                Notation::Call => format!("{name}({all})"),
+                Notation::Infix(_) => format!("({first} {name} {second})"),
+                Notation::Cast(to) => {
+                    let to = match to {
+                        "int" => "BIGINT",
+                        "float" => "DOUBLE",
+                        "bool" => "BOOLEAN",
+                        "string" if !spark => "VARCHAR",
+                        other => other,
+                    };
+                    format!("TRY_CAST({first} AS {to})")
+                }
+            },
         })
     }
 

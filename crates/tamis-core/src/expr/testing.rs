@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::{Operator, REGISTRY};
-use crate::value::{Value, ValueRef};
+use crate::term::{Argument, Function, Term};
+use crate::value::{Kind, Value, ValueRef};
 
 /// Near the other numbers, and near one another; the longer ones have no key of their own.
 const DECIMALS: [&str; 6] = [
@@ -33,13 +34,7 @@ pub fn lookup<'a>(event: &'a TestEvent) -> impl Fn(&str) -> Option<ValueRef<'a>>
 pub fn predicate(attribute: &str, operator: &str, operands: &[Value]) -> Predicate {
     let operator = Operator::named(operator).expect("a registered operator");
     let operands = operator.rules().check(operands.to_vec()).expect("good operands");
-    Predicate {
-        attribute: attribute.into(),
-        operator,
-        negated: false,
-        operands: operands.into(),
-        weight: None,
-    }
+    Predicate { term: attribute.into(), operator, negated: false, operands: operands.into(), weight: None }
 }
 
 /// `attribute operator number`.
@@ -83,7 +78,7 @@ pub fn any_predicate() -> impl Strategy<Value = Predicate> {
                 None => (equal, accepted(equal).expect("equality takes any scalar")),
             };
             Predicate {
-                attribute: ATTRIBUTES[attribute].into(),
+                term: ATTRIBUTES[attribute].into(),
                 operator,
                 negated,
                 operands: operands.into(),
@@ -93,11 +88,54 @@ pub fn any_predicate() -> impl Strategy<Value = Predicate> {
     )
 }
 
+/// A computed term of any function: arguments are offered until it accepts them.
+pub fn any_term() -> impl Strategy<Value = Term> {
+    let attribute = prop::sample::select(&ATTRIBUTES[..]).prop_map(Term::attribute).boxed();
+    let constant = || prop_oneof![number(), string()].prop_map(Argument::Constant);
+    attribute.prop_recursive(2, 6, 3, move |inner| {
+        let argument = prop_oneof![3 => inner.clone().prop_map(Argument::Term), 1 => constant()];
+        let functions: Vec<Function> = Function::all().collect();
+        (prop::sample::select(functions), inner, argument.clone(), argument).prop_map(
+            |(function, first, second, third)| {
+                let offers = [
+                    vec![Argument::Term(first.clone())],
+                    vec![Argument::Term(first.clone()), second.clone()],
+                    vec![second.clone(), Argument::Term(first.clone())],
+                    vec![Argument::Term(first.clone()), second, third],
+                ];
+                let computed = offers.into_iter().find_map(|offer| Term::computed(function, offer).ok());
+                computed.unwrap_or(first)
+            },
+        )
+    })
+}
+
+/// The same with predicates on computed terms.
+pub fn any_expr_of_terms(depth: u32) -> impl Strategy<Value = Expr> {
+    let predicate =
+        (any_term(), any_predicate()).prop_filter_map("a test of such values", |(term, predicate)| {
+            let is_truth = match &term {
+                Term::Attribute(_) => true,
+                Term::Computed(computed) => computed.function().gives().is_none_or(|kind| kind == Kind::Bool),
+            };
+            let fits = predicate.operator != Operator::TRUTH || is_truth;
+            fits.then_some(Predicate { term, ..predicate })
+        });
+    any_expr_over(predicate, depth)
+}
+
 /// Expressions of all node types, at most `depth` connectives deep.
 pub fn any_expr(depth: u32) -> impl Strategy<Value = Expr> {
+    any_expr_over(any_predicate(), depth)
+}
+
+fn any_expr_over(
+    predicates: impl Strategy<Value = Predicate> + 'static,
+    depth: u32,
+) -> impl Strategy<Value = Expr> {
     let constants = vec![Outcome::TRUE, Outcome::FALSE, Outcome::UNDEFINED];
     let leaf = prop_oneof![
-        20 => any_predicate().prop_map(Expr::Predicate),
+        20 => predicates.prop_map(Expr::Predicate),
         1 => prop::sample::select(constants).prop_map(Expr::Constant),
     ];
     leaf.prop_recursive(depth, 48, 4, |inner| {

@@ -18,7 +18,7 @@ impl Value {
         let alone = parse(NAME);
         match parse(&format!("{NAME} {text}")) {
             Ok(Expr::Predicate(predicate))
-                if &*predicate.attribute == NAME
+                if predicate.term == NAME.into()
                     && predicate.weight.is_none()
                     && alone.as_ref() != Ok(&Expr::Predicate(predicate.clone())) =>
             {
@@ -73,8 +73,8 @@ impl Value {
 fn without_the_name(text: &str, mut error: ExpressionError) -> ExpressionError {
     error.message =
         format!("{text:?} is not a predicate without its attribute, such as \"> 15\": {}", error.message);
-    if let Ok(Expr::Predicate(Predicate { attribute, .. })) = parse(text) {
-        error.hint = Some(format!("leave out {attribute}: the event says which attribute it is"));
+    if let Ok(Expr::Predicate(Predicate { term, .. })) = parse(text) {
+        error.hint = Some(format!("leave out {term}: the event says which attribute it is"));
     }
     if let Some(place) = error.place.as_mut().filter(|place| place.line == 1) {
         let added = NAME.len() + 1;
@@ -92,7 +92,7 @@ fn without_the_name(text: &str, mut error: ExpressionError) -> ExpressionError {
 /// A predicate without its attribute, as [`Value::among_text`] reads it.
 fn without_attribute(operator: Operator, operands: &[Value], negated: bool) -> String {
     let written = Expr::Predicate(Predicate {
-        attribute: NAME.into(),
+        term: NAME.into(),
         operator,
         negated,
         operands: operands.into(),

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::patterns::{Patterns, TextShape};
 use crate::error::Result;
-use crate::event::{AttrId, Value, ValueRef};
+use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
 use crate::expr::atoms::Atom;
 use crate::expr::codec;
@@ -60,7 +60,7 @@ impl AskedPredicates {
     }
 
     /// Decodes what was stored and checks that every bit is one of the catalog's.
-    pub fn validate(&self, attributes: usize, bits: u32) -> Result<(), String> {
+    pub fn validate(&self, terms: usize, bits: u32) -> Result<(), String> {
         let wrong = || "the section `asked` is inconsistent".to_string();
         if self.lists.get().is_none() {
             let decoded = decode(&self.stored).ok_or_else(wrong)?;
@@ -68,7 +68,7 @@ impl AskedPredicates {
         }
         let lists = self.lists();
         let good = |asked: &Asked| asked.bit < bits && asked.false_bit < bits;
-        if lists.len() == attributes && lists.iter().all(|list| list.predicates.iter().all(good)) {
+        if lists.len() == terms && lists.iter().all(|list| list.predicates.iter().all(good)) {
             Ok(())
         } else {
             Err(wrong())
@@ -115,14 +115,14 @@ impl AskedPredicates {
                 put(out, asked.bit);
                 put(out, asked.false_bit);
                 let predicate = Expr::Predicate(Predicate {
-                    attribute: "".into(),
+                    term: "".into(),
                     operator: asked.operator,
                     negated: false,
                     operands: asked.operands.clone(),
                     weight: None,
                 });
                 let mut bytes = vec![];
-                codec::encode(&predicate, &mut bytes, &mut |_| AttrId(0));
+                codec::encode(&predicate, &mut bytes, &mut |_| TermId(0));
                 put(out, bytes.len() as u32);
                 out.extend_from_slice(&bytes);
             }

@@ -25,7 +25,7 @@ use super::listing::Listing;
 use super::points::{self, PointTable, Points};
 use super::stabbing::{NONE, Stabbing};
 use crate::event::value::Kind;
-use crate::event::{AttrId, Event, Value, ValueRef};
+use crate::event::{Event, TermId, Value, ValueRef};
 use crate::snapshot::Buffer;
 
 pub const TRUE_BIT: u32 = 0;
@@ -55,7 +55,7 @@ pub struct AttributeEntry {
 
 #[derive(Clone, Default)]
 pub struct Catalog {
-    pub attributes: Buffer<AttributeEntry>,
+    pub terms: Buffer<AttributeEntry>,
     /// Attribute id of the index → entry, or `NO_ATTRIBUTE`.
     pub entry_of: Buffer<u32>,
     /// Entries that have an `absent` bit.
@@ -95,9 +95,9 @@ pub trait Fired {
 }
 
 impl Catalog {
-    pub fn entry(&self, attribute: AttrId) -> Option<&AttributeEntry> {
+    pub fn entry(&self, attribute: TermId) -> Option<&AttributeEntry> {
         match self.entry_of.get(attribute.0 as usize) {
-            Some(&at) if at != NO_ATTRIBUTE => Some(&self.attributes[at as usize]),
+            Some(&at) if at != NO_ATTRIBUTE => Some(&self.terms[at as usize]),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl Catalog {
     /// After all values: the attributes without one.
     pub(super) fn fire_absent(&self, bits: &mut Bits, fired: &mut impl Fired) {
         for &at in self.asks_absence.iter() {
-            let entry = &self.attributes[at as usize];
+            let entry = &self.terms[at as usize];
             if !bits.get(entry.present) {
                 set(bits, entry.absent, fired);
             }
@@ -307,7 +307,7 @@ impl Catalog {
     }
 
     pub fn bytes(&self) -> usize {
-        self.attributes.byte_len()
+        self.terms.byte_len()
             + self.entry_of.byte_len()
             + self.points.tables.byte_len()
             + self.points.slots.byte_len()

@@ -13,7 +13,7 @@ use super::listing::ListingBuilder;
 use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
-use crate::event::{AttrId, Value, ValueRef};
+use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::Outcome;
 use crate::expr::atoms::AtomTable;
 use crate::expr::atoms::Literal;
@@ -100,7 +100,7 @@ impl CatalogBuilder {
             atoms,
             next_bit: TRUE_BIT + 1,
             places: vec![Place::Empty { defined: 0 }; atoms.len()],
-            attributes: vec![],
+            terms: vec![],
             asks_absence: vec![],
             points: PointsBuilder::default(),
             cut_tables: vec![],
@@ -112,12 +112,12 @@ impl CatalogBuilder {
             layout.attribute(atoms.atom(group[0]).attribute, group);
         }
         let mut entry_of = vec![];
-        for (at, entry) in layout.attributes.iter().enumerate() {
+        for (at, entry) in layout.terms.iter().enumerate() {
             entry_of.resize(entry.attribute as usize + 1, NO_ATTRIBUTE);
             entry_of[entry.attribute as usize] = at as u32;
         }
         let catalog = Catalog {
-            attributes: layout.attributes.into(),
+            terms: layout.terms.into(),
             entry_of: entry_of.into(),
             asks_absence: layout.asks_absence.into(),
             points: layout.points.finish(),
@@ -254,8 +254,8 @@ impl CatalogBuilder {
 
     /// The catalog. Bits that say that there is a value are left out where no literal tests them.
     pub fn finish(mut self) -> Catalog {
-        let mut attributes = self.catalog.attributes.to_vec();
-        for entry in &mut attributes {
+        let mut terms = self.catalog.terms.to_vec();
+        for entry in &mut terms {
             if entry.absent == 0 && !self.is_tested(entry.present) {
                 entry.present = 0;
             }
@@ -263,7 +263,7 @@ impl CatalogBuilder {
                 *bit = 0;
             }
         }
-        self.catalog.attributes = attributes.into();
+        self.catalog.terms = terms.into();
         self.catalog.cut_tables = self.cut_tables.into();
         self.catalog.listing = self.listing.finish();
         self.catalog.stabbing = self.stabbing.finish();
@@ -275,7 +275,7 @@ struct Layout<'a> {
     atoms: &'a AtomTable,
     next_bit: u32,
     places: Vec<Place>,
-    attributes: Vec<AttributeEntry>,
+    terms: Vec<AttributeEntry>,
     asks_absence: Vec<u32>,
     points: PointsBuilder,
     cut_tables: Vec<CutTable>,
@@ -292,7 +292,7 @@ impl Layout<'_> {
         self.next_bit - 1
     }
 
-    fn attribute(&mut self, attribute: AttrId, group: &[u32]) {
+    fn attribute(&mut self, attribute: TermId, group: &[u32]) {
         let first_bit = self.next_bit;
         let mut entry: AttributeEntry = bytemuck::Zeroable::zeroed();
         entry.attribute = attribute.0;
@@ -381,13 +381,13 @@ impl Layout<'_> {
         }
         entry.cuts = self.cut_tables.len() as u32 - entry.first_cuts;
         entry.end_bit = self.next_bit;
-        self.attributes.push(entry);
+        self.terms.push(entry);
     }
 
     fn absent_bit(&mut self, entry: &mut AttributeEntry) -> u32 {
         if entry.absent == 0 {
             entry.absent = self.bit();
-            self.asks_absence.push(self.attributes.len() as u32);
+            self.asks_absence.push(self.terms.len() as u32);
         }
         entry.absent
     }
@@ -460,8 +460,8 @@ impl Layout<'_> {
 
 /// The atoms by attribute, those of one attribute in the order of their numbers.
 fn by_attribute(atoms: &AtomTable) -> Vec<u32> {
-    let attributes = atoms.iter().map(|atom| atom.attribute.0 as usize + 1).max().unwrap_or(0);
-    let mut next = vec![0u32; attributes + 1];
+    let terms = atoms.iter().map(|atom| atom.attribute.0 as usize + 1).max().unwrap_or(0);
+    let mut next = vec![0u32; terms + 1];
     for atom in atoms.iter() {
         next[atom.attribute.0 as usize + 1] += 1;
     }

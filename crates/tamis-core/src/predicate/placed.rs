@@ -74,7 +74,7 @@ impl Fires for PlacedEvent<'_> {
         catalog.fire_always(bits, fired);
         let mut lookups = Lookups::default();
         for place in self.places {
-            let entry = &catalog.attributes[place.entry as usize];
+            let entry = &catalog.terms[place.entry as usize];
             match place.state {
                 State::Whole => {
                     catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut lookups);
@@ -247,7 +247,7 @@ impl<'v> PlacedBlock<'v> {
     fn place_gathered(&mut self, catalog: &Catalog, number: u32, gathered: &mut Gathered<'v>) {
         let Gathered { kind, events, keys, texts, lookup, .. } = gathered;
         let Some(kind) = *kind else { return };
-        let entry = &catalog.attributes[number as usize];
+        let entry = &catalog.terms[number as usize];
         let points = catalog.points_of(entry);
         let points = points.iter().find(|table| table.kind == kind as u32 && table.of_elements == 0);
         match points {

@@ -77,7 +77,7 @@ mod tests {
                 prop_assert!(score <= plain);
             }
             let scaled = relevance(&expr, &lookup(&event), &|predicate| {
-                weight(predicate) * if &*predicate.attribute == "a" { factor } else { 1.0 }
+                weight(predicate) * if predicate.term.name() == "a" { factor } else { 1.0 }
             });
             if let Some(score) = scaled {
                 prop_assert!(score <= up(plain * factor.max(1.0)));

@@ -4,7 +4,7 @@ use super::bounds::up;
 use super::function::Function;
 use super::scale::Scale;
 use super::score::{Ranking, Score, relaxed, relevance, weight_of};
-use crate::event::{Attributes, Event, ValueRef};
+use crate::event::{Event, Terms, ValueRef};
 use crate::expr::{Predicate, evaluate};
 use crate::subscription::Subscription;
 
@@ -18,9 +18,9 @@ pub enum Measure<'a> {
 }
 
 impl<'a> Measure<'a> {
-    pub fn new(ranking: &'a Ranking, event: &Event<'_>, attributes: &Attributes) -> Self {
+    pub fn new(ranking: &'a Ranking, event: &Event<'_>, terms: &Terms) -> Self {
         let dimensions = ranking.dimensions.as_deref();
-        let scale = || Scale::new(event, dimensions, attributes);
+        let scale = || Scale::new(event, dimensions, terms);
         match &ranking.score {
             Score::Priority => Measure::Priority,
             Score::Relevance => Measure::Relevance(scale()),
@@ -30,7 +30,7 @@ impl<'a> Measure<'a> {
                 let only = |at: usize| {
                     let counts = dimensions.is_none_or(|dimensions| dimensions.contains(&names[at]));
                     let counted = if counts { &names[at..=at] } else { &[] };
-                    Scale::new(event, Some(counted), attributes)
+                    Scale::new(event, Some(counted), terms)
                 };
                 Measure::Function(function, (0..names.len()).map(only).collect())
             }
@@ -38,12 +38,11 @@ impl<'a> Measure<'a> {
     }
 
     /// The score of a subscription by its definition; `None` if it does not match.
-    pub fn of(&self, subscription: &Subscription, event: &Event<'_>, attributes: &Attributes) -> Option<f64> {
+    pub fn of(&self, subscription: &Subscription, event: &Event<'_>, terms: &Terms) -> Option<f64> {
         let Subscription { expression, weights, priority, .. } = subscription;
-        let value_of = |name: &str| -> Option<ValueRef<'_>> { event.get(attributes.get(name)?) };
+        let value_of = |name: &str| -> Option<ValueRef<'_>> { event.get(terms.get(name)?) };
         let amount = |predicate: &Predicate, scale: &Scale| {
-            let factor =
-                attributes.get(&predicate.attribute).map_or(1.0, |attribute| scale.factor(attribute));
+            let factor = terms.find(&predicate.term).map_or(1.0, |attribute| scale.factor(attribute));
             weight_of(predicate, weights) * factor
         };
         match self {
@@ -53,7 +52,7 @@ impl<'a> Measure<'a> {
             }
             Measure::Relaxed(scale) => relaxed(expression, &value_of, &|predicate| {
                 let left_out =
-                    attributes.get(&predicate.attribute).is_some_and(|attribute| scale.leaves_out(attribute));
+                    terms.find(&predicate.term).is_some_and(|attribute| scale.leaves_out(attribute));
                 (!left_out).then(|| amount(predicate, scale))
             }),
             Measure::Function(function, scales) => {

@@ -51,7 +51,7 @@ impl Score {
             name if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => {
                 Err(Error::Argument(format!(
                     "there is no score {name:?}: matches are scored by \"priority\", \"relevance\", \"relaxed\" or \
-                     a function of attributes such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
+                     a function of terms such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
                 )))
             }
             function => Function::parse(function).map(|function| Score::Function(Arc::new(function))),
@@ -203,7 +203,7 @@ fn sides<A: Amount>(expr: &Expr, leaf: &impl Fn(&Predicate) -> (Outcome, A)) -> 
 /// The weight of a predicate in its subscription: its boost, else its attribute's weight, else 1.
 pub fn weight_of(predicate: &Predicate, weights: &[(Box<str>, f64)]) -> f64 {
     let beside =
-        || weights.iter().find(|(name, _)| **name == *predicate.attribute).map(|(_, weight)| *weight);
+        || weights.iter().find(|(name, _)| **name == *predicate.term.name()).map(|(_, weight)| *weight);
     predicate.weight.or_else(beside).unwrap_or(1.0)
 }
 
@@ -224,14 +224,12 @@ pub fn relevance<'a, A: Amount>(
     value_of: &impl Fn(&str) -> Option<ValueRef<'a>>,
     amount: &impl Fn(&Predicate) -> A,
 ) -> Option<A> {
-    let scored = sides(expr, &|predicate: &Predicate| {
-        (predicate.outcome(value_of(&predicate.attribute)), amount(predicate))
-    });
+    let scored = sides(expr, &|predicate: &Predicate| (predicate.look(value_of), amount(predicate)));
     scored.outcome.can_be_true.then_some(scored.if_true)
 }
 
 /// A predicate, maybe negated, as NOT and XOR leave it: what a relaxed score counts once.
-type LeafKey<'e> = (&'e str, crate::expr::Operator, &'e [crate::event::Value], bool);
+type LeafKey<'e> = (&'e crate::term::Term, crate::expr::Operator, &'e [crate::event::Value], bool);
 
 /// The relaxed score of an expression: every true predicate counts, each distinct one once, where it is
 /// first written; `None` if there is none. Below an XOR a predicate stands for itself and for its negation.
@@ -243,7 +241,7 @@ pub fn relaxed<'a>(
 ) -> Option<f64> {
     let mut sum = None;
     for (predicate, positive) in distinct_leaves(expr) {
-        let outcome = predicate.outcome(value_of(&predicate.attribute));
+        let outcome = predicate.look(value_of);
         if (if positive { outcome.can_be_true } else { outcome.can_be_false })
             && let Some(amount) = amount(predicate)
         {
@@ -259,7 +257,7 @@ pub fn distinct_leaves(expr: &Expr) -> Vec<(&Predicate, bool)> {
     let mut leaves = vec![];
     for_each_leaf(expr, &mut |predicate, positive| {
         let negated = predicate.negated == positive;
-        if seen.insert((&*predicate.attribute, predicate.operator, &*predicate.operands, negated)) {
+        if seen.insert((&predicate.term, predicate.operator, &*predicate.operands, negated)) {
             leaves.push((predicate, positive));
         }
     });

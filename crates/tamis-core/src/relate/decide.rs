@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::cells::{Cell, Truths, cells};
-use crate::event::{Attributes, Value};
+use crate::event::{Terms, Value};
 use crate::expr::atoms::AtomTable;
 use crate::expr::{Expr, Outcome};
 
@@ -72,8 +72,10 @@ pub(super) fn find(
     };
     let all = search.cells.iter().map(|cells| (0..cells.len()).collect()).collect();
     match search.run(all) {
+        // Computed terms were given values of their own, which may not follow from those of the attributes.
+        Outlook::Found(_) if question.terms.has_computed() => (Answer::Unknown, None),
         Outlook::Found(chosen) => {
-            let names = question.attributes.names().cloned();
+            let names = question.terms.attributes().cloned();
             let values =
                 search.cells.iter().zip(chosen).map(|(cells, at)| cells[at].example.clone().flatten());
             let present = names.zip(values).filter_map(|(name, value)| Some((name, value?)));
@@ -88,7 +90,7 @@ pub(super) fn find(
 /// Both expressions, over atoms that they share.
 #[derive(Default)]
 struct Question {
-    attributes: Attributes,
+    terms: Terms,
     atoms: AtomTable,
     /// Children before parents.
     nodes: Vec<Node>,
@@ -115,7 +117,7 @@ impl Question {
             Expr::Xor(children) => Node::Xor(all(children)),
             Expr::Xnor(children) => Node::Xnor(all(children)),
             Expr::Predicate(predicate) => {
-                let attribute = self.attributes.intern(&predicate.attribute);
+                let attribute = self.terms.intern_term(&predicate.term);
                 let atom = self.atoms.intern(attribute, predicate.operator, &predicate.operands);
                 Node::Atom { atom: atom as usize, negated: predicate.negated }
             }
@@ -156,7 +158,7 @@ impl<'q> Search<'q> {
         asked: Second,
         mut budget: usize,
     ) -> Option<Self> {
-        let mut atoms = vec![vec![]; question.attributes.len()];
+        let mut atoms = vec![vec![]; question.terms.len()];
         for (at, atom) in question.atoms.iter().enumerate() {
             atoms[atom.attribute.0 as usize].push(at);
         }

@@ -12,6 +12,7 @@ use super::tree::{Leaf, LeafId, Leaves, Tree};
 use crate::event::{Value, ValueRef};
 use crate::expr::operators::{Bound, Operator, Shape};
 use crate::expr::{Expr, build};
+use crate::term::Term;
 
 /// The expression that is true exactly when `a` or `b` is, without an OR between them, if there is one: one
 /// that covers the other, or two conjunctions that differ in one predicate, joined. For events of points.
@@ -84,18 +85,18 @@ fn join_predicates(leaves: &Leaves, one: LeafId, other: LeafId) -> Option<Expr> 
     if x.attribute != y.attribute || a.is_negated() || b.is_negated() {
         return None;
     }
-    let name = leaves.attributes().name(x.attribute);
+    let term = leaves.terms().term(x.attribute);
     let shape =
         |atom: &crate::expr::Atom| matches!(atom.operator.rules().shape(&atom.operands), Shape::Points(_));
     let joined = match (x.operator.rules().shape(&x.operands), y.operator.rules().shape(&y.operands)) {
         (Shape::Points(some), Shape::Points(more)) if shape(x) => {
             let members = some.iter().chain(more).cloned().collect();
-            build::predicate(name, Operator::IN, false, members).ok()?
+            build::predicate(term.clone(), Operator::IN, false, members).ok()?
         }
         (Shape::Range { low, high }, Shape::Range { low: other_low, high: other_high }) => {
             let low = low.zip(other_low).map(|(a, b)| lower(a, b));
             let high = high.zip(other_high).map(|(a, b)| higher(a, b));
-            range(name, low, high)?
+            range(term, low, high)?
         }
         _ => return None,
     };
@@ -121,7 +122,7 @@ fn higher<'a>(a: Bound<'a>, b: Bound<'a>) -> Bound<'a> {
 }
 
 /// A range as one predicate, if it is one.
-fn range(name: &str, low: Option<Bound<'_>>, high: Option<Bound<'_>>) -> Option<Expr> {
+fn range(term: &Term, low: Option<Bound<'_>>, high: Option<Bound<'_>>) -> Option<Expr> {
     let owned = |value: ValueRef<'_>| -> Value { value.to_owned() };
     let (operator, operands) = match (low, high) {
         (Some(low), Some(high)) if low.inclusive && high.inclusive => {
@@ -133,7 +134,7 @@ fn range(name: &str, low: Option<Bound<'_>>, high: Option<Bound<'_>>) -> Option<
         (None, Some(high)) => (Operator::LESS, vec![owned(high.value)]),
         _ => return None,
     };
-    build::predicate(name, operator, false, operands).ok()
+    build::predicate(term.clone(), operator, false, operands).ok()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::tree::{Leaf, LeafId, Leaves, Tree};
 use crate::error::{Error, ExpressionError};
-use crate::event::{Attributes, Event, EventSource, ValueRef};
+use crate::event::{Event, EventSource, Terms, ValueRef};
 use crate::expr::atoms::Literal;
 use crate::expr::operators::{Operator, Shape};
 use crate::expr::{Expr, evaluate};
@@ -60,12 +60,12 @@ impl Selectivities {
     /// Counted: how many of the events make each predicate of these expressions true.
     pub fn from_events<'e>(
         expressions: impl Iterator<Item = &'e Expr>,
-        events: impl FnOnce(&Attributes, &mut dyn FnMut(&dyn EventSource)) -> Result<(), Error>,
+        events: impl FnOnce(&Terms, &mut dyn FnMut(&dyn EventSource)) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let mut leaves = Leaves::default();
         expressions.for_each(|expr| drop(leaves.tree(expr)));
         // The parts that are XORs are evaluated as they stand, so their attributes must be read as well.
-        let mut attributes = leaves.attributes().clone();
+        let mut terms = leaves.terms().clone();
         let parts: Vec<(LeafId, &Expr)> = leaves
             .ids()
             .filter_map(|id| match leaves.leaf(id) {
@@ -75,8 +75,11 @@ impl Selectivities {
             .collect();
         for (_, part) in &parts {
             part.for_each_predicate(&mut |predicate| {
-                attributes.intern(&predicate.attribute);
+                terms.intern_term(&predicate.term);
             });
+        }
+        for term in leaves.terms().iter() {
+            terms.add_uses(term, 1);
         }
         let builder = CatalogBuilder::new(leaves.atoms());
         let catalog = builder.draft();
@@ -85,7 +88,7 @@ impl Selectivities {
         let mut unnested_true = vec![0usize; unnested.len()];
         let mut parts_true = vec![0usize; parts.len()];
         let mut total = 0usize;
-        events(&attributes, &mut |source| {
+        events(&terms, &mut |source| {
             let (mut bits, mut event) = (Bits::default(), Event::default());
             for row in 0..source.len() {
                 source.fill(row, &mut event);
@@ -94,7 +97,7 @@ impl Selectivities {
                 for ((_, set, clear), count) in unnested.iter().zip(&mut unnested_true) {
                     *count += usize::from(bits.get(*set) && !bits.get(*clear));
                 }
-                let value_of = |name: &str| event.get(attributes.get(name)?);
+                let value_of = |name: &str| event.get(terms.get(name)?);
                 for ((_, part), count) in parts.iter().zip(&mut parts_true) {
                     *count += usize::from(evaluate(part, &value_of).can_be_true);
                 }
@@ -138,8 +141,8 @@ impl Selectivities {
                 _ => continue,
             };
             if let Some(number) = as_number(atom.operands[0].as_ref()) {
-                let name = leaves.attributes().name(atom.attribute);
-                table.entry((&**name).into()).or_default().push((number, known.shares[id.0 as usize]));
+                let name = leaves.terms().name(atom.attribute);
+                table.entry(name.into()).or_default().push((number, known.shares[id.0 as usize]));
             }
         }
         for table in [&mut known.above, &mut known.below, &mut known.equal] {
@@ -185,7 +188,7 @@ impl Selectivities {
             Leaf::Part(_) => 0.5,
             Leaf::Literal(literal) => {
                 let atom = leaves.atoms().atom(literal.atom());
-                let name = leaves.attributes().name(atom.attribute);
+                let name = leaves.terms().name(atom.attribute);
                 let positive = self.estimate(name, atom.operator.rules().shape(&atom.operands));
                 if literal.is_negated() { 1.0 - positive } else { positive }
             }
@@ -387,8 +390,8 @@ mod tests {
                 Record::new(values, []).unwrap()
             };
             let records: Vec<Record> = events.iter().map(record).collect();
-            let counted = Selectivities::from_events(exprs.iter(), |attributes, visit| {
-                let resolved: Vec<Event<'_>> = records.iter().map(|record| record.resolve(attributes)).collect();
+            let counted = Selectivities::from_events(exprs.iter(), |terms, visit| {
+                let resolved: Vec<Event<'_>> = records.iter().map(|record| record.resolve(terms)).collect();
                 visit(&Rows(resolved));
                 Ok(())
             }).unwrap();

@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::{Expr, Outcome, Predicate};
 
@@ -36,7 +36,7 @@ pub enum Leaf {
 /// The distinct leaves of a set of expressions, numbered in order of first use.
 #[derive(Default)]
 pub struct Leaves {
-    attributes: Attributes,
+    terms: Terms,
     atoms: AtomTable,
     leaves: Vec<Leaf>,
     literals: FxHashMap<Literal, LeafId>,
@@ -61,8 +61,8 @@ impl Leaves {
         &self.atoms
     }
 
-    pub fn attributes(&self) -> &Attributes {
-        &self.attributes
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// The tree of an expression.
@@ -76,7 +76,7 @@ impl Leaves {
             Leaf::Part(part) => self.parts.get(&part.to_string()).copied(),
             Leaf::Literal(literal) => {
                 let atom = others.atoms.atom(literal.atom());
-                let attribute = self.attributes.get(others.attributes.name(atom.attribute))?;
+                let attribute = self.terms.find(others.terms.term(atom.attribute))?;
                 let atom = self.atoms.get(attribute, atom.operator, &atom.operands)?;
                 self.literals.get(&Literal::new(atom, literal.is_negated())).copied()
             }
@@ -91,7 +91,7 @@ impl Leaves {
                 let atom = self.atoms.atom(literal.atom());
                 let has_negated_form = atom.operator.rules().syntax().has_negated_form();
                 let predicate = Expr::Predicate(Predicate {
-                    attribute: self.attributes.name(atom.attribute).clone(),
+                    term: self.terms.term(atom.attribute).clone(),
                     operator: atom.operator,
                     negated: literal.is_negated() && has_negated_form,
                     operands: atom.operands.clone(),
@@ -142,7 +142,7 @@ impl Leaves {
     fn literal(&mut self, predicate: &Predicate, polarity: bool) -> LeafId {
         let negated = predicate.negated == polarity;
         let complement = if negated { predicate.operator.rules().complement() } else { None };
-        let attribute = self.attributes.intern(&predicate.attribute);
+        let attribute = self.terms.intern_term(&predicate.term);
         let operator = complement.unwrap_or(predicate.operator);
         let atom = self.atoms.intern(attribute, operator, &predicate.operands);
         let literal = Literal::new(atom, negated && complement.is_none());

@@ -244,18 +244,21 @@ impl Digits {
         let unit = unit(nearest);
         let (units, and_more) = self.in_units(unit);
         let (origin, _) = stood_for.in_units(unit);
-        Number::near(nearest, (units - origin) as i64, and_more)
+        Number::near(nearest, units.wrapping_sub(origin) as i64, and_more)
     }
 
-    /// How many times ten to this power, rounded down, and whether something is left.
+    /// How many times ten to this power, rounded down, and whether something is left. Counted modulo 2^128: the
+    /// difference between numbers that lie near one another is right all the same.
     fn in_units(&self, power: i32) -> (i128, bool) {
         let places = usize::try_from(self.point - power).unwrap_or(0);
         let kept = &self.digits[..places.min(self.digits.len())];
         let zeros = (places - kept.len()) as u32;
-        let whole =
-            kept.bytes().fold(0i128, |sum, digit| sum * 10 + (digit - b'0') as i128) * 10i128.pow(zeros);
+        let digits = kept.bytes().map(|digit| (digit - b'0') as i128);
+        let whole = digits
+            .fold(0i128, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit))
+            .wrapping_mul(10i128.wrapping_pow(zeros));
         let and_more = kept.len() < self.digits.len();
-        (if self.is_negative { -whole - and_more as i128 } else { whole }, and_more)
+        (if self.is_negative { whole.wrapping_neg().wrapping_sub(and_more as i128) } else { whole }, and_more)
     }
 
     /// The place of the last digit: 0 for ones, -1 for tenths.

@@ -495,7 +495,7 @@ mod tests {
             let batch = batch(1300);
             let tags = Tags::default();
             let filter = Filter { tags: &tags, now: 0 };
-            let events = ArrowEvents::new(&batch, reader.attributes(), None).expect("every type is known");
+            let events = ArrowEvents::new(&batch, reader.terms(), None).expect("every type is known");
             let mut space = Workspace::default();
             let ids = |locations: Vec<Location>| -> Vec<i64> {
                 let id = |location: &Location| match reader.id(*location) {
@@ -526,7 +526,7 @@ mod tests {
                 let mut done = 0;
                 while done < events.len() {
                     let rest = batch.slice(done, events.len() - done);
-                    let rest = ArrowEvents::new(&rest, reader.attributes(), None).expect("as before");
+                    let rest = ArrowEvents::new(&rest, reader.terms(), None).expect("as before");
                     let output = Output { first: done, ..Output::default() };
                     let some = match_events(&index, &*reader, &rest, &filter, threads, most, output);
                     let some = some.expect("it fits");

@@ -237,7 +237,7 @@ impl<'e> BlockSpace<'e> {
             Events::Columns(..) => loaded.get(at).unwrap_or(&point),
         };
         let mut work = Work { mismatches: block.mismatches(block.len()), ..Work::default() };
-        let measure_at = |at| Measure::new(ranking, event_at(at), &view.attributes);
+        let measure_at = |at| Measure::new(ranking, event_at(at), &view.terms);
         let measures: Vec<Measure<'_>> = (0..block.len()).map(measure_at).collect();
         let mut best: Vec<TopK<'_, Location>> =
             measures.iter().map(|_| TopK::new(ranking.k, ranking.min_score)).collect();

@@ -71,13 +71,13 @@ impl FromIterator<Arc<Buffered>> for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Attributes;
+    use crate::event::Terms;
     use crate::expr::parser::parse;
     use crate::subscription::{Id, Subscription};
 
     fn buffered(id: i64) -> Arc<Buffered> {
         let subscription = Subscription::new(Id::Int(id), parse("a = 1").unwrap());
-        Arc::new(Buffered::new(subscription, &mut Attributes::default()))
+        Arc::new(Buffered::new(subscription, &mut Terms::default()))
     }
 
     fn ids(buffer: &Buffer) -> Vec<Id> {

@@ -15,7 +15,7 @@ use crate::engine::segment::forms::Import;
 use crate::engine::segment::scoring::has_weights;
 use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::error::Result;
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::subscription::Id;
 
 /// Segments of one size class before they are merged.
@@ -152,7 +152,7 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
         view.unsorted_locations().map(|at| (view.id(at).to_owned(), at)).collect();
     places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let scored = are_scored(&view.parts) || view.buffer.iter().any(|held| has_weights(&held.subscription));
-    let builder = build_on_threads(places.len(), view.attributes.clone(), all_cores(), |builder, range| {
+    let builder = build_on_threads(places.len(), view.terms.clone(), all_cores(), |builder, range| {
         places[range].iter().try_for_each(|(_, place)| match *place {
             Location::Row { part, row } => {
                 builder.push_row(&view.parts[part as usize].segment, row, None, scored)
@@ -178,7 +178,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         let (a, b) = (&parts[*a as usize].segment.ledger, &parts[*b as usize].segment.ledger);
         a.compare_ids(*a_row, b, *b_row)
     });
-    let builder = join(&parts, &rows, &started.attributes, threads)?;
+    let builder = join(&parts, &rows, &started.terms, threads)?;
     // Nothing may be kept of a file that was overwritten while it was read.
     parts.iter().try_for_each(|part| part.segment.prepare())?;
     let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
@@ -204,25 +204,20 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
 }
 
 /// The given rows (part, row) of several parts, in the order in which they are given.
-fn join(
-    parts: &[Part],
-    rows: &[(u32, u32)],
-    attributes: &Attributes,
-    threads: usize,
-) -> Result<SegmentBuilder> {
+fn join(parts: &[Part], rows: &[(u32, u32)], terms: &Terms, threads: usize) -> Result<SegmentBuilder> {
     let scored = are_scored(parts);
     let kept_forms = parts.iter().map(|part| part.segment.forms.as_ref());
     if threads == 1 || kept_forms.clone().all(|forms| forms.is_some()) {
         let mut imports: Vec<_> =
             kept_forms.map(|forms| forms.map(|forms| Import::new(forms, &[]))).collect();
-        let mut builder = SegmentBuilder::new(attributes.clone());
+        let mut builder = SegmentBuilder::new(terms.clone());
         for &(part, row) in rows {
             let import = imports[part as usize].as_mut();
             builder.push_row(&parts[part as usize].segment, row, import, scored)?;
         }
         return Ok(builder);
     }
-    build_on_threads(rows.len(), attributes.clone(), threads, |builder, range| {
+    build_on_threads(rows.len(), terms.clone(), threads, |builder, range| {
         rows[range]
             .iter()
             .try_for_each(|&(part, row)| builder.push_row(&parts[part as usize].segment, row, None, scored))

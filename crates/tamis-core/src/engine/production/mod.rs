@@ -105,14 +105,13 @@ impl Engine for Production {
     fn add_all(&self, subscriptions: &dyn NewSubscriptions) -> Result<usize> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
-        let attributes = draft.next.attributes.clone();
-        let builder =
-            build_on_threads(subscriptions.len(), attributes, all_cores(), |builder, mut range| {
-                range.try_for_each(|at| match subscriptions.get(at)? {
-                    Some(subscription) => builder.push(&subscription),
-                    None => Ok(()),
-                })
-            })?;
+        let terms = draft.next.terms.without_uses();
+        let builder = build_on_threads(subscriptions.len(), terms, all_cores(), |builder, mut range| {
+            range.try_for_each(|at| match subscriptions.get(at)? {
+                Some(subscription) => builder.push(&subscription),
+                None => Ok(()),
+            })
+        })?;
         let added = builder.ledger().len();
         if added > 0 {
             for id in builder.ledger().ids() {
@@ -121,9 +120,8 @@ impl Engine for Production {
                     return Err(Error::duplicate(&id));
                 }
             }
-            let (segment, attributes) =
-                builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
-            draft.next.attributes = attributes;
+            let (segment, terms) = builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
+            draft.next.terms = terms.with_uses_of(&draft.next.terms);
             Arc::make_mut(&mut draft.next.parts).push(Part::new(segment));
             draft.next.expected = OnceLock::new();
             draft.next.len += added;
@@ -246,15 +244,22 @@ impl<'a> Draft<'a> {
     }
 
     fn insert(&mut self, subscription: Subscription) {
-        let buffered = Arc::new(Buffered::new(subscription, &mut self.next.attributes));
+        let buffered = Arc::new(Buffered::new(subscription, &mut self.next.terms));
+        buffered.subscription.expression.note_uses(&mut self.next.terms, 1);
         if let Some(expected) = self.next.expected.get_mut() {
             expected.note(&buffered.atoms);
+            expected.note_arguments(&self.next.terms);
         }
         self.next.buffer.push(buffered);
         self.next.len += 1;
     }
 
     fn end(&mut self, place: Location) {
+        if self.next.terms.has_computed()
+            && let Ok(subscription) = self.next.subscription(place)
+        {
+            subscription.expression.note_uses(&mut self.next.terms, -1);
+        }
         match place {
             Location::Row { part, row } => {
                 let part = &self.next.parts[part as usize];
@@ -284,7 +289,7 @@ impl<'a> Draft<'a> {
     fn seal(&mut self) -> Result<Segment> {
         let mut buffered: Vec<_> = self.next.buffer.iter().collect();
         buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
-        let mut builder = SegmentBuilder::new(self.next.attributes.clone());
+        let mut builder = SegmentBuilder::new(self.next.terms.clone());
         for held in buffered {
             builder.push_buffered(held)?;
         }

@@ -60,7 +60,7 @@ impl View {
     ) {
         for (at, buffered) in self.buffer.iter().enumerate() {
             if filter.keeps(&buffered.subscription)
-                && let Some(score) = measure.of(&buffered.subscription, event, &self.attributes)
+                && let Some(score) = measure.of(&buffered.subscription, event, &self.terms)
             {
                 best.offer(buffered.subscription.id.as_ref(), score, Location::Buffer(at as u32));
             }
@@ -81,7 +81,7 @@ impl View {
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         let relaxed = match measure {
-            Measure::Relaxed(_) => Some(self.parts[number].segment.relaxed(&self.attributes)?),
+            Measure::Relaxed(_) => Some(self.parts[number].segment.relaxed(&self.terms)?),
             _ => None,
         };
         self.query(number, event, measure, filter).ask_best(relaxed, fires, scratch, best)
@@ -91,7 +91,7 @@ impl View {
     pub(super) fn ranked_catalog(&self, number: usize, score: &Score) -> Result<&Catalog> {
         let segment = &self.parts[number].segment;
         Ok(match score {
-            Score::Relaxed => &segment.relaxed(&self.attributes)?.layout.catalog,
+            Score::Relaxed => &segment.relaxed(&self.terms)?.layout.catalog,
             _ => &segment.layout.catalog,
         })
     }
@@ -125,7 +125,7 @@ impl View {
         let work = self.collect(event, filter, scratch, &mut all);
         for location in all.0 {
             let subscription = self.subscription(location)?;
-            if let Some(score) = measure.of(&subscription, event, &self.attributes) {
+            if let Some(score) = measure.of(&subscription, event, &self.terms) {
                 best.offer(self.id(location), score, location);
             }
         }
@@ -158,8 +158,8 @@ impl<'v> PartQuery<'_, 'v> {
     }
 
     fn by_record(&self, row: u32) -> Result<Option<f64>> {
-        let subscription = self.part.segment.subscription(row, &self.view.attributes)?;
-        Ok(self.measure.of(&subscription, self.event, &self.view.attributes))
+        let subscription = self.part.segment.subscription(row, &self.view.terms)?;
+        Ok(self.measure.of(&subscription, self.event, &self.view.terms))
     }
 
     fn offer(&self, row: u32, score: f64, best: &mut TopK<'v, Location>) {

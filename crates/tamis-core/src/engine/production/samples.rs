@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::event::{AttrId, Event, Value};
+use crate::event::{Event, TermId, Value};
 use crate::fork::Mutex;
 
 const CAPACITY: usize = 512;
@@ -12,7 +12,7 @@ const EVERY: u64 = 32;
 /// An event that outlives its source.
 #[derive(Clone, Debug)]
 pub struct OwnedEvent {
-    values: Vec<(AttrId, Value)>,
+    values: Vec<(TermId, Value)>,
 }
 
 impl OwnedEvent {

@@ -1,6 +1,6 @@
 //! Saving the production engine to a snapshot file, and opening it again.
 //!
-//! A snapshot holds one segment, the names of the attributes and the schema: all there is to know.
+//! A snapshot holds one segment, the table of terms and the schema: all there is to know.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::merge::compact;
 use super::view::{Part, View};
 use crate::engine::segment::stored;
 use crate::error::{Error, Result};
-use crate::event::{Attributes, Schema};
+use crate::event::{Schema, Terms};
+use crate::expr::parse_term;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 
 impl Production {
@@ -22,13 +23,15 @@ impl Production {
         let view = self.view();
         view.parts.iter().try_for_each(|part| part.segment.prepare())?;
         let segment = compact(&view, &self.samples().snapshot())?;
-        let (mut ends, mut names) = (vec![0u64], vec![]);
-        for name in view.attributes.names() {
-            names.extend_from_slice(name.as_bytes());
-            ends.push(names.len() as u64);
+        let (mut ends, mut texts) = (vec![0u64], vec![]);
+        for term in view.terms.iter() {
+            texts.extend_from_slice(term.name().as_bytes());
+            ends.push(texts.len() as u64);
         }
-        writer.section("attribute_name_offsets", &ends)?;
-        writer.section_bytes("attribute_names", &names)?;
+        let uses: Vec<u64> = view.terms.uses().flat_map(|(term, uses)| [u64::from(term.0), uses]).collect();
+        writer.section("term_offsets", &ends)?;
+        writer.section_bytes("term_texts", &texts)?;
+        writer.section("computed_terms", &uses)?;
         let schema = schema.map(Schema::to_json).unwrap_or_default();
         writer.section_bytes("schema", schema.as_bytes())?;
         stored::write(&segment, &mut writer)?;
@@ -40,17 +43,17 @@ impl Production {
     /// The engine that a snapshot holds, and its schema.
     pub fn from_snapshot(snapshot: Snapshot) -> Result<(Self, Option<Schema>)> {
         let snapshot = Arc::new(snapshot);
-        for name in ["attribute_name_offsets", "attribute_names", "schema"] {
+        for name in ["term_offsets", "term_texts", "computed_terms", "schema"] {
             snapshot.check(name)?;
         }
-        let attributes = read_names(&snapshot)?;
+        let terms = read_terms(&snapshot)?;
         let schema = snapshot.section::<u8>("schema")?;
         let schema = if schema.is_empty() { None } else { Some(Schema::from_json(&schema)?) };
         let segment = stored::read(&snapshot)?;
         let rows = segment.len();
         let view = View {
             generation: snapshot.generation(),
-            attributes,
+            terms,
             id_kind: (rows > 0).then(|| segment.ledger.id_kind()),
             len: rows,
             parts: Arc::new(if rows > 0 { vec![Part::new(segment)] } else { vec![] }),
@@ -68,24 +71,40 @@ impl Production {
             }
             part.segment.prepare()?;
             for row in 0..part.segment.len() as u32 {
-                part.segment.subscription(row, &view.attributes)?;
+                part.segment.subscription(row, &view.terms)?;
             }
         }
         Ok(())
     }
 }
 
-fn read_names(snapshot: &Snapshot) -> Result<Attributes> {
-    let damaged = || Error::Snapshot("the names of the attributes are damaged".into());
-    let ends = snapshot.section::<u64>("attribute_name_offsets")?;
-    let names = snapshot.section::<u8>("attribute_names")?;
-    let mut attributes = Attributes::default();
-    for pair in ends.windows(2) {
-        let name = names.get(pair[0] as usize..pair[1] as usize).ok_or_else(damaged)?;
-        attributes.intern(std::str::from_utf8(name).map_err(|_| damaged())?);
+/// Attributes are stored by name, other terms by their text, each after those that it is computed from.
+fn read_terms(snapshot: &Snapshot) -> Result<Terms> {
+    let damaged = || Error::Snapshot("the table of terms is damaged".into());
+    let ends = snapshot.section::<u64>("term_offsets")?;
+    let texts = snapshot.section::<u8>("term_texts")?;
+    let computed = snapshot.section::<u64>("computed_terms")?;
+    let mut computed = computed.chunks_exact(2).peekable();
+    let mut terms = Terms::default();
+    for (at, pair) in ends.windows(2).enumerate() {
+        let text = texts.get(pair[0] as usize..pair[1] as usize).ok_or_else(damaged)?;
+        let text = std::str::from_utf8(text).map_err(|_| damaged())?;
+        match computed.next_if(|entry| entry[0] == at as u64) {
+            None => {
+                terms.intern(text);
+            }
+            Some(entry) => {
+                let term = parse_term(text).map_err(|_| damaged())?;
+                terms.intern_term(&term);
+                terms.add_uses(&term, i64::try_from(entry[1]).map_err(|_| damaged())?);
+            }
+        }
+        if terms.len() != at + 1 {
+            return Err(damaged());
+        }
     }
-    if attributes.len() + 1 != ends.len() {
+    if computed.next().is_some() {
         return Err(damaged());
     }
-    Ok(attributes)
+    Ok(terms)
 }

@@ -14,13 +14,13 @@ use crate::engine::contract::{Blocks, Location, Version, Work, Workspace};
 use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::value::Kind;
-use crate::event::{Attributes, Event, EventSource};
+use crate::event::{Event, EventSource, Terms};
 use crate::query::{Filter, Measure, TopK, collector};
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 impl Version for View {
-    fn attributes(&self) -> &Attributes {
-        &self.attributes
+    fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     fn generation(&self) -> u64 {
@@ -57,9 +57,7 @@ impl Version for View {
     fn subscription(&self, location: Location) -> Result<Subscription> {
         match location {
             Location::Buffer(at) => Ok(self.buffer[at as usize].subscription.clone()),
-            Location::Row { part, row } => {
-                self.parts[part as usize].segment.subscription(row, &self.attributes)
-            }
+            Location::Row { part, row } => self.parts[part as usize].segment.subscription(row, &self.terms),
         }
     }
 
@@ -173,7 +171,7 @@ impl Version for View {
     }
 
     fn expected_kinds(&self) -> BTreeMap<String, Vec<Kind>> {
-        self.expected().by_name(&self.attributes)
+        self.expected().by_name(&self.terms)
     }
 
     fn neighbours(&self, location: Location) -> Vec<Location> {

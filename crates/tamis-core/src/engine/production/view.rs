@@ -14,7 +14,7 @@ use crate::engine::segment::layout::Layout;
 use crate::engine::segment::ledger::Ledger;
 use crate::engine::segment::matcher::Scratch;
 use crate::engine::segment::walk::UnitCollector;
-use crate::event::{AttrId, Attributes, Event};
+use crate::event::{Event, TermId, Terms};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
 use crate::query::{Collector, Filter, Tags};
@@ -41,7 +41,7 @@ impl Part {
 #[derive(Clone)]
 pub struct View {
     pub generation: u64,
-    pub attributes: Attributes,
+    pub terms: Terms,
     pub id_kind: Option<IdKind>,
     pub len: usize,
     /// Shared by all versions between two changes of a segment.
@@ -57,7 +57,7 @@ impl Default for View {
     fn default() -> Self {
         Self {
             generation: 0,
-            attributes: Attributes::default(),
+            terms: Terms::default(),
             id_kind: None,
             len: 0,
             parts: Arc::default(),
@@ -89,11 +89,12 @@ impl View {
         get_or_init(&self.expected, || {
             let mut expected = ExpectedKinds::default();
             for part in self.parts.iter() {
-                for entry in part.segment.layout.catalog.attributes.iter() {
-                    expected.add(AttrId(entry.attribute), entry.expected_kinds);
+                for entry in part.segment.layout.catalog.terms.iter() {
+                    expected.add(TermId(entry.attribute), entry.expected_kinds);
                 }
             }
             self.buffer.iter().for_each(|buffered| expected.note(&buffered.atoms));
+            expected.note_arguments(&self.terms);
             expected
         })
     }
@@ -161,8 +162,7 @@ impl View {
     pub fn buffered_matches(&self, event: &Event<'_>, filter: &Filter<'_>) -> impl Iterator<Item = Location> {
         let present = Presence::of(event);
         self.buffer.iter().enumerate().filter_map(move |(at, buffered)| {
-            let holds =
-                filter.keeps(&buffered.subscription) && buffered.holds(event, present, &self.attributes);
+            let holds = filter.keeps(&buffered.subscription) && buffered.holds(event, present, &self.terms);
             holds.then_some(Location::Buffer(at as u32))
         })
     }
@@ -293,9 +293,9 @@ impl<'a> RowFilter<'a> {
     }
 
     fn verified(&self, row: u32) -> bool {
-        let attributes = &self.view.attributes;
-        self.part.segment.subscription(row, attributes).is_ok_and(|subscription| {
-            evaluate(&subscription.expression, &|name| self.event.get(attributes.get(name)?)).can_be_true
+        let terms = &self.view.terms;
+        self.part.segment.subscription(row, terms).is_ok_and(|subscription| {
+            evaluate(&subscription.expression, &|name| self.event.get(terms.get(name)?)).can_be_true
         })
     }
 }

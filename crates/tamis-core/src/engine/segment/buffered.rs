@@ -1,6 +1,6 @@
 //! The newest subscriptions, not yet in a segment: few enough to be tried one by one.
 
-use crate::event::{AttrId, Attributes, Event};
+use crate::event::{Event, TermId, Terms};
 use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
 use crate::expr::normal_form::{Form, NormalForm, normal_form};
@@ -16,18 +16,21 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    pub fn new(subscription: Subscription, attributes: &mut Attributes) -> Self {
+    pub fn new(subscription: Subscription, terms: &mut Terms) -> Self {
         let mut atoms = AtomTable::default();
-        let normal = normal_form(&subscription.expression, attributes, &mut atoms);
+        let normal = normal_form(&subscription.expression, terms, &mut atoms);
+        // Also those that are in the expression as it was written, but not in its normal form.
+        subscription.expression.for_each_predicate(&mut |predicate| {
+            terms.intern_term(&predicate.term);
+        });
         let needed = Presence::needed_by(&normal.root, &atoms);
         Self { subscription, normal, atoms, needed }
     }
 
     /// Whether it matches an event that has the attributes `present`.
-    pub fn holds(&self, event: &Event<'_>, present: Presence, attributes: &Attributes) -> bool {
+    pub fn holds(&self, event: &Event<'_>, present: Presence, terms: &Terms) -> bool {
         if event.has_intervals {
-            return evaluate(&self.subscription.expression, &|name| event.get(attributes.get(name)?))
-                .can_be_true;
+            return evaluate(&self.subscription.expression, &|name| event.get(terms.get(name)?)).can_be_true;
         }
         present.has_all(self.needed)
             && self.normal.root.is_true(&|literal| {
@@ -63,7 +66,7 @@ impl Presence {
         }
     }
 
-    fn of_one(attribute: AttrId) -> Self {
+    fn of_one(attribute: TermId) -> Self {
         Self(1 << (attribute.0 % 64))
     }
 
@@ -88,11 +91,11 @@ mod tests {
     use crate::subscription::Id;
 
     fn needs_met(expression: &str, event: &str) -> bool {
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let subscription = Subscription::new(Id::Int(1), parse(expression).unwrap());
-        let buffered = Buffered::new(subscription, &mut attributes);
+        let buffered = Buffered::new(subscription, &mut terms);
         let record = read_record(event.as_bytes()).unwrap();
-        Presence::of(&record.resolve(&attributes)).has_all(buffered.needed)
+        Presence::of(&record.resolve(&terms)).has_all(buffered.needed)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::ledger::LedgerBuilder;
 use super::planner::plan_layout;
 use super::scoring::ScoringBuilder;
 use crate::error::Result;
-use crate::event::{AttrId, Attributes, Event};
+use crate::event::{Event, TermId, Terms};
 use crate::subscription::Subscription;
 
 /// Segments of fewer rows keep their forms for the next merge.
@@ -29,16 +29,16 @@ struct Size {
 /// Builds a segment from subscriptions in rising order of id.
 pub struct SegmentBuilder {
     /// Those of the index, and the new ones of the rows added here.
-    attributes: Attributes,
+    terms: Terms,
     forms: Forms,
     ledger: LedgerBuilder,
     scoring: ScoringBuilder,
 }
 
 impl SegmentBuilder {
-    pub fn new(attributes: Attributes) -> Self {
+    pub fn new(terms: Terms) -> Self {
         Self {
-            attributes,
+            terms,
             forms: Forms::default(),
             ledger: LedgerBuilder::default(),
             scoring: ScoringBuilder::default(),
@@ -46,16 +46,18 @@ impl SegmentBuilder {
     }
 
     pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
-        let point_only = self.forms.push(&subscription.expression, &mut self.attributes);
-        self.scoring.push(subscription, &mut self.attributes, &mut self.forms.atoms);
-        self.ledger.push(subscription, point_only, &mut self.attributes)
+        let point_only = self.forms.push(&subscription.expression, &mut self.terms);
+        self.scoring.push(subscription, &mut self.terms, &mut self.forms.atoms);
+        self.ledger.push(subscription, point_only, &mut self.terms)?;
+        subscription.expression.note_uses(&mut self.terms, 1);
+        Ok(())
     }
 
     /// Adds a subscription that was normalised already.
     pub fn push_buffered(&mut self, held: &Buffered) -> Result<()> {
         self.forms.push_normal(&held.normal.root, &held.atoms);
-        self.scoring.push(&held.subscription, &mut self.attributes, &mut self.forms.atoms);
-        self.ledger.push(&held.subscription, held.normal.point_only, &mut self.attributes)
+        self.scoring.push(&held.subscription, &mut self.terms, &mut self.forms.atoms);
+        self.ledger.push(&held.subscription, held.normal.point_only, &mut self.terms)
     }
 
     /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them. Rows
@@ -74,13 +76,13 @@ impl SegmentBuilder {
                 segment.ledger.point_only.binary_search(&row).is_ok()
             }
             None => {
-                let expression = segment.ledger.expression(row, &self.attributes)?;
-                self.forms.push(&expression, &mut self.attributes)
+                let expression = segment.ledger.expression(row, &self.terms)?;
+                self.forms.push(&expression, &mut self.terms)
             }
         };
         if scored {
-            let subscription = segment.ledger.subscription(row, &self.attributes)?;
-            self.scoring.push(&subscription, &mut self.attributes, &mut self.forms.atoms);
+            let subscription = segment.ledger.subscription(row, &self.terms)?;
+            self.scoring.push(&subscription, &mut self.terms, &mut self.forms.atoms);
         } else {
             self.scoring.push_unweighted();
         }
@@ -102,8 +104,10 @@ impl SegmentBuilder {
     /// Adds the rows of another builder behind its own.
     fn append(&mut self, mut other: SegmentBuilder) -> Result<()> {
         other.forms.seal();
-        let renumbered: Vec<AttrId> =
-            other.attributes.names().map(|name| self.attributes.intern(name)).collect();
+        let renumbered: Vec<TermId> = other.terms.iter().map(|term| self.terms.intern_term(term)).collect();
+        for (term, uses) in other.terms.uses() {
+            self.terms.add_uses(other.terms.term(term), uses as i64);
+        }
         let same_numbers = renumbered.iter().enumerate().all(|(there, here)| here.0 as usize == there);
         let mut import = Import::new(&other.forms, if same_numbers { &[] } else { &renumbered });
         for row in 0..other.forms.roots.len() as u32 {
@@ -111,7 +115,7 @@ impl SegmentBuilder {
         }
         self.scoring.append(other.scoring, &renumbered, |atom| import.atom(atom, &mut self.forms));
         drop(other.forms);
-        let renumber = (!same_numbers).then_some((&other.attributes, &mut self.attributes));
+        let renumber = (!same_numbers).then_some((&other.terms, &mut self.terms));
         self.ledger.append(other.ledger, renumber)
     }
 
@@ -122,7 +126,7 @@ impl SegmentBuilder {
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
-    pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Attributes)> {
+    pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Terms)> {
         self.forms.seal();
         let plan = plan_layout(&self.forms, samples, threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
@@ -137,7 +141,7 @@ impl SegmentBuilder {
             forms,
             ..Segment::default()
         };
-        Ok((segment, self.attributes))
+        Ok((segment, self.terms))
     }
 }
 
@@ -148,12 +152,12 @@ impl SegmentBuilder {
 /// Threads are started here and end here: a pool would not survive a fork.
 pub fn build_on_threads(
     rows: usize,
-    attributes: Attributes,
+    terms: Terms,
     threads: usize,
     add: impl Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync,
 ) -> Result<SegmentBuilder> {
     let first = rows.min(FIRST_ROWS);
-    let mut builder = SegmentBuilder::new(attributes);
+    let mut builder = SegmentBuilder::new(terms);
     add(&mut builder, 0..first)?;
     builder.reserve(rows - first, &builder.size());
     let threads = threads.min((rows - first).div_ceil(FIRST_ROWS)).max(1);
@@ -174,7 +178,7 @@ pub fn build_on_threads(
         Ok(())
     };
     let others = std::thread::scope(|scope| {
-        let (known, size) = (&builder.attributes, builder.size());
+        let (known, size) = (&builder.terms, builder.size());
         let started: Vec<_> = (1..threads)
             .map(|thread| {
                 let mut own = SegmentBuilder::new(known.clone());
@@ -220,7 +224,7 @@ mod tests {
     fn the_number_of_threads_changes_nothing() {
         let rows = 5 * FIRST_ROWS;
         let build = |threads: usize| {
-            let builder = build_on_threads(rows, Attributes::default(), threads, |builder, range| {
+            let builder = build_on_threads(rows, Terms::default(), threads, |builder, range| {
                 range.into_iter().try_for_each(|row| builder.push(&subscription(row)))
             });
             builder.and_then(|builder| builder.finish(&[], threads)).unwrap_or_else(|error| panic!("{error}"))
@@ -228,7 +232,7 @@ mod tests {
         let (alone, names) = build(1);
         for threads in [2, 3] {
             let (together, same_names) = build(threads);
-            assert!(names.names().eq(same_names.names()));
+            assert!(names.iter().eq(same_names.iter()));
             assert_eq!(together.layout.code[..], alone.layout.code[..]);
             assert_eq!(together.layout.entries[..], alone.layout.entries[..]);
             assert_eq!(together.scoring.code[..], alone.scoring.code[..]);
@@ -249,7 +253,7 @@ mod tests {
             start => Err(crate::error::Error::Argument(start.to_string())),
         };
         for threads in [1, 2, 4] {
-            let built = build_on_threads(20 * FIRST_ROWS, Attributes::default(), threads, add);
+            let built = build_on_threads(20 * FIRST_ROWS, Terms::default(), threads, add);
             let Err(error) = built else { panic!("nothing was refused") };
             assert_eq!(error.to_string(), (2 * FIRST_ROWS).to_string(), "{threads} threads");
         }

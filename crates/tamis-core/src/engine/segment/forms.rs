@@ -5,7 +5,7 @@
 //! node once, which is far cheaper than normalising every expression again.
 
 use super::dag::{Dag, NO_NODE};
-use crate::event::{AttrId, Attributes};
+use crate::event::{TermId, Terms};
 use crate::expr::Expr;
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::normal_form::{Form, normal_form};
@@ -20,8 +20,8 @@ pub struct Forms {
 
 impl Forms {
     /// Adds the next row. True if its normal form is exact for point events only.
-    pub fn push(&mut self, expression: &Expr, attributes: &mut Attributes) -> bool {
-        let normal = normal_form(expression, attributes, &mut self.atoms);
+    pub fn push(&mut self, expression: &Expr, terms: &mut Terms) -> bool {
+        let normal = normal_form(expression, terms, &mut self.atoms);
         self.push_form(&normal.root);
         normal.point_only
     }
@@ -72,47 +72,36 @@ impl Forms {
 pub struct Import<'a> {
     from: &'a Forms,
     /// The numbers that the other's attributes have here; empty if they are the same.
-    attributes: &'a [AttrId],
+    terms: &'a [TermId],
     /// By number there, the number here or [`NO_NODE`].
     atoms: Vec<u32>,
     nodes: Vec<u32>,
 }
 
 impl<'a> Import<'a> {
-    pub fn new(from: &'a Forms, attributes: &'a [AttrId]) -> Self {
-        Self {
-            from,
-            attributes,
-            atoms: vec![NO_NODE; from.atoms.len()],
-            nodes: vec![NO_NODE; from.dag.nodes()],
-        }
+    pub fn new(from: &'a Forms, terms: &'a [TermId]) -> Self {
+        Self { from, terms, atoms: vec![NO_NODE; from.atoms.len()], nodes: vec![NO_NODE; from.dag.nodes()] }
     }
 
     /// The number here of a predicate there.
     pub fn atom(&mut self, there: u32, into: &mut Forms) -> u32 {
-        import_atom(self.from, self.attributes, &mut self.atoms, there, &mut into.atoms)
+        import_atom(self.from, self.terms, &mut self.atoms, there, &mut into.atoms)
     }
 
     /// Adds a row of the others as the next row of `into`.
     pub fn row(&mut self, row: u32, into: &mut Forms) {
-        let Self { from, attributes, atoms, nodes } = self;
+        let Self { from, terms, atoms, nodes } = self;
         let Forms { atoms: own_atoms, dag, roots } = into;
-        let mut atom = |there: u32| import_atom(from, attributes, atoms, there, own_atoms);
+        let mut atom = |there: u32| import_atom(from, terms, atoms, there, own_atoms);
         roots.push(dag.import(&from.dag, from.roots[row as usize], nodes, &mut atom));
     }
 }
 
-fn import_atom(
-    from: &Forms,
-    attributes: &[AttrId],
-    known: &mut [u32],
-    there: u32,
-    into: &mut AtomTable,
-) -> u32 {
+fn import_atom(from: &Forms, terms: &[TermId], known: &mut [u32], there: u32, into: &mut AtomTable) -> u32 {
     let here = &mut known[there as usize];
     if *here == NO_NODE {
         let atom = from.atoms.atom(there);
-        let attribute = attributes.get(atom.attribute.0 as usize).unwrap_or(&atom.attribute);
+        let attribute = terms.get(atom.attribute.0 as usize).unwrap_or(&atom.attribute);
         *here = into.intern(*attribute, atom.operator, &atom.operands);
     }
     *here

@@ -14,7 +14,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::record;
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::expr::Expr;
 use crate::snapshot::Buffer;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
@@ -114,8 +114,8 @@ impl Ledger {
         slice(&self.record_off, &self.records, row as usize)
     }
 
-    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
-        let mut subscription = record::decode(self.id(row), self.record(row), attributes)?;
+    pub fn subscription(&self, row: u32, terms: &Terms) -> Result<Subscription> {
+        let mut subscription = record::decode(self.id(row), self.record(row), terms)?;
         subscription.priority = self.priority(row);
         let expires = self.expires(row);
         subscription.expires = (expires != NEVER_EXPIRES).then_some(expires);
@@ -124,8 +124,8 @@ impl Ledger {
     }
 
     /// The expression of a row as it was written.
-    pub fn expression(&self, row: u32, attributes: &Attributes) -> Result<Expr> {
-        record::expression(self.id(row), self.record(row), attributes)
+    pub fn expression(&self, row: u32, terms: &Terms) -> Result<Expr> {
+        record::expression(self.id(row), self.record(row), terms)
     }
 
     pub fn tag_count(&self) -> usize {
@@ -230,17 +230,12 @@ pub struct LedgerBuilder {
 }
 
 impl LedgerBuilder {
-    pub fn push(
-        &mut self,
-        subscription: &Subscription,
-        point_only: bool,
-        attributes: &mut Attributes,
-    ) -> Result<()> {
+    pub fn push(&mut self, subscription: &Subscription, point_only: bool, terms: &mut Terms) -> Result<()> {
         let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
         self.push_fields(subscription.id.as_ref(), subscription.priority, expires, point_only)?;
         self.push_tags(&subscription.tags);
         self.push_owner(subscription.owner.as_deref());
-        record::encode(subscription, &mut self.records, attributes);
+        record::encode(subscription, &mut self.records, terms);
         Ok(())
     }
 
@@ -302,11 +297,7 @@ impl LedgerBuilder {
 
     /// Adds all rows of another behind its own. If the other's attributes have other numbers here, the
     /// records are written anew: `renumber` has the attributes there and here.
-    pub fn append(
-        &mut self,
-        other: LedgerBuilder,
-        renumber: Option<(&Attributes, &mut Attributes)>,
-    ) -> Result<()> {
+    pub fn append(&mut self, other: LedgerBuilder, renumber: Option<(&Terms, &mut Terms)>) -> Result<()> {
         let first_row = self.len() as u32;
         let (first_text, first_record) = (self.text_ids.len() as u64, self.records.len() as u64);
         self.int_ids.extend(other.int_ids);

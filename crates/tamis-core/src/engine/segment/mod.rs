@@ -34,7 +34,7 @@ pub mod walk;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::fork::get_or_init;
 use crate::subscription::Subscription;
 pub use build::{SegmentBuilder, all_cores, build_on_threads};
@@ -76,9 +76,9 @@ impl Segment {
     }
 
     /// All there is to know of a row.
-    pub fn subscription(&self, row: u32, attributes: &Attributes) -> Result<Subscription> {
+    pub fn subscription(&self, row: u32, terms: &Terms) -> Result<Subscription> {
         self.check_record(row)?;
-        self.ledger.subscription(row, attributes)
+        self.ledger.subscription(row, terms)
     }
 
     /// Verifies the record of a row, if it was mapped from a file.
@@ -88,10 +88,9 @@ impl Segment {
     }
 
     /// What relaxed questions need, built by the first of them.
-    pub fn relaxed(&self, attributes: &Attributes) -> Result<&Relaxed> {
-        let built = get_or_init(&self.relaxed, || {
-            Relaxed::build(self, attributes).map_err(|error| error.to_string())
-        });
+    pub fn relaxed(&self, terms: &Terms) -> Result<&Relaxed> {
+        let built =
+            get_or_init(&self.relaxed, || Relaxed::build(self, terms).map_err(|error| error.to_string()));
         built.as_ref().map_err(|message| Error::Snapshot(message.clone()))
     }
 

@@ -9,13 +9,13 @@
 //! Lengths and numbers are LEB128.
 
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::expr::{Expr, codec};
 use crate::subscription::{Id, Subscription};
 
-pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, attributes: &mut Attributes) {
+pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, terms: &mut Terms) {
     let mut expression = vec![];
-    codec::encode(&subscription.expression, &mut expression, &mut |name| attributes.intern(name));
+    codec::encode(&subscription.expression, &mut expression, &mut |term| terms.intern_term(term));
     put_bytes(out, &expression);
     put_number(out, subscription.weights.len());
     for (name, weight) in &subscription.weights {
@@ -35,10 +35,10 @@ pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, attributes: &mut A
     }
 }
 
-pub fn decode(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Subscription> {
+pub fn decode(id: Id, bytes: &[u8], terms: &Terms) -> Result<Subscription> {
     let damaged = || damaged(&id);
     let mut reader = Reader { bytes };
-    let expression = decode_expression(reader.bytes().ok_or_else(damaged)?, attributes)?;
+    let expression = decode_expression(reader.bytes().ok_or_else(damaged)?, terms)?;
     let mut weights = vec![];
     for _ in 0..reader.number().ok_or_else(damaged)? {
         let name = reader.text().ok_or_else(damaged)?;
@@ -57,9 +57,9 @@ pub fn decode(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Subscript
 }
 
 /// The expression alone.
-pub fn expression(id: Id, bytes: &[u8], attributes: &Attributes) -> Result<Expr> {
+pub fn expression(id: Id, bytes: &[u8], terms: &Terms) -> Result<Expr> {
     let stored = Reader { bytes }.bytes().ok_or_else(|| damaged(&id))?;
-    decode_expression(stored, attributes)
+    decode_expression(stored, terms)
 }
 
 /// The tags alone.
@@ -76,10 +76,8 @@ pub fn tags(id: Id, bytes: &[u8]) -> Result<Vec<Box<str>>> {
     read().ok_or_else(|| damaged(&id))
 }
 
-fn decode_expression(stored: &[u8], attributes: &Attributes) -> Result<Expr> {
-    codec::decode(stored, &|attribute| {
-        ((attribute.0 as usize) < attributes.len()).then(|| attributes.name(attribute).clone())
-    })
+fn decode_expression(stored: &[u8], terms: &Terms) -> Result<Expr> {
+    codec::decode(stored, &|term| ((term.0 as usize) < terms.len()).then(|| terms.term(term).clone()))
 }
 
 fn damaged(id: &Id) -> Error {

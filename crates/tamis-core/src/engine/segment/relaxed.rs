@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::planner::lay_out;
 use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
 use crate::error::{Error, Result};
-use crate::event::Attributes;
+use crate::event::Terms;
 use crate::expr::atoms::Literal;
 use crate::expr::normal_form::{Form, literal};
 use crate::query::score::{distinct_leaves, weight_of};
@@ -24,16 +24,16 @@ pub struct Relaxed {
 }
 
 impl Relaxed {
-    pub fn build(segment: &Segment, attributes: &Attributes) -> Result<Self> {
-        let mut attributes = attributes.clone();
+    pub fn build(segment: &Segment, terms: &Terms) -> Result<Self> {
+        let mut terms = terms.clone();
         let (mut forms, mut scoring) = (Forms::default(), ScoringBuilder::default());
         for row in 0..segment.len() as u32 {
-            let subscription = segment.subscription(row, &attributes)?;
+            let subscription = segment.subscription(row, &terms)?;
             let leaves: Vec<(u32, f64, Option<Literal>)> = distinct_leaves(&subscription.expression)
                 .into_iter()
                 .map(|(predicate, positive)| {
-                    let attribute = attributes.intern(&predicate.attribute);
-                    let literal = literal(predicate, positive, &mut attributes, &mut forms.atoms);
+                    let attribute = terms.intern_term(&predicate.term);
+                    let literal = literal(predicate, positive, &mut terms, &mut forms.atoms);
                     (attribute.0, weight_of(predicate, &subscription.weights), literal)
                 })
                 .collect();
@@ -47,7 +47,7 @@ impl Relaxed {
             });
             scoring.push_leaves(&leaves);
         }
-        if attributes.len() > MAX_ATTRIBUTE as usize {
+        if terms.len() > MAX_ATTRIBUTE as usize {
             return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
         }
         let (layout, scoring) = lay_out(&forms, &[], &[], scoring, 1)?;

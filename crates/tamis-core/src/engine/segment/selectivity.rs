@@ -58,7 +58,7 @@ impl Fired for Steps<'_> {
 fn guess(catalog: &Catalog) -> Vec<f32> {
     let mut guesses = vec![(PRIOR_PRESENCE * PRIOR_PATTERN) as f32; catalog.bits as usize];
     guesses[TRUE_BIT as usize] = 1.0;
-    for entry in catalog.attributes.iter() {
+    for entry in catalog.terms.iter() {
         let presence = [entry.present].into_iter().chain(entry.defined).chain(entry.clean);
         for bit in presence.filter(|bit| *bit != 0) {
             guesses[bit as usize] = PRIOR_PRESENCE as f32;

@@ -42,7 +42,7 @@ const COLD: [&str; 1] = ["records"];
 /// Names every array of a segment once, for writing and for reading.
 macro_rules! sections {
     ($visit:ident, $segment:expr) => {
-        $visit!("attributes", $segment.layout.catalog.attributes);
+        $visit!("attributes", $segment.layout.catalog.terms);
         $visit!("attribute_entries", $segment.layout.catalog.entry_of);
         $visit!("asks_absence", $segment.layout.catalog.asks_absence);
         $visit!("point_tables", $segment.layout.catalog.points.tables);

@@ -15,16 +15,16 @@ use super::scoring::ScoringBuilder;
 use super::scoring::leads::Lead;
 use super::scoring::outline::{Factors, Outlines};
 use super::walk::UnitCollector;
-use crate::event::{Attributes, Event};
+use crate::event::{Event, Terms};
 use crate::expr::Expr;
 use crate::expr::eval::evaluate;
 use crate::expr::testing;
 use crate::query::{Measure, Ranking, Scale, Score};
 use crate::subscription::{Id, Subscription};
 
-fn resolve<'a>(event: &'a testing::TestEvent, attributes: &Attributes) -> Event<'a> {
+fn resolve<'a>(event: &'a testing::TestEvent, terms: &Terms) -> Event<'a> {
     let mut values: Vec<_> =
-        event.iter().filter_map(|(name, value)| Some((attributes.get(name)?, value.as_ref()))).collect();
+        event.iter().filter_map(|(name, value)| Some((terms.get(name)?, value.as_ref()))).collect();
     values.sort_by_key(|(attribute, _)| *attribute);
     let has_intervals = event.values().any(crate::event::Value::is_set);
     Event { values, weights: vec![], has_intervals }
@@ -40,8 +40,8 @@ fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<
     found
 }
 
-fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, attributes: &Attributes) -> Vec<u32> {
-    let holds = |expr: &Expr| evaluate(expr, &|name| event.get(attributes.get(name)?)).can_be_true;
+fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, terms: &Terms) -> Vec<u32> {
+    let holds = |expr: &Expr| evaluate(expr, &|name| event.get(terms.get(name)?)).can_be_true;
     (0..exprs.len() as u32).filter(|row| holds(&exprs[*row as usize])).collect()
 }
 
@@ -93,18 +93,18 @@ proptest! {
         exprs in prop::collection::vec(testing::any_expr(4), 1..30),
         events in prop::collection::vec(testing::any_event(), 1..6),
     ) {
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let mut forms = Forms::default();
         for expr in &exprs {
-            forms.push(expr, &mut attributes);
+            forms.push(expr, &mut terms);
         }
-        let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &attributes)).collect();
+        let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &terms)).collect();
         let half = &resolved[..resolved.len() / 2];
         let (layout, ..) = lay_out(&forms, half, &[], ScoringBuilder::default(), 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
-            let expected = rows_that_hold(&exprs, event, &attributes);
+            let expected = rows_that_hold(&exprs, event, &terms);
             prop_assert_eq!(found, expected);
         }
         let mut by_event = vec![vec![]; resolved.len()];
@@ -113,7 +113,7 @@ proptest! {
         });
         for (event, mut found) in resolved.iter().zip(by_event) {
             found.sort_unstable();
-            prop_assert_eq!(found, rows_that_hold(&exprs, event, &attributes));
+            prop_assert_eq!(found, rows_that_hold(&exprs, event, &terms));
         }
     }
 
@@ -122,16 +122,16 @@ proptest! {
         exprs in prop::collection::vec(testing::any_expr(4), 1..20),
         event in testing::any_interval_event(),
     ) {
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let mut forms = Forms::default();
         let mut point_only = vec![];
         for (row, expr) in exprs.iter().enumerate() {
-            point_only.extend(forms.push(expr, &mut attributes).then_some(row as u32));
+            point_only.extend(forms.push(expr, &mut terms).then_some(row as u32));
         }
         let (layout, ..) = lay_out(&forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
-        let event = resolve(&event, &attributes);
+        let event = resolve(&event, &terms);
         let found = rows_found(&layout, &event, &mut Scratch::default());
-        for row in rows_that_hold(&exprs, &event, &attributes) {
+        for row in rows_that_hold(&exprs, &event, &terms) {
             prop_assert!(found.contains(&row) || point_only.contains(&row), "row {} is missing", row);
         }
     }
@@ -142,14 +142,14 @@ proptest! {
         event in testing::any_event(),
         k in 1usize..6,
     ) {
-        let mut attributes = Attributes::default();
+        let mut terms = Terms::default();
         let mut forms = Forms::default();
         for (expr, _) in &exprs {
-            forms.push(expr, &mut attributes);
+            forms.push(expr, &mut terms);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
         let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
-        let event = resolve(&event, &attributes);
+        let event = resolve(&event, &terms);
         let mut scores = vec![];
         let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::new(&layout.block_bounds, 0.0, &|bound| bound) };
         layout.best_units(&event, &mut Scratch::default(), &wanted, &mut OneByOne(|unit, _: &[u64]| {
@@ -159,7 +159,7 @@ proptest! {
         }, f64::NEG_INFINITY));
         let plain: Vec<Expr> = exprs.into_iter().map(|(expr, _)| expr).collect();
         let mut expected: Vec<f64> =
-            rows_that_hold(&plain, &event, &attributes).into_iter().map(|row| priorities[row as usize]).collect();
+            rows_that_hold(&plain, &event, &terms).into_iter().map(|row| priorities[row as usize]).collect();
         expected.sort_by(|a, b| b.total_cmp(a));
         expected.truncate(k);
         scores.truncate(k);
@@ -172,7 +172,7 @@ proptest! {
         event in testing::any_event(),
         factor in 0.0..2.0f64,
     ) {
-        let mut builder = SegmentBuilder::new(Attributes::default());
+        let mut builder = SegmentBuilder::new(Terms::default());
         let subscriptions: Vec<Subscription> = (0..exprs.len() as i64)
             .map(|id| Subscription {
                 weights: vec![("a".into(), 0.1 + id as f64 / 7.0), ("b".into(), 1.0)],
@@ -182,18 +182,18 @@ proptest! {
         for subscription in &subscriptions {
             builder.push(subscription).unwrap();
         }
-        let (segment, attributes) = builder.finish(&[], 1).unwrap();
+        let (segment, terms) = builder.finish(&[], 1).unwrap();
         let (entries, bits) = (segment.layout.entries.len(), segment.layout.catalog.bits);
         prop_assert_eq!(segment.scoring.validate(exprs.len(), entries, bits), Ok(()));
-        let relaxed = segment.relaxed(&attributes).unwrap();
-        let plain = resolve(&event, &attributes);
-        let weights = attributes.get("a").map(|a| (a, factor)).into_iter().collect();
+        let relaxed = segment.relaxed(&terms).unwrap();
+        let plain = resolve(&event, &terms);
+        let weights = terms.get("a").map(|a| (a, factor)).into_iter().collect();
         let weighted = Event { weights, ..plain.clone() };
         for event in [&plain, &weighted] {
-            let scale = Scale::new(event, None, &attributes);
+            let scale = Scale::new(event, None, &terms);
             let score = |score: Score, row: u32| {
                 let ranking = Ranking::new(1, score);
-                Measure::new(&ranking, event, &attributes).of(&subscriptions[row as usize], event, &attributes)
+                Measure::new(&ranking, event, &terms).of(&subscriptions[row as usize], event, &terms)
             };
             let mut scratch = Scratch::default();
             let limits = Limits::new(&[], f64::INFINITY, &|bound| bound);

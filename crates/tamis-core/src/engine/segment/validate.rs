@@ -44,7 +44,7 @@ fn run(first: u32, len: u32, end: usize) -> bool {
 fn catalog(catalog: &Catalog, keys: u32) -> Check {
     let bits = catalog.bits;
     ensure(bits >= 1 && keys >= bits, "numbers")?;
-    for (at, entry) in catalog.attributes.iter().enumerate() {
+    for (at, entry) in catalog.terms.iter().enumerate() {
         let named = [entry.present, entry.absent].into_iter().chain(entry.defined).chain(entry.clean);
         ensure(named.into_iter().all(|bit| bit < bits), "attributes")?;
         ensure(entry.first_bit <= entry.end_bit && entry.end_bit <= bits, "attributes")?;
@@ -52,9 +52,9 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
         ensure(run(entry.first_cuts, entry.cuts, catalog.cut_tables.len()), "attributes")?;
         ensure(catalog.entry_of.get(entry.attribute as usize) == Some(&(at as u32)), "attribute_entries")?;
     }
-    let known = |at: &u32| *at == NO_ATTRIBUTE || (*at as usize) < catalog.attributes.len();
+    let known = |at: &u32| *at == NO_ATTRIBUTE || (*at as usize) < catalog.terms.len();
     ensure(catalog.entry_of.iter().all(known), "attribute_entries")?;
-    below("asks_absence", &catalog.asks_absence, catalog.attributes.len())?;
+    below("asks_absence", &catalog.asks_absence, catalog.terms.len())?;
 
     let points = &catalog.points;
     offsets("point_bit_offsets", &points.bit_off, points.keys.len(), points.bits.len())?;
@@ -93,7 +93,7 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
     let in_range = |[_, key]: &[u32; 2]| *key < keys;
     ensure(stabbing.by_low.iter().all(in_range), "stabbing_by_low")?;
     ensure(stabbing.by_high.iter().all(in_range), "stabbing_by_high")?;
-    catalog.asked.validate(catalog.attributes.len(), bits)
+    catalog.asked.validate(catalog.terms.len(), bits)
 }
 
 fn access(layout: &Layout) -> Check {

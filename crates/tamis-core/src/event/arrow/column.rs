@@ -17,7 +17,7 @@ pub struct ColumnView<'b> {
     pub(super) data: Data<'b>,
 }
 
-/// The elements of a column. The last four variants are built when the batch is opened, one element a
+/// The elements of a column. The last five variants are built when the batch is opened, one element a
 /// row; all others read the batch's own memory.
 pub(super) enum Data<'b> {
     Bool(&'b BooleanArray),
@@ -45,6 +45,8 @@ pub(super) enum Data<'b> {
     Ready(Vec<ValueRef<'b>>),
     /// Numbers.
     Decimals(Vec<Value>),
+    /// The values of a computed term, null where it is undefined.
+    Computed(Vec<Value>),
     /// Row `r` holds `values[offsets[r]..offsets[r + 1]]`.
     Arrays {
         values: Vec<Value>,
@@ -60,6 +62,11 @@ pub trait See<'s> {
 }
 
 impl<'b> ColumnView<'b> {
+    /// The values of a computed term, one a row, null where it is undefined.
+    pub(super) fn computed(values: Vec<Value>) -> Self {
+        Self { place: Place::same(values.len()), data: Data::Computed(values) }
+    }
+
     /// The value in a row of the batch, or `None` when it is absent. Panics when there is no such row.
     #[inline]
     pub fn value(&self, row: usize) -> Option<ValueRef<'_>> {
@@ -86,6 +93,10 @@ impl<'b> ColumnView<'b> {
             Data::Record => ValueRef::Record,
             Data::Ready(values) => values[at],
             Data::Decimals(values) => values[at].as_ref(),
+            Data::Computed(values) => match values[at].as_ref() {
+                ValueRef::Null => return None,
+                value => value,
+            },
             Data::Arrays { values, offsets } => ValueRef::Array(&values[offsets[at]..offsets[at + 1]]),
             Data::Intervals(intervals) => intervals[at].as_ref()?.as_ref(),
         })
@@ -123,7 +134,7 @@ impl<'b> ColumnView<'b> {
             Data::Timestamp(..) | Data::TimestampNanos(_) | Data::Date(_) => Kind::Timestamp,
             Data::Record => Kind::Record,
             Data::Arrays { .. } => Kind::Array,
-            Data::Ready(_) | Data::Intervals(_) => return None,
+            Data::Ready(_) | Data::Computed(_) | Data::Intervals(_) => return None,
             _ => Kind::Number,
         })
     }

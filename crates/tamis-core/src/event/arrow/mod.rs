@@ -30,14 +30,14 @@ mod tests;
 use arrow_array::RecordBatch;
 
 use super::error::EventError;
-use super::{AttrId, Attributes, Event, Schema};
+use super::{Event, Schema, TermId, Terms};
 
 pub use column::{ColumnView, See};
 
 /// The rows of a batch as events for one index.
 pub struct ArrowEvents<'b> {
     /// Sorted by attribute, each once.
-    columns: Vec<(AttrId, ColumnView<'b>)>,
+    columns: Vec<(TermId, ColumnView<'b>)>,
     rows: usize,
 }
 
@@ -48,36 +48,36 @@ impl<'b> ArrowEvents<'b> {
     /// ```
     /// use std::sync::Arc;
     /// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-    /// use tamis_core::event::{arrow::ArrowEvents, Attributes, Value};
+    /// use tamis_core::event::{arrow::ArrowEvents, Terms, Value};
     ///
     /// let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(27), None]));
     /// let countries: ArrayRef = Arc::new(StringArray::from(vec!["CA", "US"]));
     /// let batch = RecordBatch::try_from_iter([("age", ages), ("country", countries)]).unwrap();
-    /// let mut attributes = Attributes::default();
-    /// let (country, age) = (attributes.intern("country"), attributes.intern("age"));
+    /// let mut terms = Terms::default();
+    /// let (country, age) = (terms.intern("country"), terms.intern("age"));
     ///
-    /// let events = ArrowEvents::new(&batch, &attributes, None).unwrap();
+    /// let events = ArrowEvents::new(&batch, &terms, None).unwrap();
     /// assert_eq!(events.event(0).get(age).unwrap().to_owned(), Value::Int(27));
     /// assert!(events.event(1).get(age).is_none());
     /// assert_eq!(events.event(1).get(country).unwrap().to_owned(), Value::Str("US".into()));
     /// ```
-    pub fn new(
-        batch: &'b RecordBatch,
-        attributes: &Attributes,
-        schema: Option<&Schema>,
-    ) -> Result<Self, EventError> {
-        Self::with_intervals(batch, attributes, schema, &[])
+    pub fn new(batch: &'b RecordBatch, terms: &Terms, schema: Option<&Schema>) -> Result<Self, EventError> {
+        Self::with_intervals(batch, terms, schema, &[])
     }
 
     /// The same, where the columns of these dotted names are intervals: structs of `low` and `high`.
     pub fn with_intervals(
         batch: &'b RecordBatch,
-        attributes: &Attributes,
+        terms: &Terms,
         schema: Option<&Schema>,
         interval_columns: &[String],
     ) -> Result<Self, EventError> {
-        let columns = resolve::columns(batch, attributes, schema, interval_columns)?;
-        Ok(Self { columns, rows: batch.num_rows() })
+        let mut columns = resolve::columns(batch, terms, schema, interval_columns)?;
+        let rows = batch.num_rows();
+        if terms.computed_per_event() > 0 {
+            add_computed(&mut columns, terms, rows);
+        }
+        Ok(Self { columns, rows })
     }
 
     /// How many events there are.
@@ -111,7 +111,7 @@ impl<'b> ArrowEvents<'b> {
     }
 
     /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.
-    pub fn column(&self, attribute: AttrId) -> Option<&ColumnView<'b>> {
+    pub fn column(&self, attribute: TermId) -> Option<&ColumnView<'b>> {
         let at = self.columns.binary_search_by_key(&attribute, |(id, _)| *id).ok()?;
         Some(&self.columns[at].1)
     }
@@ -122,7 +122,22 @@ impl<'b> ArrowEvents<'b> {
     }
 
     /// Every column that some subscription uses, sorted by attribute.
-    pub fn columns(&self) -> impl ExactSizeIterator<Item = (AttrId, &ColumnView<'b>)> {
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = (TermId, &ColumnView<'b>)> {
         self.columns.iter().map(|(attribute, column)| (*attribute, column))
+    }
+}
+
+/// Computes the terms in use, column by column.
+fn add_computed(columns: &mut Vec<(TermId, ColumnView<'_>)>, terms: &Terms, rows: usize) {
+    for (id, compute) in terms.computations() {
+        let values = (0..rows).map(|row| {
+            compute.value(&|term| {
+                let at = columns.binary_search_by_key(&term, |(id, _)| *id).ok()?;
+                columns[at].1.value(row)
+            })
+        });
+        let view = ColumnView::computed(values.collect());
+        let at = columns.partition_point(|(other, _)| *other < id);
+        columns.insert(at, (id, view));
     }
 }

@@ -10,40 +10,40 @@ use super::place::Place;
 use super::view::{decoded, in_row, unsupported, view};
 use crate::event::error::EventError;
 use crate::event::fields::given_twice;
-use crate::event::{AttrId, Attributes, Schema, Type, Value, ValueRef};
+use crate::event::{Schema, TermId, Terms, Type, Value, ValueRef};
 
 /// The views of all columns that some subscription uses, sorted by attribute.
 pub(super) fn columns<'b>(
     batch: &'b RecordBatch,
-    attributes: &Attributes,
+    terms: &Terms,
     schema: Option<&Schema>,
     interval_columns: &[String],
-) -> Result<Vec<(AttrId, ColumnView<'b>)>, EventError> {
-    let mut resolver = Resolver { attributes, schema, interval_columns, columns: Vec::new() };
+) -> Result<Vec<(TermId, ColumnView<'b>)>, EventError> {
+    let mut resolver = Resolver { terms, schema, interval_columns, columns: Vec::new() };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
     }
     let mut columns = resolver.columns;
     columns.sort_by_key(|(attribute, _)| *attribute);
     match columns.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(twice) => Err(given_twice("a column", attributes.name(twice[0].0))),
+        Some(twice) => Err(given_twice("a column", terms.name(twice[0].0))),
         None => Ok(columns),
     }
 }
 
 struct Resolver<'b, 'i> {
-    attributes: &'i Attributes,
+    terms: &'i Terms,
     schema: Option<&'i Schema>,
     interval_columns: &'i [String],
-    columns: Vec<(AttrId, ColumnView<'b>)>,
+    columns: Vec<(TermId, ColumnView<'b>)>,
 }
 
 impl<'b> Resolver<'b, '_> {
     /// Adds the views of a column and of the fields inside it, if they are used. `place` leads from the
     /// rows of the batch to the elements of `array`.
     fn column(&mut self, path: &str, array: &'b dyn Array, place: Place) -> Result<(), EventError> {
-        let attribute = self.attributes.get(path);
-        let has_fields = self.attributes.has_fields(path);
+        let attribute = self.terms.get(path);
+        let has_fields = self.terms.has_fields(path);
         if attribute.is_none() && !has_fields {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl<'b> Resolver<'b, '_> {
                 };
                 let column = *column_of_key.entry(key).or_insert_with(|| {
                     let path = format!("{path}.{key}");
-                    let is_used = self.attributes.get(&path).is_some() || self.attributes.has_fields(&path);
+                    let is_used = self.terms.get(&path).is_some() || self.terms.has_fields(&path);
                     is_used.then(|| {
                         columns.push((path, vec![None; place.len]));
                         columns.len() - 1

@@ -12,12 +12,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::event::{Value, ValueRef, json};
 
-fn attributes(names: &[&str]) -> Attributes {
-    let mut attributes = Attributes::default();
+fn terms(names: &[&str]) -> Terms {
+    let mut terms = Terms::default();
     for name in names {
-        attributes.intern(name);
+        terms.intern(name);
     }
-    attributes
+    terms
 }
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -32,12 +32,12 @@ fn read(array: impl Array + 'static) -> Vec<Value> {
 
 fn try_read(array: ArrayRef, schema: Option<&Schema>) -> Result<Vec<Value>, EventError> {
     let batch = batch(vec![("x", array)]);
-    let events = ArrowEvents::new(&batch, &attributes(&["x"]), schema)?;
-    Ok((0..events.len()).map(|row| value(&events.event(row), AttrId(0))).collect())
+    let events = ArrowEvents::new(&batch, &terms(&["x"]), schema)?;
+    Ok((0..events.len()).map(|row| value(&events.event(row), TermId(0))).collect())
 }
 
 /// `Null` for an absent attribute.
-fn value(event: &Event<'_>, attribute: AttrId) -> Value {
+fn value(event: &Event<'_>, attribute: TermId) -> Value {
     event.get(attribute).map_or(Value::Null, ValueRef::to_owned)
 }
 
@@ -96,8 +96,8 @@ fn strings_of_every_layout() {
 fn strings_are_not_copied() {
     let strings = StringArray::from(vec!["plain"]);
     let batch = batch(vec![("x", Arc::new(strings.clone()))]);
-    let events = ArrowEvents::new(&batch, &attributes(&["x"]), None).unwrap();
-    let Some(ValueRef::Str(text)) = events.event(0).get(AttrId(0)) else { panic!() };
+    let events = ArrowEvents::new(&batch, &terms(&["x"]), None).unwrap();
+    let Some(ValueRef::Str(text)) = events.event(0).get(TermId(0)) else { panic!() };
     assert_eq!(text.as_ptr(), strings.value_data().as_ptr());
 }
 
@@ -221,11 +221,11 @@ fn person() -> StructArray {
 
 #[test]
 fn structs_are_nested_records_and_a_null_one_hides_its_fields() {
-    let attributes = attributes(&["p.address.city", "p", "p.age", "p.address", "p.nothing"]);
+    let terms = terms(&["p.address.city", "p", "p.age", "p.address", "p.nothing"]);
     let batch = batch(vec![("p", Arc::new(person()))]);
-    let events = ArrowEvents::new(&batch, &attributes, None).unwrap();
+    let events = ArrowEvents::new(&batch, &terms, None).unwrap();
     let rows: Vec<[Value; 5]> =
-        (0..3).map(|row| [0, 1, 2, 3, 4].map(|id| value(&events.event(row), AttrId(id)))).collect();
+        (0..3).map(|row| [0, 1, 2, 3, 4].map(|id| value(&events.event(row), TermId(id)))).collect();
     let record = Value::Record;
     assert_eq!(rows[0], [text("Geneva"), record.clone(), Value::Int(27), record.clone(), Value::Null]);
     assert_eq!(rows[1], [Value::Null, Value::Null, Value::Null, Value::Null, Value::Null]);
@@ -256,7 +256,7 @@ fn map(keys: ArrayRef, values: ArrayRef, lengths: &[usize], valid: Option<Vec<bo
 
 #[test]
 fn maps_are_spread_into_attributes() {
-    let attributes = attributes(&["m.ann.age", "m.ann", "m", "m.bob", "m.bob.age", "m.cyd.age"]);
+    let terms = terms(&["m.ann.age", "m.ann", "m", "m.bob", "m.bob.age", "m.cyd.age"]);
     let whole = batch(vec![("m", Arc::new(people()))]);
     let expected = [
         [Value::Int(1), Value::Record, Value::Record, Value::Null, Value::Null, Value::Null],
@@ -265,10 +265,10 @@ fn maps_are_spread_into_attributes() {
         [Value::Null, Value::Null, Value::Null, Value::Null, Value::Null, Value::Null],
     ];
     for (from, batch) in [(0, whole.clone()), (2, whole.slice(2, 2))] {
-        let events = ArrowEvents::new(&batch, &attributes, None).unwrap();
+        let events = ArrowEvents::new(&batch, &terms, None).unwrap();
         for (row, expected) in expected[from..].iter().enumerate() {
             let event = events.event(row);
-            assert_eq!([0, 1, 2, 3, 4, 5].map(|id| value(&event, AttrId(id))), *expected, "row {row}");
+            assert_eq!([0, 1, 2, 3, 4, 5].map(|id| value(&event, TermId(id))), *expected, "row {row}");
         }
     }
 }
@@ -277,14 +277,14 @@ fn maps_are_spread_into_attributes() {
 fn a_map_must_have_string_keys_each_once() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let by_number = batch(vec![("m", Arc::new(map(numbers.clone(), numbers.clone(), &[2], None)))]);
-    let error = ArrowEvents::new(&by_number, &attributes(&["m.1"]), None).err().unwrap();
+    let error = ArrowEvents::new(&by_number, &terms(&["m.1"]), None).err().unwrap();
     assert!(error.message.contains("cannot be matched"), "{error}");
-    assert!(ArrowEvents::new(&by_number, &attributes(&["m"]), None).is_ok(), "it is at least present");
+    assert!(ArrowEvents::new(&by_number, &terms(&["m"]), None).is_ok(), "it is at least present");
     let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "a"]));
     let twice = batch(vec![("m", Arc::new(map(keys, numbers, &[2], None)))]);
-    let error = ArrowEvents::new(&twice, &attributes(&["m.a"]), None).err().unwrap();
+    let error = ArrowEvents::new(&twice, &terms(&["m.a"]), None).err().unwrap();
     assert_eq!(error.to_string(), "attribute `m`: row 0: the map has the key \"a\" twice");
-    assert!(ArrowEvents::new(&twice, &attributes(&["m.b"]), None).is_ok());
+    assert!(ArrowEvents::new(&twice, &terms(&["m.b"]), None).is_ok());
 }
 
 #[test]
@@ -295,10 +295,10 @@ fn other_types_are_refused_only_where_they_are_used() {
         Arc::new(DurationSecondArray::from(vec![1])),
     ] {
         let batch = batch(vec![("x", array)]);
-        let error = ArrowEvents::new(&batch, &attributes(&["x"]), None).err().unwrap();
+        let error = ArrowEvents::new(&batch, &terms(&["x"]), None).err().unwrap();
         assert_eq!(error.path.as_deref(), Some("x"));
         assert!(error.hint.unwrap().contains("supported are booleans"));
-        let events = ArrowEvents::new(&batch, &attributes(&["y"]), None).unwrap();
+        let events = ArrowEvents::new(&batch, &terms(&["y"]), None).unwrap();
         assert_eq!((events.len(), events.columns().len()), (1, 0));
         assert!(events.event(0).values.is_empty());
     }
@@ -308,9 +308,9 @@ fn other_types_are_refused_only_where_they_are_used() {
 fn an_attribute_with_two_columns_is_refused() {
     let flat: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
     let batch = batch(vec![("p", Arc::new(person())), ("p.age", flat)]);
-    let error = ArrowEvents::new(&batch, &attributes(&["p.age"]), None).err().unwrap();
+    let error = ArrowEvents::new(&batch, &terms(&["p.age"]), None).err().unwrap();
     assert_eq!(error.path.as_deref(), Some("p.age"));
-    assert!(ArrowEvents::new(&batch, &attributes(&["p.address.city"]), None).is_ok());
+    assert!(ArrowEvents::new(&batch, &terms(&["p.address.city"]), None).is_ok());
 }
 
 fn hours(low: ArrayRef, high: ArrayRef, valid: Vec<bool>) -> RecordBatch {
@@ -324,15 +324,15 @@ fn a_struct_is_an_interval_where_the_caller_says_so() {
     let low: ArrayRef = Arc::new(Int32Array::from(vec![Some(20), None, Some(7)]));
     let high: ArrayRef = Arc::new(Float64Array::from(vec![Some(30.5), Some(1.0), Some(7.0)]));
     let good = hours(low.clone(), high.clone(), vec![true, false, true]);
-    let (attributes, marked) = (attributes(&["hours"]), ["hours".to_string()]);
-    let events = ArrowEvents::with_intervals(&good, &attributes, None, &marked).unwrap();
+    let (terms, marked) = (terms(&["hours"]), ["hours".to_string()]);
+    let events = ArrowEvents::with_intervals(&good, &terms, None, &marked).unwrap();
     let interval = |low, high| Value::interval(Value::Int(low), Value::Float(high)).unwrap();
-    assert_eq!(value(&events.event(0), AttrId(0)), interval(20, 30.5));
+    assert_eq!(value(&events.event(0), TermId(0)), interval(20, 30.5));
     assert!(events.event(0).has_intervals);
     assert!(events.event(1).values.is_empty() && !events.event(1).has_intervals);
-    assert_eq!(value(&events.event(2), AttrId(0)), interval(7, 7.0));
-    let unmarked = ArrowEvents::new(&good, &attributes, None).unwrap();
-    assert_eq!(value(&unmarked.event(0), AttrId(0)), Value::Record);
+    assert_eq!(value(&events.event(2), TermId(0)), interval(7, 7.0));
+    let unmarked = ArrowEvents::new(&good, &terms, None).unwrap();
+    assert_eq!(value(&unmarked.event(0), TermId(0)), Value::Record);
 
     for (batch, row, message) in [
         (
@@ -347,7 +347,7 @@ fn a_struct_is_an_interval_where_the_caller_says_so() {
             "a struct of `low` and `high`, not Int32",
         ),
     ] {
-        let error = ArrowEvents::with_intervals(&batch, &attributes, None, &marked).err().unwrap();
+        let error = ArrowEvents::with_intervals(&batch, &terms, None, &marked).err().unwrap();
         assert!(error.message.contains(message), "{error}");
         assert_eq!((error.path.as_deref(), error.row), (Some("hours"), row));
     }
@@ -382,21 +382,21 @@ fn the_schema_turns_text_into_timestamps() {
     let ends = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
     let batch = hours(ends("1970-01-01"), ends("1970-01-02"), vec![true]);
     let schema = Schema::parse([("hours", "timestamp")]).unwrap();
-    let attributes = attributes(&["hours"]);
-    let events = ArrowEvents::with_intervals(&batch, &attributes, Some(&schema), &["hours".into()]).unwrap();
+    let terms = terms(&["hours"]);
+    let events = ArrowEvents::with_intervals(&batch, &terms, Some(&schema), &["hours".into()]).unwrap();
     let day = Value::interval(Value::Timestamp(0), Value::Timestamp(86_400_000_000)).unwrap();
-    assert_eq!(value(&events.event(0), AttrId(0)), day);
+    assert_eq!(value(&events.event(0), TermId(0)), day);
 }
 
 #[test]
 fn columns_can_be_read_one_by_one() {
     let batch = batch(vec![("x", Arc::new(Int32Array::from(vec![Some(1), None])))]);
-    let events = ArrowEvents::new(&batch, &attributes(&["y", "x"]), None).unwrap();
-    let column = events.column(AttrId(1)).unwrap();
+    let events = ArrowEvents::new(&batch, &terms(&["y", "x"]), None).unwrap();
+    let column = events.column(TermId(1)).unwrap();
     assert_eq!(column.len(), 2);
     assert_eq!(column.value(0).map(ValueRef::to_owned), Some(Value::Int(1)));
     assert!(column.value(1).is_none());
-    assert!(events.column(AttrId(0)).is_none());
+    assert!(events.column(TermId(0)).is_none());
 }
 
 /// One event of a fixed shape, from which both an Arrow row and JSON text are made.
@@ -533,18 +533,18 @@ proptest! {
         used in prop::sample::subsequence(&NAMES[..], 0..NAMES.len()),
         skip in any::<prop::sample::Index>(),
     ) {
-        let attributes = attributes(&used);
+        let terms = terms(&used);
         let skip = skip.index(rows.len());
         let batch = to_batch(&rows, layout).slice(skip, rows.len() - skip);
-        let events = ArrowEvents::new(&batch, &attributes, None).unwrap();
+        let events = ArrowEvents::new(&batch, &terms, None).unwrap();
         prop_assert_eq!(events.len(), rows.len() - skip);
         let mut event = Event::default();
         for (at, row) in rows[skip..].iter().enumerate() {
             let json = to_json(row);
             let record = json::read_record(json.as_bytes()).unwrap();
-            let expected = record.resolve(&attributes);
+            let expected = record.resolve(&terms);
             events.fill(at, &mut event);
-            let contents = |event: &Event<'_>| -> Vec<(AttrId, Value)> {
+            let contents = |event: &Event<'_>| -> Vec<(TermId, Value)> {
                 event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect()
             };
             prop_assert_eq!(contents(&event), contents(&expected), "{}", json);

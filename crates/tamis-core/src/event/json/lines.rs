@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::{Skipped, read_with};
-use crate::event::{Attributes, Event, EventError, EventSource, Schema, Scratch, Value, ValueRef};
+use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Value, ValueRef};
 use crate::fork::Mutex;
 
 /// The lines of a text that are not empty, as events of one index.
@@ -13,8 +13,8 @@ use crate::fork::Mutex;
 /// [`fault`](Self::fault) tells of the first.
 ///
 /// ```
-/// use tamis_core::event::{Attributes, Event, EventSource, json};
-/// let mut attributes = Attributes::default();
+/// use tamis_core::event::{Terms, Event, EventSource, json};
+/// let mut attributes = Terms::default();
 /// let age = attributes.intern("age");
 /// let lines = json::JsonLines::new(b"{\"age\": 27}\n\n{\"age\": 30}\n", &attributes, None, json::Skipped::Checked);
 /// let mut event = Event::default();
@@ -24,7 +24,7 @@ use crate::fork::Mutex;
 /// ```
 pub struct JsonLines<'t> {
     text: &'t [u8],
-    attributes: &'t Attributes,
+    attributes: &'t Terms,
     schema: Option<&'t Schema>,
     skipped: Skipped,
     lines: Vec<Line>,
@@ -44,12 +44,7 @@ thread_local! {
 }
 
 impl<'t> JsonLines<'t> {
-    pub fn new(
-        text: &'t [u8],
-        attributes: &'t Attributes,
-        schema: Option<&'t Schema>,
-        skipped: Skipped,
-    ) -> Self {
+    pub fn new(text: &'t [u8], attributes: &'t Terms, schema: Option<&'t Schema>, skipped: Skipped) -> Self {
         let mut lines = vec![];
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
@@ -141,8 +136,8 @@ mod tests {
     use super::*;
     use crate::event::json::read;
 
-    fn attributes() -> Attributes {
-        let mut attributes = Attributes::default();
+    fn attributes() -> Terms {
+        let mut attributes = Terms::default();
         for name in ["plain", "escaped", "list", "exact", "when", "set", "a.b"] {
             attributes.intern(name);
         }

@@ -14,7 +14,7 @@
 //! | `{"$decimal": "12345678901234567.89"}` | a number, exactly |
 //! | `{"$event": {…}, "$weights": {"age": 0.6}}` | at the top: an event with weights |
 //!
-//! Attributes that no subscription uses are skipped: their syntax is checked, their values are not.
+//! Terms that no subscription uses are skipped: their syntax is checked, their values are not.
 
 mod lines;
 mod write;
@@ -28,7 +28,7 @@ use super::error::EventError;
 use super::fields::{EventBuilder, Fields, Scratch, Wanted};
 use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
-use super::{Attributes, Event, Schema, Value, ValueRef};
+use super::{Event, Schema, Terms, Value, ValueRef};
 use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault, Marks};
 pub use crate::json::structure::Skipped;
@@ -45,22 +45,22 @@ pub const MAX_DEPTH: usize = 100;
 /// of attributes that are declared as timestamps become timestamps.
 ///
 /// ```
-/// use tamis_core::event::{json, Attributes, Scratch};
-/// let mut attributes = Attributes::default();
-/// let age = attributes.intern("person.age");
+/// use tamis_core::event::{json, Terms, Scratch};
+/// let mut terms = Terms::default();
+/// let age = terms.intern("person.age");
 /// let mut scratch = Scratch::default();
 /// let text = br#"{"person": {"age": 27, "name": "Ada"}}"#;
-/// let event = json::read(text, &attributes, None, &mut scratch).unwrap();
+/// let event = json::read(text, &terms, None, &mut scratch).unwrap();
 /// assert_eq!(event.values.len(), 1);
 /// assert_eq!(event.get(age).unwrap().to_owned(), tamis_core::event::Value::Int(27));
 /// ```
 pub fn read<'a>(
     json: &'a [u8],
-    attributes: &Attributes,
+    terms: &Terms,
     schema: Option<&Schema>,
     scratch: &'a mut Scratch,
 ) -> Result<Event<'a>, EventError> {
-    read_with(json, attributes, schema, scratch, Skipped::Checked)
+    read_with(json, terms, schema, scratch, Skipped::Checked)
 }
 
 /// As [`read`], and says how much is checked of what no subscription asks for.
@@ -69,19 +69,19 @@ pub fn read<'a>(
 /// once more, byte by byte, to say what and where.
 ///
 /// ```
-/// use tamis_core::event::{json, Attributes, Scratch};
-/// let (attributes, mut scratch) = (Attributes::default(), Scratch::default());
+/// use tamis_core::event::{json, Scratch, Terms};
+/// let (terms, mut scratch) = (Terms::default(), Scratch::default());
 /// let text = br#"{"unused": 01}"#;
-/// assert!(json::read_with(text, &attributes, None, &mut scratch, json::Skipped::Checked).is_err());
+/// assert!(json::read_with(text, &terms, None, &mut scratch, json::Skipped::Checked).is_err());
 /// ```
 pub fn read_with<'a>(
     json: &'a [u8],
-    attributes: &Attributes,
+    terms: &Terms,
     schema: Option<&Schema>,
     scratch: &'a mut Scratch,
     skipped: Skipped,
 ) -> Result<Event<'a>, EventError> {
-    let mut builder = EventBuilder::new(attributes, schema, scratch);
+    let mut builder = EventBuilder::new(terms, schema, scratch);
     let mut structure = builder.take_structure();
     let is_read = match structure.scan(json, skipped) {
         Some(text) => {

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::AttrId;
+use crate::event::TermId;
 
 fn record(json: &str) -> Record {
     read_record(json.as_bytes()).unwrap_or_else(|error| panic!("{json}: {error}"))
@@ -14,16 +14,16 @@ fn refused(json: &str) -> EventError {
     read_record(json.as_bytes()).expect_err(json)
 }
 
-fn attributes<'n>(names: impl IntoIterator<Item = &'n str>) -> Attributes {
-    let mut attributes = Attributes::default();
+fn terms<'n>(names: impl IntoIterator<Item = &'n str>) -> Terms {
+    let mut terms = Terms::default();
     for name in names {
-        attributes.intern(name);
+        terms.intern(name);
     }
-    attributes
+    terms
 }
 
 /// What an event holds, in a form that can be compared.
-type Contents = (Vec<(AttrId, Value)>, Vec<(AttrId, f64)>, bool);
+type Contents = (Vec<(TermId, Value)>, Vec<(TermId, f64)>, bool);
 
 fn contents(event: &Event<'_>) -> Contents {
     let values = event.values.iter().map(|(attribute, value)| (*attribute, (*value).to_owned())).collect();
@@ -199,8 +199,8 @@ fn a_name_given_twice_is_refused_even_when_null() {
         r#"{"a": {"b": 1}, "a.b": "\n"}"#,
     ] {
         assert_eq!(refused(json).path.as_deref(), Some("a.b"), "{json}");
-        let (attributes, mut scratch) = (attributes(["a.b"]), Scratch::default());
-        let error = read(json.as_bytes(), &attributes, None, &mut scratch).expect_err(json);
+        let (terms, mut scratch) = (terms(["a.b"]), Scratch::default());
+        let error = read(json.as_bytes(), &terms, None, &mut scratch).expect_err(json);
         assert_eq!(error.path.as_deref(), Some("a.b"), "{json}");
     }
     assert!(refused(r#"{"$event": {}, "$weights": {"a": 1, "a": 1}}"#).message.contains("given twice"));
@@ -212,8 +212,8 @@ fn depth_is_limited_and_what_is_skipped_is_not() {
     assert_eq!(record(&nest(MAX_DEPTH + 1)).values().len(), MAX_DEPTH + 1);
     assert!(refused(&nest(MAX_DEPTH + 2)).message.contains("nested more than 100 deep"));
     let deep = nest(1_000_000);
-    let (attributes, mut scratch) = (attributes(["b"]), Scratch::default());
-    assert!(read(deep.as_bytes(), &attributes, None, &mut scratch).unwrap().values.is_empty());
+    let (terms, mut scratch) = (terms(["b"]), Scratch::default());
+    assert!(read(deep.as_bytes(), &terms, None, &mut scratch).unwrap().values.is_empty());
     let brackets = format!("{{\"a\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     assert_eq!(record(&brackets).get("a"), Some(&Value::Record));
 }
@@ -222,39 +222,36 @@ fn depth_is_limited_and_what_is_skipped_is_not() {
 fn what_no_subscription_uses_is_skipped() {
     let json = br#"{"huge": 99999999999999999999, "mixed": [1, "a"],
                     "a": {"x": {"$timestamp": "?"}, "b": 1}, "a": 2}"#;
-    let (attributes, mut scratch) = (attributes(["a.b"]), Scratch::default());
-    let event = read(json, &attributes, None, &mut scratch).unwrap();
-    assert_eq!(contents(&event), (vec![(AttrId(0), Value::Int(1))], vec![], false));
-    assert!(read(b"{\"huge\": 1x}", &attributes, None, &mut scratch).is_err());
+    let (terms, mut scratch) = (terms(["a.b"]), Scratch::default());
+    let event = read(json, &terms, None, &mut scratch).unwrap();
+    assert_eq!(contents(&event), (vec![(TermId(0), Value::Int(1))], vec![], false));
+    assert!(read(b"{\"huge\": 1x}", &terms, None, &mut scratch).is_err());
 }
 
 #[test]
 fn strings_without_escapes_are_borrowed() {
     let json = br#"{"a": "plain", "b": "\u0041"}"#;
-    let (attributes, mut scratch) = (attributes(["a", "b"]), Scratch::default());
-    let event = read(json, &attributes, None, &mut scratch).unwrap();
-    let Some(ValueRef::Str(plain)) = event.get(AttrId(0)) else { panic!() };
+    let (terms, mut scratch) = (terms(["a", "b"]), Scratch::default());
+    let event = read(json, &terms, None, &mut scratch).unwrap();
+    let Some(ValueRef::Str(plain)) = event.get(TermId(0)) else { panic!() };
     assert!(json.as_ptr_range().contains(&plain.as_ptr()));
-    let Some(ValueRef::Str(escaped)) = event.get(AttrId(1)) else { panic!() };
+    let Some(ValueRef::Str(escaped)) = event.get(TermId(1)) else { panic!() };
     assert_eq!(escaped, "A");
 }
 
 #[test]
 fn the_schema_turns_text_into_timestamps() {
     let schema = Schema::parse([("t", "timestamp"), ("all", "array<timestamp>"), ("s", "string")]).unwrap();
-    let (attributes, mut scratch) = (attributes(["t", "all", "s"]), Scratch::default());
+    let (terms, mut scratch) = (terms(["t", "all", "s"]), Scratch::default());
     let json = br#"{"t": "1970-01-01 00:00:01", "all": ["1970-01-01"], "s": "1970-01-01"}"#;
-    let direct = contents(&read(json, &attributes, Some(&schema), &mut scratch).unwrap());
+    let direct = contents(&read(json, &terms, Some(&schema), &mut scratch).unwrap());
     let expected = [Value::Timestamp(1_000_000), Value::Array(vec![Value::Timestamp(0)]), text("1970-01-01")];
     assert_eq!(direct.0.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>(), expected);
     let mut record = read_record(json).unwrap();
     schema.coerce(&mut record);
-    assert_eq!(contents(&record.resolve(&attributes)), direct);
+    assert_eq!(contents(&record.resolve(&terms)), direct);
     let escaped = br#"{"t": "1970-01-01\u002000:00:01"}"#;
-    assert_eq!(
-        contents(&read(escaped, &attributes, Some(&schema), &mut scratch).unwrap()).0[0].1,
-        expected[0]
-    );
+    assert_eq!(contents(&read(escaped, &terms, Some(&schema), &mut scratch).unwrap()).0[0].1, expected[0]);
 }
 
 const NAMES: [&str; 8] = ["a", "b", "c", "a.b", "b.c", "a.b.c", "é\n", "$x"];
@@ -306,9 +303,9 @@ fn refusal(error: EventError) -> Refusal {
 }
 
 /// The judge: reads byte by byte, and remembers nothing of other events.
-fn read_by_bytes(json: &[u8], attributes: &Attributes) -> Result<Contents, Refusal> {
+fn read_by_bytes(json: &[u8], terms: &Terms) -> Result<Contents, Refusal> {
     let mut scratch = Scratch::default();
-    let mut builder = EventBuilder::new(attributes, None, &mut scratch);
+    let mut builder = EventBuilder::new(terms, None, &mut scratch);
     walk(json, &mut builder).map_err(refusal)?;
     builder.finish().map(|event| contents(&event)).map_err(refusal)
 }
@@ -318,14 +315,14 @@ fn agrees_with_the_judge(json: &[u8]) {
     thread_local! { static SCRATCH: std::cell::RefCell<Scratch> = std::cell::RefCell::default(); }
     SCRATCH.with_borrow_mut(|scratch| {
         for names in [&["a", "c", "é\n", "b.c"][..], &["a.b", "a.b.c"], &NAMES, &[]] {
-            let attributes = attributes(names.iter().copied());
-            let judged = read_by_bytes(json, &attributes);
+            let terms = terms(names.iter().copied());
+            let judged = read_by_bytes(json, &terms);
             // Twice: the second time all fields are known.
             for _ in 0..2 {
-                let read = read(json, &attributes, None, scratch).map(|event| contents(&event));
+                let read = read(json, &terms, None, scratch).map(|event| contents(&event));
                 assert_eq!(read.map_err(refusal), judged, "{}", String::from_utf8_lossy(json));
             }
-            let unchecked = read_with(json, &attributes, None, scratch, Skipped::Unchecked);
+            let unchecked = read_with(json, &terms, None, scratch, Skipped::Unchecked);
             let unchecked = unchecked.map(|event| contents(&event)).map_err(refusal);
             // Of a text with faults nothing is promised but that one may be found.
             assert!(judged.is_err() || unchecked == judged);
@@ -360,9 +357,9 @@ fn what_is_read_in_blocks_agrees_at_every_place_of_a_block() {
 
 #[test]
 fn unchecked_means_that_faults_in_what_is_skipped_may_pass() {
-    let (attributes, mut scratch) = (attributes(["a"]), Scratch::default());
+    let (terms, mut scratch) = (terms(["a"]), Scratch::default());
     let mut read = |json: &str, skipped| {
-        let event = read_with(json.as_bytes(), &attributes, None, &mut scratch, skipped);
+        let event = read_with(json.as_bytes(), &terms, None, &mut scratch, skipped);
         event.map(|event| contents(&event).0).map_err(refusal)
     };
     let json = r#"{"zz": [01, "\x", tru], "a": 7}"#;
@@ -382,12 +379,12 @@ fn unchecked_means_that_faults_in_what_is_skipped_may_pass() {
 /// Everything the reader promises for any bytes at all: the body of a fuzz target.
 fn fuzz_json_event(json: &[u8]) {
     agrees_with_the_judge(json);
-    let attributes = attributes(NAMES.into_iter().step_by(2));
+    let terms = terms(NAMES.into_iter().step_by(2));
     let mut scratch = Scratch::default();
-    let direct = read(json, &attributes, None, &mut scratch).map(|event| contents(&event));
+    let direct = read(json, &terms, None, &mut scratch).map(|event| contents(&event));
     if let Ok(record) = read_record(json) {
         // What is good as a whole is good in part, and the two agree.
-        assert_eq!(direct.unwrap(), contents(&record.resolve(&attributes)));
+        assert_eq!(direct.unwrap(), contents(&record.resolve(&terms)));
         let written = write(&record);
         assert_eq!(read_record(written.as_bytes()).unwrap(), record, "{written}");
         serde_json::from_slice::<serde_json::Value>(json).unwrap();

@@ -6,15 +6,15 @@ use rustc_hash::FxHashMap;
 use super::NormalForm;
 use super::form::{Form, ParityChildren};
 use super::simplify::{Connective, connect};
-use crate::attributes::Attributes;
 use crate::expr::ast::{Expr, Predicate};
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::operators::Shape;
+use crate::term::Terms;
 use crate::value::Value;
 
-pub(super) fn build(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTable) -> NormalForm {
+pub(super) fn build(expr: &Expr, terms: &mut Terms, atoms: &mut AtomTable) -> NormalForm {
     let mut builder = Builder {
-        attributes,
+        terms,
         atoms,
         point_only: false,
         inside_parity: false,
@@ -26,7 +26,7 @@ pub(super) fn build(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTa
 }
 
 struct Builder<'a> {
-    attributes: &'a mut Attributes,
+    terms: &'a mut Terms,
     atoms: &'a mut AtomTable,
     point_only: bool,
     /// Whether both polarities of every node below will be asked for.
@@ -66,7 +66,7 @@ impl Builder<'_> {
     }
 
     fn literal(&mut self, predicate: &Predicate, polarity: bool) -> Form {
-        literal(predicate, polarity, self.attributes, self.atoms).map_or(Form::False, Form::Literal)
+        literal(predicate, polarity, self.terms, self.atoms).map_or(Form::False, Form::Literal)
     }
 
     fn connective(&mut self, connective: Connective, children: &[Expr], polarity: bool) -> Form {
@@ -151,10 +151,10 @@ impl Builder<'_> {
 pub(super) fn literal(
     predicate: &Predicate,
     polarity: bool,
-    attributes: &mut Attributes,
+    terms: &mut Terms,
     atoms: &mut AtomTable,
 ) -> Option<Literal> {
-    let Predicate { attribute, operator, operands, .. } = predicate;
+    let Predicate { term, operator, operands, .. } = predicate;
     let negated = predicate.negated == polarity;
     let complement = if negated { operator.rules().complement() } else { None };
     let (operator, negated) = match complement {
@@ -167,8 +167,8 @@ pub(super) fn literal(
     if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {
         return None;
     }
-    let attribute = attributes.intern(attribute);
-    Some(Literal::new(atoms.intern(attribute, operator, operands), negated))
+    let term = terms.intern_term(term);
+    Some(Literal::new(atoms.intern(term, operator, operands), negated))
 }
 
 fn constant(truth: bool) -> Form {

@@ -13,9 +13,9 @@
 
 use std::cmp::Ordering;
 
-use crate::attributes::AttrId;
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::operators::{Bound, Shape};
+use crate::term::TermId;
 use crate::value::Kind;
 use crate::value::{Value, ValueRef};
 
@@ -59,11 +59,11 @@ pub(super) fn settle_or(literals: impl Iterator<Item = Literal>, atoms: &AtomTab
 fn for_each_shared_attribute(
     literals: impl Iterator<Item = Literal>,
     atoms: &AtomTable,
-    mut visit: impl FnMut(&[(AttrId, Literal)]),
+    mut visit: impl FnMut(&[(TermId, Literal)]),
 ) {
     let with_attribute = literals.map(|literal| (atoms.atom(literal.atom()).attribute, literal));
     // Nearly all expressions are small, and they come by the million: no allocation for those.
-    let mut few = [(AttrId(0), Literal(0)); 16];
+    let mut few = [(TermId(0), Literal(0)); 16];
     let mut many = Vec::new();
     let mut count = 0;
     for entry in with_attribute {
@@ -86,7 +86,7 @@ fn for_each_shared_attribute(
     }
 }
 
-fn settle_and_group(group: &[(AttrId, Literal)], atoms: &AtomTable, settled: &mut Settled) {
+fn settle_and_group(group: &[(TermId, Literal)], atoms: &AtomTable, settled: &mut Settled) {
     let allows_absence = |literal: Literal| literal.holds(atoms.atom(literal.atom()).outcome(None));
     if group.iter().all(|(_, literal)| allows_absence(*literal)) {
         return; // An absent attribute satisfies them all.
@@ -210,7 +210,7 @@ fn intersect_ranges(shapes: &[(Literal, Shape<'_>)], settled: &mut Settled) {
     }
 }
 
-fn settle_or_group(group: &[(AttrId, Literal)], atoms: &AtomTable, settled: &mut Settled) {
+fn settle_or_group(group: &[(TermId, Literal)], atoms: &AtomTable, settled: &mut Settled) {
     let shape_of = |literal: Literal| {
         let atom = atoms.atom(literal.atom());
         atom.operator.rules().shape(&atom.operands)

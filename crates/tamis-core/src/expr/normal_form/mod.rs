@@ -35,7 +35,7 @@ pub use form::{Form, Node, ParityChildren};
 
 use super::ast::{Expr, Predicate};
 use super::atoms::{AtomTable, Literal};
-use crate::attributes::Attributes;
+use crate::term::Terms;
 
 /// An expression, ready for an index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,18 +49,18 @@ pub struct NormalForm {
 /// The normal form of an expression over the attributes and atoms of one index.
 ///
 /// Takes time and space in proportion to the expression (times a logarithm for sorting).
-pub fn normal_form(expr: &Expr, attributes: &mut Attributes, atoms: &mut AtomTable) -> NormalForm {
-    build::build(expr, attributes, atoms)
+pub fn normal_form(expr: &Expr, terms: &mut Terms, atoms: &mut AtomTable) -> NormalForm {
+    build::build(expr, terms, atoms)
 }
 
 /// The literal that is true when a predicate is true (`polarity`) or when it is false; `None` if it never is.
 pub fn literal(
     predicate: &Predicate,
     polarity: bool,
-    attributes: &mut Attributes,
+    terms: &mut Terms,
     atoms: &mut AtomTable,
 ) -> Option<Literal> {
-    build::literal(predicate, polarity, attributes, atoms)
+    build::literal(predicate, polarity, terms, atoms)
 }
 
 #[cfg(test)]

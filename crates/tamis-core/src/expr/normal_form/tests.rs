@@ -14,13 +14,13 @@ use crate::value::Value;
 /// One index: expressions normalised here share attributes and atoms.
 #[derive(Default)]
 struct Index {
-    attributes: Attributes,
+    terms: Terms,
     atoms: AtomTable,
 }
 
 impl Index {
     fn normal_form(&mut self, expr: &Expr) -> NormalForm {
-        normal_form(expr, &mut self.attributes, &mut self.atoms)
+        normal_form(expr, &mut self.terms, &mut self.atoms)
     }
 
     fn form(&mut self, expr: &Expr) -> Form {
@@ -30,7 +30,7 @@ impl Index {
     fn is_true(&self, form: &Form, event: &TestEvent) -> bool {
         form.is_true(&|literal: Literal| {
             let atom = self.atoms.atom(literal.atom());
-            let value = event.get(&**self.attributes.name(atom.attribute));
+            let value = event.get(self.terms.name(atom.attribute));
             literal.holds(atom.outcome(value.map(Value::as_ref)))
         })
     }
@@ -301,8 +301,8 @@ fn nested_parities_are_right() {
 #[test]
 fn wide_expressions_take_no_quadratic_time() {
     let start = Instant::now();
-    let wide = |operator: &'static str, attributes: usize| -> Vec<Expr> {
-        (0..20_000).map(|i| compare(&format!("x{}", i % attributes), operator, i as i64)).collect()
+    let wide = |operator: &'static str, terms: usize| -> Vec<Expr> {
+        (0..20_000).map(|i| compare(&format!("x{}", i % terms), operator, i as i64)).collect()
     };
     let mut index = Index::default();
     for children in [wide("=", 1), wide("=", 20_000), wide("<", 1), wide(">", 100)] {

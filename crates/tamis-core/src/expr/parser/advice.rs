@@ -1,23 +1,23 @@
 //! What to do instead: hints for things that people try and the language does not have.
 
-use super::lexer::RESERVED_WORDS;
 use super::literals::TYPED_LITERALS;
 use crate::expr::operators::{REGISTRY, Syntax};
 use crate::suggest::suggest;
+use crate::term::Function;
+use crate::text::RESERVED_WORDS;
 
-pub(super) const ARITHMETIC: &str = "expressions do no arithmetic: compute the number beforehand, or give the event an attribute that holds it";
+const ARITHMETIC: &str = "arithmetic is written + - * / %";
 
-pub(super) const TWO_ATTRIBUTES: &str = "a predicate compares one attribute with a value: write strings in quotes, \
-     and give the event an attribute that says how two others compare";
+pub(super) const TWO_ATTRIBUTES: &str =
+    "write strings in quotes; only = < <= > >= <=> and BETWEEN compare with another attribute";
 
 /// For a symbol or a word that stands where it cannot.
 pub(super) fn for_stray(token: &str) -> Option<String> {
     let hint = match token {
         "&&" | "&" => "write AND",
-        "||" | "|" => "write OR; strings are not concatenated",
+        "|" => "write OR",
         "=>" => "write >=",
         "=<" => "write <=",
-        "+" | "-" | "*" | "/" | "%" => ARITHMETIC,
         "~" | "=~" | "!~" => "write NOT, or RLIKE for a regular expression",
         ";" => "one text is one expression; leave out the ;",
         "[" | "]" | "{" | "}" => "sets are written x IN (1, 2), arrays ARRAY(1, 2)",
@@ -34,7 +34,6 @@ pub(super) fn for_stray(token: &str) -> Option<String> {
 pub(super) fn for_word(word: &str) -> Option<String> {
     let hint = match word.to_ascii_uppercase().as_str() {
         "CASE" | "IF" => "write the cases with AND and OR: (a AND b) OR (NOT a AND c)",
-        "CAST" | "TRY_CAST" => "values keep their types: write the literal in the attribute's type",
         "SELECT" | "EXISTS" => "there are no subqueries: list the values, x IN (1, 2)",
         "WHERE" => "leave out WHERE: the expression starts with its first predicate",
         "ANY" | "ALL" | "SOME" => "write one predicate for each: x LIKE 'a%' OR x LIKE 'b%'",
@@ -60,7 +59,6 @@ pub(super) fn for_function(name: &str) -> String {
         "isnotnull" => "write x IS NOT NULL",
         "regexp_like" | "rlike" | "regexp" => "write x RLIKE 'pattern'",
         "like" | "ilike" => "write x LIKE 'pattern'",
-        "lower" | "upper" | "lcase" | "ucase" => "write x ILIKE 'text' to compare without regard to case",
         "starts_with" => "did you mean startswith?",
         "ends_with" => "did you mean endswith?",
         "list_contains" | "array_has" => "did you mean array_contains?",
@@ -92,8 +90,9 @@ pub(super) fn for_typed_literal(word: &str) -> String {
 }
 
 pub(super) fn function_names() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().filter_map(|rules| match rules.syntax() {
+    let tests = REGISTRY.iter().filter_map(|rules| match rules.syntax() {
         Syntax::Function(name) => Some(name),
         _ => None,
-    })
+    });
+    tests.chain(Function::call_names())
 }

@@ -10,13 +10,15 @@ pub(super) struct Cursor<'a> {
     pub token: Token,
     /// Where the token before it ended: the place of what is missing.
     pub previous_end: usize,
+    /// How deep the term is nested that is being read.
+    pub term_depth: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(text: &'a str) -> Parsed<Self> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        Ok(Self { lexer, token, previous_end: 0 })
+        Ok(Self { lexer, token, previous_end: 0, term_depth: 0 })
     }
 
     pub fn text(&self) -> &'a str {

@@ -5,6 +5,7 @@
 //! separate tokens and mean nothing else.
 
 use super::fault::{Fault, Parsed};
+use crate::text::is_word_char;
 
 /// What a token is. Reserved words are kinds of their own, all other words are [`Kind::Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,13 @@ pub(super) enum Kind {
     Dot,
     Plus,
     Minus,
+    Star,
+    Slash,
+    Percent,
+    /// `||`
+    Concat,
+    /// `->`
+    Arrow,
     Caret,
     /// A symbol that means nothing here.
     Other,
@@ -60,12 +68,6 @@ pub(super) enum Reserved {
     True,
     False,
 }
-
-/// Every reserved word as it is written; `REGEXP` is another spelling of `RLIKE`.
-pub(super) const RESERVED_WORDS: [&str; 16] = [
-    "AND", "OR", "NOT", "XOR", "XNOR", "IN", "BETWEEN", "IS", "NULL", "LIKE", "ILIKE", "RLIKE", "REGEXP",
-    "ESCAPE", "TRUE", "FALSE",
-];
 
 impl Reserved {
     fn of(word: &str) -> Option<Self> {
@@ -92,18 +94,6 @@ impl Reserved {
             _ => return None,
         })
     }
-}
-
-/// Whether a word must be written in backquotes to be an attribute name.
-pub fn is_reserved(word: &str) -> bool {
-    Reserved::of(word).is_some()
-}
-
-/// Whether a name is a word that needs no backquotes: a letter or `_`, then letters, digits and `_`, and
-/// not a reserved word.
-pub fn is_plain_word(name: &str) -> bool {
-    let starts_well = name.chars().next().is_some_and(|c| is_word_char(c) && !c.is_numeric());
-    starts_well && name.chars().all(is_word_char) && !is_reserved(name)
 }
 
 /// A kind and the bytes of the text from `start` to `end`.
@@ -319,7 +309,12 @@ impl<'a> Lexer<'a> {
             (b',', _) => (1, Kind::Comma),
             (b'.', _) => (1, Kind::Dot),
             (b'+', _) => (1, Kind::Plus),
+            (b'-', Some(b'>')) => (2, Kind::Arrow),
             (b'-', _) => (1, Kind::Minus),
+            (b'*', _) => (1, Kind::Star),
+            (b'/', _) => (1, Kind::Slash),
+            (b'%', _) => (1, Kind::Percent),
+            (b'|', Some(b'|')) => (2, Kind::Concat),
             (b'^', _) => (1, Kind::Caret),
             (b'&' | b'|', Some(second)) if second == first => (2, Kind::Other),
             _ => (1, Kind::Other),
@@ -327,10 +322,6 @@ impl<'a> Lexer<'a> {
         self.at += length;
         kind
     }
-}
-
-fn is_word_char(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
 }
 
 fn unclosed(start: usize, what: &str, quote: u8) -> Box<Fault> {

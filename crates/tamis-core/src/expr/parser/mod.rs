@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! expression = expression (OR | XOR | XNOR | AND) expression | NOT expression | ( expression ) | predicate
-//! predicate  = name [NOT] operator operands | literal comparison name | function(name, operands)
-//!            | name | TRUE | FALSE | NULL, each with an optional ^weight
+//! predicate  = term [NOT] operator operands | term comparison term | function(term, operands)
+//!            | term | TRUE | FALSE | NULL, each with an optional ^weight
 //! ```
 //!
 //! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. What waits
@@ -15,6 +15,7 @@ mod fault;
 pub mod lexer;
 mod literals;
 mod predicates;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -24,11 +25,13 @@ use fault::{Fault, Parsed, place_of};
 use lexer::{Kind, Reserved};
 use predicates::comparison;
 
-use super::ast::Expr;
+use super::ast::{Expr, Predicate};
 use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
 use crate::error::ExpressionError;
+use crate::term::{Argument, Term};
+use crate::value;
 
 /// Reads an expression, or says what is wrong with it, where, and what would be right.
 ///
@@ -45,6 +48,27 @@ use crate::error::ExpressionError;
 pub fn parse(text: &str) -> Result<Expr, ExpressionError> {
     check_text_size(text.len())?;
     Parser::new(text).and_then(Parser::expression).map_err(|fault| fault.locate(text))
+}
+
+/// Reads a term, such as `lower(name)`.
+///
+/// ```
+/// use tamis_core::expr::parse_term;
+/// assert_eq!(parse_term("price*quantity").unwrap().name(), "price * quantity");
+/// assert!(parse_term("5 + 3").is_err());
+/// ```
+pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
+    check_text_size(text.len())?;
+    let read = || {
+        let mut cursor = Cursor::new(text)?;
+        let operand = cursor.comparison_or_operand()?;
+        match (operand, cursor.token.kind) {
+            (Argument::Term(term), Kind::End) => Ok(term),
+            (_, Kind::End) => Err(Fault::new(0, "a term names at least one attribute")),
+            _ => Err(cursor.expected("the end of the term")),
+        }
+    };
+    read().map_err(|fault: Box<Fault>| fault.locate(text))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,6 +156,7 @@ impl<'a> Parser<'a> {
             let start = self.cursor.token.start;
             let leaf = self.cursor.predicate()?;
             let mut node = self.count(leaf, start)?;
+            self.check_truth(&node.expr)?;
             loop {
                 match self.cursor.token.kind {
                     Kind::Close => node = self.close(node)?,
@@ -225,16 +250,41 @@ impl<'a> Parser<'a> {
         self.levels -= 1;
         self.cursor.advance()?;
         match node.expr {
-            // `(age) > 30` is `age > 30`.
+            // `(age) > 30` is `age > 30`, and `(a + b) * 2` goes on as a term.
             Expr::Predicate(bare)
-                if bare.operator == Operator::TRUTH && bare.weight.is_none() && self.cursor.at_operator() =>
+                if bare.operator == Operator::TRUTH
+                    && bare.weight.is_none()
+                    && self.cursor.continues_term() =>
             {
                 self.predicates -= 1;
                 let start = self.cursor.token.start;
-                let leaf = self.cursor.attribute_predicate(&bare.attribute)?;
+                let leaf = self.cursor.after_term(bare.term, start)?;
                 self.count(leaf, start)
             }
-            expr => Ok(Node { expr, ..node }),
+            expr => {
+                self.check_truth(&expr)?;
+                Ok(Node { expr, ..node })
+            }
+        }
+    }
+
+    /// A term that is neither true nor false must go on, if not here then behind its parenthesis.
+    fn check_truth(&self, expr: &Expr) -> Parsed<()> {
+        let Expr::Predicate(Predicate { operator: Operator::TRUTH, term: Term::Computed(computed), .. }) =
+            expr
+        else {
+            return Ok(());
+        };
+        let function = computed.function();
+        match function.gives() {
+            Some(kind) if kind != value::Kind::Bool && self.cursor.token.kind != Kind::Close => {
+                let hint = match function.name() {
+                    "concat" => "write OR for one of two conditions: || joins strings".into(),
+                    _ => format!("a {} alone is no predicate: compare it with a value", kind.name()),
+                };
+                Err(self.cursor.expected("a comparison after the term").hint(hint))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -271,7 +321,7 @@ impl<'a> Parser<'a> {
     /// The token cannot follow what was read.
     fn stray_after(&self, read: &Expr) -> Box<Fault> {
         let name = match read {
-            Expr::Predicate(bare) if bare.operator == Operator::TRUTH => Some(&*bare.attribute),
+            Expr::Predicate(bare) if bare.operator == Operator::TRUTH => Some(bare.term.name()),
             _ => None,
         };
         let after_name = name.is_some();

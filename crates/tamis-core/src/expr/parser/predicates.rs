@@ -1,7 +1,6 @@
-//! One predicate: an attribute, an operator and its operands, in every way that they can be written.
+//! One predicate: a term, an operator and its operands, in every way that they can be written.
 
-use super::advice;
-use super::cursor::{Cursor, shown};
+use super::cursor::Cursor;
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
 use super::values::{is_array, is_double};
@@ -9,6 +8,7 @@ use crate::expr::ast::{Expr, Outcome};
 use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
+use crate::term::{Argument, Function, Term};
 use crate::value::Value;
 
 impl Cursor<'_> {
@@ -22,17 +22,23 @@ impl Cursor<'_> {
                     Kind::Open => self.call(word),
                     Kind::Str { .. } | Kind::RawStr => {
                         let value = self.typed_literal(word)?;
-                        self.literal_first(value, word.start)
+                        self.after_value(value, word.start)
                     }
                     _ => {
                         let name = self.rest_of_name(word)?;
-                        self.attribute_predicate(&name)
+                        self.after_term(Term::attribute(&name), word.start)
                     }
                 }
             }
             Kind::QuotedName => {
+                let start = self.token.start;
                 let name = self.name()?;
-                self.attribute_predicate(&name)
+                self.after_term(Term::attribute(&name), start)
+            }
+            Kind::Plus | Kind::Minus if !self.signs_number() => {
+                let start = self.token.start;
+                let operand = self.factor()?;
+                self.after_operand(operand, start)
             }
             Kind::Reserved(Reserved::True | Reserved::False | Reserved::Null)
             | Kind::Number
@@ -42,10 +48,41 @@ impl Cursor<'_> {
             | Kind::Minus => {
                 let start = self.token.start;
                 let value = self.value()?;
-                self.literal_first(value, start)
+                self.after_value(value, start)
             }
             _ => Err(self.expected_predicate()),
         }
+    }
+
+    fn after_operand(&mut self, operand: Argument, start: usize) -> Parsed<Expr> {
+        match operand {
+            Argument::Term(term) => self.after_term(term, start),
+            Argument::Constant(value) => self.after_value(value, start),
+        }
+    }
+
+    /// What follows the first term of a predicate: the rest of the term, then the operator.
+    pub fn after_term(&mut self, term: Term, start: usize) -> Parsed<Expr> {
+        match self.rest_of_operand(Argument::Term(term), start)? {
+            Argument::Term(term) => self.test(term),
+            Argument::Constant(value) => self.literal_first(value, start),
+        }
+    }
+
+    /// The same after a value.
+    fn after_value(&mut self, value: Value, start: usize) -> Parsed<Expr> {
+        if !self.at_arithmetic() {
+            return self.literal_first(value, start);
+        }
+        match self.rest_of_operand(Argument::Constant(value), start)? {
+            Argument::Term(term) => self.test(term),
+            Argument::Constant(value) => self.literal_first(value, start),
+        }
+    }
+
+    /// Whether the token can follow a term in parentheses.
+    pub fn continues_term(&self) -> bool {
+        self.at_operator() || self.at_arithmetic()
     }
 
     /// Whether the token can follow the attribute of a predicate.
@@ -55,13 +92,15 @@ impl Cursor<'_> {
             || matches!(self.token.kind, Kind::Reserved(Between | ILike | In | Is | Like | Not | RLike))
     }
 
-    /// What follows the attribute.
-    pub fn attribute_predicate(&mut self, name: &str) -> Parsed<Expr> {
+    /// What follows the term that is tested.
+    fn test(&mut self, term: Term) -> Parsed<Expr> {
         if let Some((operator, negated)) = comparison(self.token.kind) {
             self.advance()?;
             let at = self.token.start;
-            let operand = self.value()?;
-            return self.build(name, operator, negated, vec![operand], at);
+            return match self.operand()? {
+                Argument::Constant(operand) => self.build(term, operator, negated, vec![operand], at),
+                Argument::Term(other) => self.comparison_of_terms(term, operator, negated, other, at),
+            };
         }
         let negated = self.take(Kind::Reserved(Reserved::Not))?;
         let operator = match self.token.kind {
@@ -69,25 +108,25 @@ impl Cursor<'_> {
                 self.advance()?;
                 let at = self.token.start;
                 let members = self.values_in_parentheses()?;
-                return self.build(name, Operator::IN, negated, members, at);
+                return self.build(term, Operator::IN, negated, members, at);
             }
             Kind::Reserved(Reserved::Between) => {
                 self.advance()?;
                 let at = self.token.start;
-                let low = self.value()?;
+                let low = self.operand()?;
                 self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
-                let high = self.value()?;
-                return self.build(name, Operator::BETWEEN, negated, vec![low, high], at);
+                let high = self.operand()?;
+                return self.between(term, negated, low, high, at);
             }
             Kind::Reserved(Reserved::Is) if !negated => {
                 self.advance()?;
-                return self.is_predicate(name);
+                return self.is_predicate(term);
             }
             Kind::Reserved(Reserved::Like) => Operator::LIKE,
             Kind::Reserved(Reserved::ILike) => Operator::ILIKE,
             Kind::Reserved(Reserved::RLike) => Operator::RLIKE,
             _ if negated => return Err(self.expected("IN, BETWEEN, LIKE, ILIKE or RLIKE after NOT")),
-            _ => return self.build(name, Operator::TRUTH, false, Vec::new(), self.previous_end),
+            _ => return self.build(term, Operator::TRUTH, false, Vec::new(), self.previous_end),
         };
         self.advance()?;
         let at = self.token.start;
@@ -95,7 +134,39 @@ impl Cursor<'_> {
         if operator != Operator::RLIKE && self.take(Kind::Reserved(Reserved::Escape))? {
             pattern = self.rewrite_escape(pattern, at)?;
         }
-        self.build(name, operator, negated, vec![pattern], at)
+        self.build(term, operator, negated, vec![pattern], at)
+    }
+
+    /// A comparison of two terms is a term itself, of which the truth is tested.
+    fn comparison_of_terms(
+        &self,
+        left: Term,
+        operator: Operator,
+        negated: bool,
+        right: Term,
+        at: usize,
+    ) -> Parsed<Expr> {
+        let function = Function::named(operator.rules().name()).expect("every comparison is a function");
+        let arguments = vec![Argument::Term(left), Argument::Term(right)];
+        let term = Term::computed(function, arguments).map_err(|error| Fault::from_error(at, error))?;
+        self.build(term, Operator::TRUTH, negated, vec![], at)
+    }
+
+    /// An end that is a term makes it two comparisons.
+    fn between(&self, term: Term, negated: bool, low: Argument, high: Argument, at: usize) -> Parsed<Expr> {
+        let (low, high) = match (low, high) {
+            (Argument::Constant(low), Argument::Constant(high)) => {
+                return self.build(term, Operator::BETWEEN, negated, vec![low, high], at);
+            }
+            ends => ends,
+        };
+        let ends = [(Operator::GREATER_OR_EQUAL, low), (Operator::LESS_OR_EQUAL, high)];
+        let halves = ends.into_iter().map(|(operator, end)| match end {
+            Argument::Constant(end) => self.build(term.clone(), operator, false, vec![end], at),
+            Argument::Term(end) => self.comparison_of_terms(term.clone(), operator, false, end, at),
+        });
+        let both = Expr::And(halves.collect::<Parsed<_>>()?);
+        Ok(if negated { Expr::Not(Box::new(both)) } else { both })
     }
 
     fn rewrite_escape(&mut self, pattern: Value, at: usize) -> Parsed<Value> {
@@ -116,8 +187,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// What follows `name IS`. `x IS TRUE` is `x <=> TRUE`, as in Spark.
-    fn is_predicate(&mut self, name: &str) -> Parsed<Expr> {
+    /// What follows `x IS`. `x IS TRUE` is `x <=> TRUE`, as in Spark.
+    fn is_predicate(&mut self, term: Term) -> Parsed<Expr> {
         let negated = self.take(Kind::Reserved(Reserved::Not))?;
         let at = self.token.start;
         let (operator, operands) = match self.token.kind {
@@ -127,7 +198,7 @@ impl Cursor<'_> {
             _ => return Err(self.expected("NULL, NOT NULL, TRUE or FALSE after IS")),
         };
         self.advance()?;
-        self.build(name, operator, negated, operands, at)
+        self.build(term, operator, negated, operands, at)
     }
 
     /// What follows a value at the start of a predicate: `5 < age` is `age > 5`.
@@ -143,13 +214,18 @@ impl Cursor<'_> {
             symmetric => symmetric,
         };
         self.advance()?;
-        if !matches!(self.token.kind, Kind::Word | Kind::QuotedName) {
-            return Err(self
+        let without_attribute = |cursor: &Self| {
+            cursor
                 .expected("an attribute to compare the value with")
-                .hint("a predicate has an attribute: age > 5; TRUE and FALSE are expressions of their own"));
+                .hint("a predicate has an attribute: age > 5; TRUE and FALSE are expressions of their own")
+        };
+        let fault = without_attribute(self);
+        if !matches!(self.token.kind, Kind::Word | Kind::QuotedName | Kind::Open) && !self.at_sign_of_term() {
+            return Err(fault);
         }
-        let name = self.name()?;
-        let expr = self.build(&name, flipped, negated, vec![value], start)?;
+        let Argument::Term(term) = self.operand()? else { return Err(fault) };
+        let name = term.to_string();
+        let expr = self.build(term, flipped, negated, vec![value], start)?;
         if comparison(self.token.kind).is_some() {
             return Err(self
                 .expected("AND, OR or the end")
@@ -172,7 +248,6 @@ impl Cursor<'_> {
         let outcome = match value {
             Value::Bool(truth) => truth.into(),
             Value::Null => Outcome::UNDEFINED,
-            _ if self.at_arithmetic() => return Err(self.expected("AND, OR or the end")),
             _ => {
                 let hint =
                     "a value alone is no predicate: write name = 'text', or x IN (1, 2) for several values";
@@ -190,19 +265,18 @@ impl Cursor<'_> {
             return self.literal_first(value, word.start);
         }
         let Some(operator) = function_named(name) else {
-            let message = format!("there is no function {}", shown(name));
-            return Err(Fault::new(word.start, message).hint(advice::for_function(name)));
+            let operand = self.function_call(word)?;
+            return self.after_operand(operand, word.start);
         };
         self.advance()?;
-        if !matches!(self.token.kind, Kind::Word | Kind::QuotedName) {
-            let what = format!("an attribute as the first argument of {name}");
-            return Err(self.expected(&what).hint(format!("write {name}(attribute, value)")));
-        }
-        let attribute = self.name()?;
-        if self.token.kind == Kind::Open {
-            let hint = format!("{name} takes an attribute: functions are not nested");
-            return Err(self.expected("a comma").hint(hint));
-        }
+        let at = self.token.start;
+        let term = match self.operand()? {
+            Argument::Term(term) => term,
+            Argument::Constant(_) => {
+                let message = format!("expected an attribute as the first argument of {name}, found a value");
+                return Err(Fault::new(at, message).hint(format!("write {name}(attribute, value)")));
+            }
+        };
         self.expect(Kind::Comma, "a comma and the second argument")?;
         let at = self.token.start;
         let operand = self.value()?;
@@ -217,18 +291,18 @@ impl Cursor<'_> {
             }
             operand => vec![operand],
         };
-        self.build(&attribute, operator, false, operands, at)
+        self.build(term, operator, false, operands, at)
     }
 
     fn build(
         &self,
-        name: &str,
+        term: Term,
         operator: Operator,
         negated: bool,
         operands: Vec<Value>,
         at: usize,
     ) -> Parsed<Expr> {
-        build::predicate(name, operator, negated, operands).map_err(|error| Fault::from_error(at, error))
+        build::predicate(term, operator, negated, operands).map_err(|error| Fault::from_error(at, error))
     }
 
     fn expected_predicate(&self) -> Box<Fault> {
@@ -243,10 +317,6 @@ impl Cursor<'_> {
             }
             _ => fault,
         }
-    }
-
-    fn at_arithmetic(&self) -> bool {
-        matches!(self.lexeme(), "+" | "-" | "*" | "/" | "%")
     }
 }
 
@@ -264,7 +334,7 @@ pub(super) fn comparison(kind: Kind) -> Option<(Operator, bool)> {
     })
 }
 
-fn function_named(name: &str) -> Option<Operator> {
+pub(super) fn function_named(name: &str) -> Option<Operator> {
     let is_it = |syntax| matches!(syntax, Syntax::Function(known) if known.eq_ignore_ascii_case(name));
     let code = REGISTRY.iter().position(|rules| is_it(rules.syntax()))?;
     Operator::from_code(code as u8)

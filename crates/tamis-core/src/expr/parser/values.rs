@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
             Kind::Minus | Kind::Plus => {
                 self.advance()?;
                 if self.token.kind != Kind::Number {
-                    return Err(self.expected("a number after the sign").hint(advice::ARITHMETIC));
+                    return Err(self.expected("a number after the sign"));
                 }
                 literals::number(self.lexeme(), token.kind == Kind::Minus, token.start)?
             }

@@ -49,7 +49,7 @@ impl Change {
     /// `age is 20; needs to be >= 22`.
     pub fn text(&self) -> String {
         let needed = if self.becomes { self.predicate.clone() } else { opposite(&self.predicate) };
-        format!("{} {}; needs {}", self.predicate.attribute, self.seen.text(), requirement(&needed))
+        format!("{} {}; needs {}", self.predicate.term.name(), self.seen.text(), requirement(&needed))
     }
 }
 
@@ -80,7 +80,7 @@ impl WhyNot {
                 let change = |change: &Change| {
                     json!({
                         "predicate": predicate_text(&change.predicate),
-                        "attribute": &*change.predicate.attribute,
+                        "attribute": change.predicate.term.name(),
                         "value": change.seen.value_json(),
                         "becomes": change.becomes,
                         "text": change.text(),
@@ -115,7 +115,7 @@ fn why_not_within<'a>(
                 Change {
                     predicate: predicate.clone(),
                     becomes,
-                    seen: Seen::by(predicate, value_of(&predicate.attribute)),
+                    seen: predicate.term.with_value(value_of, |value| Seen::by(predicate, value)),
                     paths: search.paths(variable).to_vec(),
                 }
             });

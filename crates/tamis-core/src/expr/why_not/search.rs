@@ -21,7 +21,7 @@ struct Tree<'e> {
 }
 
 /// A predicate without its weight and its negation, in one form for `<` and `>=`.
-type Identity<'e> = (&'e str, Operator, &'e [Value]);
+type Identity<'e> = (&'e crate::term::Term, Operator, &'e [Value]);
 
 enum Node {
     Constant(Outcome),
@@ -144,7 +144,8 @@ impl<'e> Tree<'e> {
             Expr::Xor(children) => Node::Xor(all(self, children)),
             Expr::Xnor(children) => Node::Xnor(all(self, children)),
             Expr::Predicate(predicate) => {
-                let (variable, flipped) = self.variable(predicate, value_of(&predicate.attribute));
+                let (variable, flipped) =
+                    predicate.term.with_value(value_of, |value| self.variable(predicate, value));
                 self.variables[variable].paths.push(path.clone());
                 Node::Leaf { variable, flipped }
             }
@@ -155,14 +156,14 @@ impl<'e> Tree<'e> {
 
     /// The variable that a predicate is, and whether it is written as its opposite.
     fn variable(&mut self, predicate: &'e Predicate, value: Option<ValueRef<'_>>) -> (usize, bool) {
-        let Predicate { attribute, operator, negated, operands, .. } = predicate;
+        let Predicate { term, operator, negated, operands, .. } = predicate;
         let complement = operator.rules().complement();
         let (operator, flipped) = match complement {
             Some(complement) if complement < *operator => (complement, !negated),
             _ => (*operator, *negated),
         };
         let next = self.variables.len();
-        let at = *self.by_identity.entry((attribute, operator, operands)).or_insert(next);
+        let at = *self.by_identity.entry((term, operator, operands)).or_insert(next);
         if at == next {
             let now = predicate.outcome(value);
             let is_never_true = |operator: Operator| matches!(operator.rules().shape(operands), Shape::Never);

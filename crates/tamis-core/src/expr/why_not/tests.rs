@@ -107,7 +107,7 @@ fn canonical(predicate: &Predicate) -> (String, bool) {
         ">" => ("<=", true),
         name => (name, false),
     };
-    let name = format!("{} {operator} {:?}", predicate.attribute, predicate.operands);
+    let name = format!("{} {operator} {:?}", predicate.term, predicate.operands);
     (name, turned != predicate.negated)
 }
 
@@ -141,7 +141,7 @@ fn collect(expr: &Expr, event: &TestEvent, variables: &mut Variables) {
         Expr::Constant(_) => {}
         Expr::Predicate(predicate) => {
             let (name, turned) = canonical(predicate);
-            let outcome = predicate.outcome(lookup(event)(&predicate.attribute));
+            let outcome = predicate.look(&lookup(event));
             variables.now.insert(name.clone(), if turned { !outcome } else { outcome });
             let rules = predicate.operator.rules();
             let is_ordering = rules.complement().is_some();

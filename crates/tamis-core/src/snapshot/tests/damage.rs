@@ -205,10 +205,12 @@ fn foreign_files_are_called_foreign() {
 
 #[test]
 fn other_versions_and_byte_orders_are_told_from_damage() {
-    let message = refusal(Snapshot::from_bytes(crafted(|header, _| header.format_version = 9)));
+    let message =
+        refusal(Snapshot::from_bytes(crafted(|header, _| header.format_version = FORMAT_VERSION + 1)));
     assert!(
         message.starts_with(&format!(
-            "the snapshot has format version 9, this Tamis reads version {FORMAT_VERSION};"
+            "the snapshot has format version {}, this Tamis reads version {FORMAT_VERSION};",
+            FORMAT_VERSION + 1
         )),
         "{message}"
     );

@@ -5,7 +5,7 @@ use super::leads::Leads;
 use super::node::{Form, LeafNode, MAX_ATTRIBUTE, Node, XorChain, weight, weight_words};
 use super::outline::OutlineBuilder;
 use crate::engine::segment::program::Leaf;
-use crate::event::{AttrId, Attributes};
+use crate::event::{TermId, Terms};
 use crate::expr::atoms::{AtomTable, Literal};
 use crate::expr::normal_form::literal;
 use crate::expr::{Expr, Predicate};
@@ -34,15 +34,14 @@ const NEVER: u32 = u32::MAX;
 
 impl ScoringBuilder {
     /// Adds the next row. Before the first subscription with a weight nothing but a bound is kept.
-    pub fn push(&mut self, subscription: &Subscription, attributes: &mut Attributes, atoms: &mut AtomTable) {
+    pub fn push(&mut self, subscription: &Subscription, terms: &mut Terms, atoms: &mut AtomTable) {
         let weight = |predicate: &Predicate| weight_of(predicate, &subscription.weights);
         self.weighted |= has_weights(subscription);
         self.bounds.push(relevance_bound(&subscription.expression, &weight));
         self.code_off.push(self.code.len() as u32);
         if self.weighted {
             let start = self.code.len();
-            let mut writer =
-                Writer { code: &mut self.code, weight: &weight, attributes, atoms, xor_depth: 0 };
+            let mut writer = Writer { code: &mut self.code, weight: &weight, terms, atoms, xor_depth: 0 };
             if writer.row(&subscription.expression).is_none() {
                 self.code.truncate(start);
             }
@@ -56,7 +55,7 @@ impl ScoringBuilder {
     }
 
     /// Adds the rows of another behind its own; attributes and atoms get the numbers that they have here.
-    pub fn append(&mut self, other: Self, attributes: &[AttrId], mut atom: impl FnMut(u32) -> u32) {
+    pub fn append(&mut self, other: Self, terms: &[TermId], mut atom: impl FnMut(u32) -> u32) {
         self.weighted |= other.weighted;
         self.bounds.extend_from_slice(&other.bounds);
         let ends = other.code_off.iter().skip(1).copied().chain([other.code.len() as u32]);
@@ -66,7 +65,7 @@ impl ScoringBuilder {
                 match part {
                     Draft::Node(node) => self.code.push(node.word()),
                     Draft::Leaf { leaf, weight, literal } => {
-                        write_leaf(attributes[leaf.attribute.0 as usize].0, weight, &mut self.code);
+                        write_leaf(terms[leaf.attribute.0 as usize].0, weight, &mut self.code);
                         self.code.extend(literal.map(|literal| match literal {
                             NEVER => NEVER,
                             there => Literal::new(atom(Literal(there).atom()), Literal(there).is_negated()).0,
@@ -216,7 +215,7 @@ fn write_tests(of: u32, catalog: &CatalogBuilder, code: &mut Vec<u32>) -> Form {
 struct Writer<'a, W> {
     code: &'a mut Vec<u32>,
     weight: &'a W,
-    attributes: &'a mut Attributes,
+    terms: &'a mut Terms,
     atoms: &'a mut AtomTable,
     /// How many XORs there are around what is being written.
     xor_depth: usize,
@@ -249,7 +248,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
             }
             Expr::Predicate(predicate) => {
                 self.leaf(predicate)?;
-                let literal = literal(predicate, polarity, self.attributes, self.atoms);
+                let literal = literal(predicate, polarity, self.terms, self.atoms);
                 self.code.push(literal.map_or(NEVER, |literal| literal.0));
                 Some(())
             }
@@ -286,7 +285,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
 
     /// Header and weight.
     fn leaf(&mut self, predicate: &Predicate) -> Option<()> {
-        let attribute = self.attributes.intern(&predicate.attribute).0;
+        let attribute = self.terms.intern_term(&predicate.term).0;
         if attribute > MAX_ATTRIBUTE {
             return None;
         }
@@ -298,7 +297,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
 /// Header and weight of a leaf; its tests, if it gets any, set the form.
 fn write_leaf(attribute: u32, weight: f64, code: &mut Vec<u32>) {
     let plain = weight == 1.0;
-    code.push(Node::Leaf(LeafNode { attribute: AttrId(attribute), form: Form::True, plain }).word());
+    code.push(Node::Leaf(LeafNode { attribute: TermId(attribute), form: Form::True, plain }).word());
     if !plain {
         code.extend(weight_words(weight));
     }

@@ -11,7 +11,7 @@
 //!
 //! Nothing outside this file knows the bits: programs are read and written as [`Node`]s.
 
-use crate::event::AttrId;
+use crate::event::TermId;
 
 const OP_SHIFT: u32 = 30;
 const ALL: u32 = 0;
@@ -54,7 +54,7 @@ pub struct XorChain {
 /// A weighted predicate. Its weight follows unless it is plain, and then the tests of its form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafNode {
-    pub attribute: AttrId,
+    pub attribute: TermId,
     pub form: Form,
     /// The weight is 1, and not written.
     pub plain: bool,
@@ -108,7 +108,7 @@ impl Node {
                 wants_false: has(XOR_WANTS_FALSE),
             }),
             _ => Node::Leaf(LeafNode {
-                attribute: AttrId(word & MAX_ATTRIBUTE),
+                attribute: TermId(word & MAX_ATTRIBUTE),
                 form: *Form::ALL.get((word >> FORM_SHIFT & FORM_MASK) as usize)?,
                 plain: has(LEAF_IS_PLAIN),
             }),
@@ -161,7 +161,7 @@ mod tests {
         }
         for form in Form::ALL {
             for (attribute, plain) in [(0, true), (MAX_ATTRIBUTE, false)] {
-                nodes.push(Node::Leaf(LeafNode { attribute: AttrId(attribute), form, plain }));
+                nodes.push(Node::Leaf(LeafNode { attribute: TermId(attribute), form, plain }));
             }
         }
         for node in nodes {

@@ -18,7 +18,7 @@
 //! together.
 
 use super::node::Form;
-use crate::event::{AttrId, Event};
+use crate::event::{Event, TermId};
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::prefetch::prefetch;
 use crate::query::Scale;
@@ -295,7 +295,7 @@ impl Factors {
         if scale.is_plain() {
             return Factors::One;
         }
-        let run = |attribute: AttrId| {
+        let run = |attribute: TermId| {
             let entry = catalog.entry(attribute)?;
             let can_be_open = entry.absent != 0 || event.get(attribute).is_some();
             can_be_open.then(|| (entry.first_bit, entry.end_bit, scale.factor(attribute)))

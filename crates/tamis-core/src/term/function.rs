@@ -1,0 +1,208 @@
+//! The functions of the language. One function is one line in the table of [`functions`](super::functions).
+//!
+//! A function says how it is written, which kinds of values it takes, and how it is computed. It is undefined
+//! where Spark's `try_` functions are: on overflow, on division by zero, on a cast that fails. It is undefined for
+//! absent arguments, for values of other kinds than it takes, and for intervals and other sets of values.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::functions::FUNCTIONS;
+use super::{Argument, Term};
+use crate::error::ExpressionError;
+use crate::value::{Kind, Value, ValueRef};
+
+/// How a function is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    /// `lower(name)`.
+    Call,
+    /// `price * quantity`; a larger number binds more tightly.
+    Infix(u8),
+    /// `CAST(price AS int)`, where the type is the name of the function after `CAST AS`.
+    Cast(&'static str),
+}
+
+/// A comparison of two terms binds least of all.
+pub const COMPARISON: u8 = 0;
+pub const ADDITIVE: u8 = 1;
+pub const MULTIPLICATIVE: u8 = 2;
+
+/// What a function says of itself.
+pub(super) struct Rules {
+    pub name: &'static str,
+    pub notation: Notation,
+    /// The fewest and the most arguments.
+    pub arity: (usize, usize),
+    /// The kind that an argument must have, by its place; `None` where several will do. The last one also stands for
+    /// the arguments after it.
+    pub takes: &'static [Option<Kind>],
+    /// The kind of its values, where there is only one.
+    pub gives: Option<Kind>,
+    /// Whether it is asked although an argument is absent (null).
+    pub takes_nulls: bool,
+    pub compute: fn(&[ValueRef<'_>]) -> Option<Value>,
+}
+
+/// A handle to a function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function(u8);
+
+impl Function {
+    /// The function of that name, in any case: `lower`, `+`, `cast as int`.
+    pub fn named(name: &str) -> Option<Self> {
+        FUNCTIONS.iter().position(|rules| rules.name.eq_ignore_ascii_case(name)).map(|at| Self(at as u8))
+    }
+
+    fn rules(self) -> &'static Rules {
+        &FUNCTIONS[self.0 as usize]
+    }
+
+    pub fn name(self) -> &'static str {
+        self.rules().name
+    }
+
+    pub fn notation(self) -> Notation {
+        self.rules().notation
+    }
+
+    /// Every function there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..FUNCTIONS.len() as u8).map(Self)
+    }
+
+    /// The names of all functions that are written as calls.
+    pub fn call_names() -> impl Iterator<Item = &'static str> {
+        FUNCTIONS.iter().filter(|rules| rules.notation == Notation::Call).map(|rules| rules.name)
+    }
+
+    /// The kind that the argument at this place must have, if only one will do.
+    pub fn takes(self, place: usize) -> Option<Kind> {
+        let takes = self.rules().takes;
+        takes.get(place).or(takes.last()).copied().flatten()
+    }
+
+    /// The kind of its values, if there is only one.
+    pub fn gives(self) -> Option<Kind> {
+        self.rules().gives
+    }
+
+    /// Its value for these, where null stands for what is absent. `None` when it is undefined.
+    pub fn compute(self, values: &[ValueRef<'_>]) -> Option<Value> {
+        let rules = self.rules();
+        let refused =
+            |value: &ValueRef<'_>| value.is_set() || matches!(value, ValueRef::Null) && !rules.takes_nulls;
+        if values.iter().any(refused) {
+            return None;
+        }
+        (rules.compute)(values).filter(|value| !matches!(value, Value::Null))
+    }
+
+    pub(super) fn check(self, arguments: &[Argument]) -> Result<(), ExpressionError> {
+        let Rules { name, arity: (fewest, most), .. } = *self.rules();
+        let count = arguments.len();
+        if !(fewest..=most).contains(&count) {
+            let takes = match (fewest, most) {
+                (1, 1) => "one argument".into(),
+                (fewest, most) if fewest == most => format!("{fewest} arguments"),
+                (fewest, usize::MAX) => format!("at least {fewest} arguments"),
+                (fewest, most) => format!("{fewest} to {most} arguments"),
+            };
+            return Err(ExpressionError::new(format!("{name} takes {takes}, not {count}")));
+        }
+        for (place, argument) in arguments.iter().enumerate() {
+            let (Some(wanted), Some(given)) = (self.takes(place), argument.kind()) else { continue };
+            if wanted != given {
+                let (wanted, given) = (wanted.name(), given.name());
+                return Err(ExpressionError::new(format!(
+                    "{name} takes a {wanted}, but {argument} is a {given}"
+                )));
+            }
+        }
+        self.check_constants(arguments)
+    }
+
+    /// Refuses constants for which the function is undefined whatever the other arguments are.
+    fn check_constants(self, arguments: &[Argument]) -> Result<(), ExpressionError> {
+        let text = |place: usize| match &arguments.get(place) {
+            Some(Argument::Constant(Value::Str(text))) => Some(&**text),
+            _ => None,
+        };
+        let is_constant = |argument: &Argument| matches!(argument, Argument::Constant(_));
+        match self.name() {
+            _ if self.notation() == Notation::Infix(COMPARISON) && arguments.iter().any(is_constant) => {
+                Err(ExpressionError::new("a comparison with a value is a predicate and no term")
+                    .with_hint("combine predicates with AND, OR and XOR"))
+            }
+            "date_trunc" => match text(0) {
+                Some(unit) if super::functions::is_time_unit(unit) => Ok(()),
+                _ => Err(ExpressionError::new("date_trunc takes the unit first, as a string").with_hint(
+                    "units are year, quarter, month, week, day, hour, minute, second: date_trunc('HOUR', ts)",
+                )),
+            },
+            "from_utc_timestamp" | "to_utc_timestamp" => match text(1) {
+                Some(zone) if super::functions::is_time_zone(zone) => Ok(()),
+                _ => Err(ExpressionError::new(format!(
+                    "{} takes the name of a time zone as a string",
+                    self.name()
+                ))
+                .with_hint("write from_utc_timestamp(ts, 'Europe/Berlin')")),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Argument {
+    /// The kind of its values, where it is known before any event.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Argument::Constant(value) => value.kind(),
+            Argument::Term(Term::Attribute(_)) => None,
+            Argument::Term(Term::Computed(computed)) => computed.function().gives(),
+        }
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A function with its arguments, as text that is read back as the same term.
+pub(super) struct Written<'a> {
+    pub function: Function,
+    pub arguments: &'a [Argument],
+}
+
+impl Display for Written<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.function.notation() {
+            Notation::Call => {
+                write!(f, "{}(", self.function.name())?;
+                for (at, argument) in self.arguments.iter().enumerate() {
+                    write!(f, "{}{argument}", if at > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+            Notation::Cast(to) => write!(f, "CAST({} AS {to})", self.arguments[0]),
+            Notation::Infix(binding) => {
+                operand(f, &self.arguments[0], binding)?;
+                write!(f, " {} ", self.function.name())?;
+                operand(f, &self.arguments[1], binding + 1)
+            }
+        }
+    }
+}
+
+/// An operand in parentheses if it binds less tightly than `least`. Comparisons are never operands without them.
+fn operand(f: &mut Formatter<'_>, argument: &Argument, least: u8) -> fmt::Result {
+    let binding = match argument {
+        Argument::Term(Term::Computed(computed)) => match computed.function().notation() {
+            Notation::Infix(binding) => binding,
+            _ => u8::MAX,
+        },
+        _ => u8::MAX,
+    };
+    if binding < least.max(ADDITIVE) { write!(f, "({argument})") } else { argument.fmt(f) }
+}

@@ -1,0 +1,218 @@
+//! Terms: what predicates look at.
+//!
+//! The first kind of term is an attribute, whose value the event brings. The other kind is computed from values
+//! by a [`Function`]: `lower(name)`, `price * quantity`, `a < b`. An index keeps one table of its terms
+//! ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that name it,
+//! and its predicates are indexed like those of an attribute.
+
+pub mod function;
+mod functions;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::{self, Display, Formatter};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+pub use function::{Function, Notation};
+pub use table::{TermId, Terms};
+
+use crate::error::ExpressionError;
+use crate::text::{LiteralText, Name};
+use crate::value::{Value, ValueRef};
+
+/// Levels of functions inside functions.
+pub const MAX_DEPTH: usize = 32;
+/// Bytes of the text of a computed term.
+pub const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// What a predicate looks at.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// By its dotted path: `address.city` is the field `city` of the record `address`.
+    Attribute(Arc<str>),
+    Computed(Arc<Computed>),
+}
+
+/// A function and what it is applied to.
+#[derive(Debug)]
+pub struct Computed {
+    function: Function,
+    arguments: Box<[Argument]>,
+    text: Box<str>,
+    depth: usize,
+}
+
+/// What a function is applied to. An argument is a term unless it is written as a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Argument {
+    Constant(Value),
+    Term(Term),
+}
+
+impl Term {
+    pub fn attribute(name: &str) -> Self {
+        Self::Attribute(name.into())
+    }
+
+    /// A function of at least one term.
+    ///
+    /// ```
+    /// use tamis_core::term::{Argument, Function, Term};
+    /// let name = Argument::Term(Term::attribute("name"));
+    /// let term = Term::computed(Function::named("lower").unwrap(), vec![name]).unwrap();
+    /// assert_eq!(term.to_string(), "lower(name)");
+    /// ```
+    pub fn computed(function: Function, arguments: Vec<Argument>) -> Result<Self, ExpressionError> {
+        function.check(&arguments)?;
+        let depth = 1 + arguments.iter().map(Argument::depth).max().unwrap_or(0);
+        if depth > MAX_DEPTH {
+            return Err(ExpressionError::new(format!("functions are nested deeper than {MAX_DEPTH} levels")));
+        }
+        let text = function::Written { function, arguments: &arguments }.to_string();
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(ExpressionError::new(format!(
+                "a term of {} bytes is longer than the limit of {MAX_TEXT_BYTES}",
+                text.len()
+            )));
+        }
+        Ok(Self::Computed(Arc::new(Computed {
+            function,
+            arguments: arguments.into(),
+            text: text.into(),
+            depth,
+        })))
+    }
+
+    /// The name of an attribute; the canonical text of anything else. Weights and dimensions name terms so.
+    pub fn name(&self) -> &str {
+        match self {
+            Term::Attribute(name) => name,
+            Term::Computed(computed) => &computed.text,
+        }
+    }
+
+    pub fn is_computed(&self) -> bool {
+        matches!(self, Term::Computed(_))
+    }
+
+    /// Calls `visit` with every attribute that the term needs, from left to right.
+    pub fn for_each_attribute<'a>(&'a self, visit: &mut impl FnMut(&'a Arc<str>)) {
+        match self {
+            Term::Attribute(name) => visit(name),
+            Term::Computed(computed) => {
+                for argument in &computed.arguments {
+                    if let Argument::Term(term) = argument {
+                        term.for_each_attribute(visit);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows the value of the term, computed from those of attributes; `None` when it is absent.
+    ///
+    /// This is the plain reading; an index computes its terms by [`Terms::compute`].
+    pub fn with_value<'a, R>(
+        &self,
+        value_of: &impl Fn(&str) -> Option<ValueRef<'a>>,
+        see: impl FnOnce(Option<ValueRef<'_>>) -> R,
+    ) -> R {
+        let present = |value: ValueRef<'_>| !matches!(value, ValueRef::Null);
+        match self {
+            Term::Attribute(name) => see(value_of(name).filter(|value| present(*value))),
+            Term::Computed(computed) => {
+                let value = computed.value(&|name| value_of(name));
+                see(value.as_ref().map(Value::as_ref).filter(|value| present(*value)))
+            }
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Term::Attribute(_) => 0,
+            Term::Computed(computed) => computed.depth,
+        }
+    }
+}
+
+impl Computed {
+    pub fn function(&self) -> Function {
+        self.function
+    }
+
+    pub fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    fn value<'a>(&self, value_of: &dyn Fn(&str) -> Option<ValueRef<'a>>) -> Option<Value> {
+        let values: Vec<Value> = self
+            .arguments
+            .iter()
+            .map(|argument| match argument {
+                Argument::Constant(value) => value.clone(),
+                Argument::Term(Term::Attribute(name)) => {
+                    value_of(name).map_or(Value::Null, ValueRef::to_owned)
+                }
+                Argument::Term(Term::Computed(inner)) => inner.value(value_of).unwrap_or(Value::Null),
+            })
+            .collect();
+        let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+        self.function.compute(&values)
+    }
+}
+
+impl Argument {
+    fn depth(&self) -> usize {
+        match self {
+            Argument::Constant(_) => 0,
+            Argument::Term(term) => term.depth(),
+        }
+    }
+}
+
+impl PartialEq for Computed {
+    fn eq(&self, other: &Self) -> bool {
+        self.function == other.function && self.arguments == other.arguments
+    }
+}
+
+impl Eq for Computed {}
+
+impl Hash for Computed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.hash(state);
+        self.arguments.hash(state);
+    }
+}
+
+impl From<&str> for Term {
+    fn from(name: &str) -> Self {
+        Self::attribute(name)
+    }
+}
+
+impl Display for Term {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Term::Attribute(name) => Name(name).fmt(f),
+            Term::Computed(computed) => f.write_str(&computed.text),
+        }
+    }
+}
+
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+impl Display for Argument {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Argument::Constant(value) => LiteralText(value).fmt(f),
+            Argument::Term(term) => term.fmt(f),
+        }
+    }
+}
