@@ -169,3 +169,66 @@ def test_invalid_arrow_data_is_refused(index: Index) -> None:
 def test_a_dict_is_no_batch(index: Index, ask: str) -> None:
     with pytest.raises(TypeError, match=r"write \[event\] for one event, and pyarrow\.table"):
         getattr(index, ask)({"age": [17, 70]})
+
+
+def test_lists_have_a_row_for_each_event(index: Index) -> None:
+    lists = index.match_batch(TABLE, lists=True)
+    assert lists.to_pydict() == {
+        "event": [0, 1, 2, 3],
+        "subscriptions": [["geneva"], ["adult", "senior"], [], ["adult", "geneva"]],
+    }
+    assert lists.schema.field("subscriptions").type.value_type == IDS
+    assert index.match_batch([], lists=True).num_rows == 0
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=3))
+    streamed = index.match_batch(reader, lists=True)
+    assert streamed.schema == lists.schema
+    assert streamed.read_all().to_pydict() == lists.to_pydict()
+
+
+@pytest.mark.parametrize("ids", [list(range(300)), [f"rule {at}" for at in range(300)]])
+def test_threads_and_chunks_change_no_answer(ids: list[Any]) -> None:
+    # Enough matches for several chunks, and runs of events without any between them.
+    index = Index()
+    index.add_many(ids, [f"x >= {at}" for at in range(300)])
+    values = [at % 300 if at // 700 % 2 == 0 else -1 for at in range(9_000)]
+    table = pa.table({"x": values})
+    lines = "\n".join(f'{{"y": [1, {{"x": 2}}], "x": {value}}}' for value in values)
+    pairs = sorted((event, ids[at]) for event, value in enumerate(values) for at in range(value + 1))
+    for events in (table, lines):
+        for threads in (1, 3):
+            found = index.match_batch(events, threads=threads)
+            assert found.column("event").num_chunks > 1
+            assert list(zip(*found.to_pydict().values(), strict=True)) == pairs
+            lists = index.match_batch(events, threads=threads, lists=True).to_pydict()
+            assert lists["event"] == list(range(len(values)))
+            assert [
+                (event, id) for event, matches in zip(*lists.values(), strict=True) for id in matches
+            ] == pairs
+
+
+def test_small_answers_come_in_one_chunk(index: Index) -> None:
+    found = index.match_batch([{"age": 20}] * 2_000, threads=4)
+    assert found.num_rows == 2_000
+    assert found.column("subscription").num_chunks == 1
+
+
+def test_json_lines_are_read_as_single_events_are(index: Index) -> None:
+    lines = ['{"age": 70, "city": "Gen\\u0065va"}', '{"city": "Geneva", "z": [1]}', "{}", '{"age": 18.5}']
+    found = index.match_batch("\n\n".join(lines), lists=True)
+    assert found.column("subscriptions").to_pylist() == [index.match(line) for line in lines]
+    for kind in (str, str.encode):
+        assert index.count_batch(kind("\n".join(lines))).to_pylist() == [index.count(line) for line in lines]
+
+
+def test_a_bad_line_is_named_whichever_thread_reads_it(index: Index) -> None:
+    lines = ['{"age": 20}'] * 3_000
+    lines[2_900] = '{"age": nope}'
+    lines[1_234] = '{"unused": 01}'
+    for threads in (1, 4):
+        with pytest.raises(tamis.EventError, match="must not start with 0") as refused:
+            index.match_batch("\n".join(lines), threads=threads)
+        assert "line 1235" in str(refused.value)
+    with pytest.raises(tamis.EventError, match="expected a value"):
+        index.match_batch("\n".join(lines), validate=False)
+    lines[2_900] = "{}"
+    assert index.match_batch("\n".join(lines), validate=False).num_rows == 2_998

@@ -497,3 +497,26 @@ def test_priorities_and_expiries_of_few_rows_belong_to_those_rows(given: range) 
         subscription = index[row]
         assert subscription.priority == (row if row in given else 0.0)
         assert (subscription.expires is not None) == (row in given)
+
+
+@pytest.mark.parametrize("name", [int, str])
+def test_ids_are_right_while_rows_move(name: Any) -> None:
+    # Objects of ids are kept from answer to answer; segments are added, merged and emptied meanwhile.
+    index = tamis.Index()
+    expected: set[Any] = set()
+    for start in range(0, 6_000, 1_500):
+        index.add_many([name(at) for at in range(start, start + 1_500)], ["x > 1"] * 1_500)
+        expected.update(name(at) for at in range(start, start + 1_500))
+        assert index.match({"x": 2}) == sorted(expected)
+        for at in range(start, start + 1_500, 7):
+            index.remove(name(at))
+            expected.remove(name(at))
+        index.add(name(-1 - start), "x > 1")
+        expected.add(name(-1 - start))
+        for _ in range(2):
+            assert index.match({"x": 2}) == sorted(expected)
+    index.optimize()
+    assert index.match({"x": 2}) == sorted(expected)
+    first, second = index.match({"x": 2}), index.match({"x": 2})
+    # Those in the buffer, which are the last ones added, are made each time.
+    assert sum(one is other for one, other in zip(first, second, strict=True)) >= len(first) - 4

@@ -271,6 +271,8 @@ class Matching:
         now: Moment | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
+        lists: bool = False,
+        validate: bool = True,
         key: str | None = None,
         payloads: bool = False,
         on_error: Literal["raise", "collect"] = "raise",
@@ -283,6 +285,10 @@ class Matching:
         from batch to batch. String ids are dictionary-encoded. Columns named in `intervals` are structs of
         `low` and `high`. All cores are used unless `threads` says otherwise.
 
+        With `lists`, the table has a row for each event, with or without matches, and a list `subscriptions`.
+        JSON lines are read by the threads that match them, and only where subscriptions ask for a value; the
+        rest is checked to be JSON, unless `validate` is False.
+
         With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`, there is a
         column `payload`. With `on_error="collect"`, events of a list or of JSON lines that cannot be read are left
         out, and the result is the table and a list of `RefusedEvent`.
@@ -294,11 +300,15 @@ class Matching:
         >>> index.add(2, "age > 30")
         >>> index.match_batch(pa.table({"age": [25, 18, 40]})).to_pydict()
         {'event': [0, 2, 2], 'subscription': [1, 1, 2]}
+        >>> index.match_batch(b'{"age": 25}\\n{"age": 18}\\n{"age": 40}\\n', lists=True).to_pydict()
+        {'event': [0, 1, 2], 'subscriptions': [[1], [], [1, 2]]}
         >>> index.match_batch([{"id": "ann", "age": 25}], key="id", payloads=True).to_pylist()
         [{'event': 'ann', 'subscription': 1, 'payload': b'adults'}]
         """
         query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        options = {"intervals": intervals, "threads": threads}
+        if lists and (key is not None or payloads or on_error != "raise"):
+            raise ArgumentError("lists goes with neither key, payloads nor on_error: ask for rows of pairs")
+        options = {"intervals": intervals, "threads": threads, "lists": lists, "validate": validate}
         return self._batch(query, events, options, key=key, payloads=payloads, on_error=on_error)
 
     def _batch(
@@ -332,6 +342,8 @@ class Matching:
         weights: Mapping[str, float] | str | None = None,
         intervals: Sequence[str] = (),
         threads: int | None = None,
+        lists: bool = False,
+        validate: bool = True,
     ) -> Any:
         """The answers to a `tamis.Query` about many events.
 
@@ -345,7 +357,7 @@ class Matching:
         [True, False]
         """
         _refuse_one_event(events)
-        options = _options(intervals, threads, weights)
+        options = _options(intervals, threads, weights, lists=lists, validate=validate)
         self._warn_of_unknown_names(query)
         if query.ask in ("count", "exists"):
             parts = events if isinstance(events, pa.RecordBatchReader) else [events]
@@ -355,7 +367,7 @@ class Matching:
             return pa.chunked_array(chunks, kind).combine_chunks()
         if not isinstance(events, pa.RecordBatchReader):
             return _answer(_kernel.ask_batch(self._kernel, events, query, 0, options))
-        schema = self._answer_schema(query)
+        schema = self._answer_schema(query, lists=lists)
         return pa.RecordBatchReader.from_batches(
             schema,
             _numbered(
@@ -363,8 +375,9 @@ class Matching:
             ),
         )
 
-    def _answer_schema(self, query: Query) -> pa.Schema:
-        return _answer(_kernel.ask_batch(self._kernel, [], query, 0, _options((), None))).schema
+    def _answer_schema(self, query: Query, *, lists: bool = False) -> pa.Schema:
+        options = _options((), None, lists=lists)
+        return _answer(_kernel.ask_batch(self._kernel, [], query, 0, options)).schema
 
     def top_k_batch(
         self,
@@ -528,9 +541,20 @@ def _numbered(reader: Any, match: Any) -> Iterator[Any]:
 
 
 def _options(
-    intervals: Sequence[str], threads: int | None, weights: Mapping[str, float] | str | None = None
+    intervals: Sequence[str],
+    threads: int | None,
+    weights: Mapping[str, float] | str | None = None,
+    *,
+    lists: bool = False,
+    validate: bool = True,
 ) -> dict[str, Any]:
     if isinstance(intervals, str):
         raise TypeError(f"intervals is a list of columns; write intervals=[{intervals!r}]")
-    given = dict(weights) if isinstance(weights, Mapping) else weights
-    return {"intervals": list(intervals), "threads": threads, "weights": given, "most": None}
+    return {
+        "intervals": list(intervals),
+        "threads": threads,
+        "weights": dict(weights) if isinstance(weights, Mapping) else weights,
+        "most": None,
+        "lists": lists,
+        "validate": validate,
+    }

@@ -21,6 +21,7 @@ mod prefetch;
 pub mod query;
 pub mod relate;
 pub mod snapshot;
+mod stamp;
 pub mod subscription;
 pub mod suggest;
 pub mod term;

@@ -8,10 +8,11 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
-use tamis_core::engine::batch::{BatchAnswer, ask_events};
+use tamis_core::engine::batch::{BatchAnswer, Layout, MatchRows, Output, ask_events, list_type};
 use tamis_core::engine::id_type;
 use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
+use tamis_core::event::json::{JsonLines, Skipped};
 use tamis_core::event::weighted::WeightedEvents;
 use tamis_core::event::{Event, EventError, EventSource, Record, Terms, json};
 use tamis_core::query::{Ask, Query};
@@ -53,27 +54,41 @@ impl Given {
 }
 
 /// Events, and the weights that were given beside them.
-struct Batch {
-    events: Given,
+struct Batch<'e> {
+    events: Events<'e>,
     weights: Option<GivenWeights>,
 }
 
-impl Batch {
+enum Events<'e> {
+    Read(Given),
+    /// JSON, to be read by whoever matches it.
+    Lines(&'e [u8], Skipped),
+}
+
+impl<'e> Batch<'e> {
     fn from_python(
-        events: &Bound<'_, PyAny>,
+        events: &'e Bound<'_, PyAny>,
         intervals: Vec<String>,
         weights: Option<GivenWeights>,
+        skipped: Skipped,
     ) -> PyResult<Self> {
-        Ok(Self { events: Given::from_python(events, intervals)?, weights })
+        let events = if let Ok(text) = events.cast::<PyString>() {
+            Events::Lines(text.to_str()?.as_bytes(), skipped)
+        } else if let Ok(bytes) = events.cast::<PyBytes>() {
+            Events::Lines(bytes.as_bytes(), skipped)
+        } else {
+            Events::Read(Given::from_python(events, intervals)?)
+        };
+        Ok(Self { events, weights })
     }
 
     /// The events of a batch with the weights beside them.
-    fn weighted<'e>(
+    fn weighted<'s>(
         &self,
-        events: &'e dyn EventSource,
+        events: &'s dyn EventSource,
         batch: Option<&RecordBatch>,
         terms: &Terms,
-    ) -> Result<WeightedEvents<'e>, Error> {
+    ) -> Result<WeightedEvents<'s>, Error> {
         let weights = self.weights.as_ref().map_or(Ok(vec![]), |given| given.resolve(batch, terms))?;
         Ok(WeightedEvents { events, weights })
     }
@@ -86,7 +101,15 @@ impl Batch {
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match &self.events {
-            Given::Tables { batches, intervals } => {
+            Events::Lines(text, skipped) => {
+                let lines = JsonLines::new(text, terms, index.schema(), *skipped);
+                match &self.weights {
+                    None => visit(0, &lines)?,
+                    Some(_) => visit(0, &self.weighted(&lines, None, terms)?)?,
+                }
+                lines.fault().map_or(Ok(()), |fault| Err(fault.into()))
+            }
+            Events::Read(Given::Tables { batches, intervals }) => {
                 let mut first = 0;
                 for batch in batches {
                     let events = ArrowEvents::with_intervals(batch, terms, index.schema(), intervals)
@@ -99,7 +122,7 @@ impl Batch {
                 }
                 Ok(())
             }
-            Given::Records(records) => {
+            Events::Read(Given::Records(records)) => {
                 let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
                 let mut rooms = vec![Vec::new(); records.len()];
                 let resolved: Vec<Event<'_>> = records
@@ -126,6 +149,12 @@ pub struct Options {
     most: Option<usize>,
     #[pyo3(item)]
     weights: Option<GivenWeights>,
+    /// Whether matches are listed by event.
+    #[pyo3(item)]
+    lists: bool,
+    /// Whether JSON that nobody asks for is checked.
+    #[pyo3(item)]
+    validate: bool,
 }
 
 impl Options {
@@ -136,10 +165,18 @@ impl Options {
             None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
         }
     }
+
+    fn layout(&self) -> Layout {
+        if self.lists { Layout::Lists } else { Layout::Pairs }
+    }
+
+    fn skipped(&self) -> Skipped {
+        if self.validate { Skipped::Checked } else { Skipped::Unchecked }
+    }
 }
 
-/// The answers to one query about many events, as a table: `event`, numbered from `first`, and `subscription`, for the
-/// best also `score` and `rank`; for owners `event` and `owner`; or one column `count` or `exists`. Also how many of
+/// The answers to one query about many events, as a table: `event`, numbered from `first`, and `subscription`, or a row
+/// per event and a list `subscriptions`; for the best also `score` and `rank`; for owners `event` and `owner`; or one column `count` or `exists`. Also how many of
 /// the events it answers.
 #[pyfunction]
 pub fn ask_batch(
@@ -151,8 +188,9 @@ pub fn ask_batch(
 ) -> PyResult<(PyArrowStream, usize)> {
     let (py, index, query) = (events.py(), index.index(), query.query());
     let threads = options.threads(py)?;
+    let (layout, skipped) = (options.layout(), options.skipped());
     let mut left = options.most.unwrap_or(usize::MAX);
-    let given = Batch::from_python(events, options.intervals, options.weights)?;
+    let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
     let asked = py.detach(|| {
         let reader = index.reader()?;
         let mut tables = vec![];
@@ -160,16 +198,19 @@ pub fn ask_batch(
         given.visit(index, reader.terms(), |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {
-                let answer = ask_events(index, &*reader, query, events, threads, left)?;
-                left = left.saturating_sub(answer.matches());
+                let output = Output { layout, first: first + at };
+                let answer = ask_events(index, &*reader, query, events, threads, left, output)?;
+                if left != usize::MAX {
+                    left = left.saturating_sub(answer.matches());
+                }
                 answered += answer.answered(events.len());
-                tables.push(Columns::of(&*reader, first + at, answer)?);
+                Columns::of(&*reader, first + at, answer, &mut tables)?;
             }
             Ok(())
         })?;
         // Nothing may be answered from a file that was overwritten while it was read.
         reader.prepare()?;
-        Ok::<_, Error>((schema_of(query, reader.id_kind()), tables, answered))
+        Ok::<_, Error>((schema_of(query, layout, reader.id_kind()), tables, answered))
     });
     let (schema, tables, answered) = asked.or_raise(py)?;
     let batches = tables.into_iter().map(|columns| columns.batches(&schema));
@@ -177,12 +218,15 @@ pub fn ask_batch(
     Ok((PyArrowStream { schema, batches: batches.concat() }, answered))
 }
 
-fn schema_of(query: &Query, ids: Option<IdKind>) -> Arc<Schema> {
+fn schema_of(query: &Query, layout: Layout, ids: Option<IdKind>) -> Arc<Schema> {
     let field = |name: &str, kind: DataType| Field::new(name, kind, false);
     let mut fields = match query.ask {
         Ask::Count => vec![field("count", DataType::Int64)],
         Ask::Exists => vec![field("exists", DataType::Boolean)],
         Ask::Owners => vec![field("event", DataType::Int64), field("owner", DataType::Utf8)],
+        Ask::All if layout == Layout::Lists => {
+            vec![field("event", DataType::Int64), field("subscriptions", list_type(id_type(ids)))]
+        }
         Ask::All | Ask::Best(_) => {
             vec![field("event", DataType::Int64), field("subscription", id_type(ids))]
         }
@@ -201,7 +245,13 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(version: &dyn Version, first: usize, answer: BatchAnswer) -> Result<Self, Error> {
+    /// Adds the columns of an answer, chunk by chunk.
+    fn of(
+        version: &dyn Version,
+        first: usize,
+        answer: BatchAnswer,
+        chunks: &mut Vec<Self>,
+    ) -> Result<(), Error> {
         let (before, names, after) = match answer {
             BatchAnswer::Count(counts) => (vec![], vec![numbers(0, &counts)], vec![]),
             BatchAnswer::Exists(exists) => (vec![], vec![Arc::new(BooleanArray::from(exists)) as _], vec![]),
@@ -209,7 +259,13 @@ impl Columns {
                 (vec![numbers(first, &found.events)], text_columns(&found.owners), vec![])
             }
             BatchAnswer::All(found) => {
-                (vec![numbers(first, &found.events)], version.id_columns(&found.locations)?, vec![])
+                let chunk = |rows: MatchRows| Self {
+                    before: vec![rows.events],
+                    names: vec![rows.ids],
+                    after: vec![],
+                };
+                chunks.extend(found.rows.into_iter().map(chunk));
+                return Ok(());
             }
             BatchAnswer::Best(best) => (
                 vec![numbers(first, &best.events)],
@@ -217,7 +273,8 @@ impl Columns {
                 vec![Arc::new(Float64Array::from(best.scores)) as _, numbers(0, &best.ranks)],
             ),
         };
-        Ok(Self { before, names, after })
+        chunks.push(Self { before, names, after });
+        Ok(())
     }
 
     /// A batch for each column of names, with the others cut alike.
@@ -262,7 +319,8 @@ pub fn time_events(
 ) -> PyResult<PyArrowStream> {
     // The clock is read once: what is measured is matching.
     let query = query.query().clone().at_current_time();
-    let given = Batch::from_python(events, options.intervals, options.weights)?;
+    let skipped = options.skipped();
+    let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];

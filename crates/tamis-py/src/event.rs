@@ -233,14 +233,14 @@ pub fn source<'a, 'py>(event: &'a Bound<'py, PyAny>) -> PyResult<Source<'a, 'py>
     if event.is_instance_of::<PyDict>() {
         return Ok(Source::Mapping);
     }
-    if let Ok(event) = event.cast::<PyEvent>() {
-        return Ok(Source::Event(event));
+    if let Ok(bytes) = event.cast::<PyBytes>() {
+        return Ok(Source::Json(bytes.as_bytes().into()));
     }
     if let Ok(text) = event.cast::<PyString>() {
         return Ok(Source::Json(text.to_str()?.as_bytes().into()));
     }
-    if let Ok(bytes) = event.cast::<PyBytes>() {
-        return Ok(Source::Json(bytes.as_bytes().into()));
+    if let Ok(event) = event.cast::<PyEvent>() {
+        return Ok(Source::Event(event));
     }
     if event.hasattr("items")? {
         return Ok(Source::Mapping);

@@ -12,6 +12,7 @@ use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
 
 use crate::errors::{OrRaise, argument_error, exception};
+use crate::id_cache::IdCache;
 use crate::ids::{id_from_python, id_to_python};
 use crate::matching::ask;
 use crate::query::PyQuery;
@@ -52,9 +53,13 @@ impl Setting {
 }
 
 #[pyclass(name = "Index", module = "tamis._kernel", frozen)]
-pub struct PyIndex(Index);
+pub struct PyIndex(Index, IdCache);
 
 impl PyIndex {
+    fn of(index: Index) -> Self {
+        Self(index, IdCache::default())
+    }
+
     pub fn index(&self) -> &Index {
         &self.0
     }
@@ -99,7 +104,7 @@ impl PyIndex {
                 return Err(argument_error(py, message));
             }
         }
-        Ok(Self(index))
+        Ok(Self::of(index))
     }
 
     // --- changes -----------------------------------------------------------------------------------
@@ -274,7 +279,7 @@ impl PyIndex {
 
     /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank.
     fn ask<'py>(&self, event: &Bound<'py, PyAny>, query: &PyQuery) -> PyResult<Bound<'py, PyAny>> {
-        ask(&self.0, event, query.query())
+        ask(&self.0, &self.1, event, query.query())
     }
 
     // --- keeping -----------------------------------------------------------------------------------
@@ -285,7 +290,9 @@ impl PyIndex {
 
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, copy: bool) -> PyResult<Self> {
-        py.detach(|| if copy { Index::open_copied(path) } else { Index::open(path) }).or_raise(py).map(Self)
+        py.detach(|| if copy { Index::open_copied(path) } else { Index::open(path) })
+            .or_raise(py)
+            .map(Self::of)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -294,7 +301,7 @@ impl PyIndex {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py).map(Self)
+        py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py).map(Self::of)
     }
 
     fn verify(&self, py: Python<'_>) -> PyResult<()> {

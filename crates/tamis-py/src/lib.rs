@@ -8,6 +8,7 @@ mod errors;
 mod event;
 mod expr;
 mod fork;
+mod id_cache;
 mod ids;
 mod index;
 mod matching;

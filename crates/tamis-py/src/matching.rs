@@ -20,6 +20,7 @@ use tamis_core::query::Query;
 use crate::convert::walk_mapping;
 use crate::errors::OrRaise;
 use crate::event::{Source, source, with_record};
+use crate::id_cache::IdCache;
 use crate::results::Found;
 
 /// From this many subscriptions on, matching takes longer than releasing the interpreter lock.
@@ -47,7 +48,12 @@ enum Answered {
 }
 
 /// Asks the current version of the index about one event.
-pub fn ask<'py>(index: &Index, event: &Bound<'py, PyAny>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
+pub fn ask<'py>(
+    index: &Index,
+    ids: &IdCache,
+    event: &Bound<'py, PyAny>,
+    query: &Query,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = event.py();
     let answered = with_event(index, event, |reader, event, space| {
         let (answer, slow) = index.ask(&**reader, query, event, space)?;
@@ -65,7 +71,7 @@ pub fn ask<'py>(index: &Index, event: &Bound<'py, PyAny>, query: &Query) -> PyRe
         Ok((answered, slow))
     })?;
     match answered {
-        Answered::All(found) => Ok(found.to_list(py)?.into_any()),
+        Answered::All(found) => Ok(found.to_list(py, ids)?.into_any()),
         Answered::Count(count) => count.into_bound_py_any(py),
         Answered::Exists(exists) => exists.into_bound_py_any(py),
         Answered::Owners(owners) => {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tamis_core::engine::{Id, Location, Reader, Version};
 
+use crate::id_cache::IdCache;
 use crate::ids::id_to_python;
 
 /// Matches that outlive the query, without a lock: Python code may run, and change the index, while their ids
@@ -41,8 +42,17 @@ impl Found {
         }
     }
 
-    pub fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let ids = (0..self.len()).map(|at| self.id(py, at)).collect::<PyResult<Vec<_>>>()?;
-        PyList::new(py, ids)
+    pub fn to_list<'py>(&self, py: Python<'py>, cache: &IdCache) -> PyResult<Bound<'py, PyList>> {
+        match self {
+            _ if self.len() == 0 => Ok(PyList::empty(py)),
+            Found::Kept(version, places) => cache.with_ids(py, &**version, |id| {
+                let ids = places.iter().map(|place| id(*place)).collect::<PyResult<Vec<_>>>()?;
+                PyList::new(py, ids)
+            }),
+            Found::Copied(ids) => {
+                let ids = ids.iter().map(|id| id_to_python(py, id.as_ref()));
+                PyList::new(py, ids.collect::<PyResult<Vec<_>>>()?)
+            }
+        }
     }
 }

@@ -20,7 +20,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arrow_array::ArrayRef;
 use serde_json::Value as Json;
@@ -192,6 +192,12 @@ pub trait Version: Sync {
 
     /// How many rows each part has, used or not, and last how many the buffer has.
     fn part_sizes(&self) -> Vec<usize>;
+
+    /// What stays the same for as long as every [`Location::Row`] keeps its id, over versions; `None` if that is not
+    /// known.
+    fn row_ids(&self) -> Option<Weak<dyn Any + Send + Sync>> {
+        None
+    }
 
     /// The ids of some subscriptions as a column: integers, or a dictionary of the strings that occur.
     fn id_columns(&self, locations: &[Location]) -> Result<Vec<ArrayRef>> {

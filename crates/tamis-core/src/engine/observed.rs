@@ -36,12 +36,18 @@ pub struct SlowEvent {
 
 impl Observed {
     pub fn note(&self, events: usize, matches: usize, work: Work, nanoseconds: u64) {
-        self.events.fetch_add(events as u64, Ordering::Relaxed);
-        self.matches.fetch_add(matches as u64, Ordering::Relaxed);
-        self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
-        self.evaluations.fetch_add(work.evaluations, Ordering::Relaxed);
-        self.mismatches.fetch_add(work.mismatches, Ordering::Relaxed);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        // Adding nothing to a shared counter costs as much as adding something.
+        let add = |counter: &AtomicU64, more: u64| {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        add(&self.events, events as u64);
+        add(&self.matches, matches as u64);
+        add(&self.candidates, work.candidates);
+        add(&self.evaluations, work.evaluations);
+        add(&self.mismatches, work.mismatches);
+        add(&self.nanoseconds, nanoseconds);
     }
 
     /// Whether an event of this duration belongs to the slowest.

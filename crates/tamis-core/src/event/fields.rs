@@ -6,7 +6,9 @@
 //! are absent, and a name given twice (`{"a.b": 1, "a": {"b": 2}}`) is an error.
 
 use super::error::EventError;
+use super::known_fields::{KnownField, KnownFields};
 use super::{Event, Schema, TermId, Terms, Value, ValueRef};
+use crate::json::structure::Structure;
 
 /// What the listener wants of a field. What it does not want, the reader may skip unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,12 @@ pub struct Wanted {
 pub trait Fields<'a> {
     /// Goes to the field `name` of the record that is being read. Paired with [`leave`](Self::leave).
     fn enter(&mut self, name: &str) -> Wanted;
+
+    /// Goes to the field whose name, in quotes, stands at the beginning of the text, if that is the one that was
+    /// expected next. Says how long the name is, with its quotes.
+    fn enter_expected(&mut self, _text: &[u8]) -> Option<(usize, Wanted)> {
+        None
+    }
 
     /// Goes back to the record around the field.
     fn leave(&mut self);
@@ -76,11 +84,6 @@ impl Path {
     pub fn as_str(&self) -> &str {
         &self.text
     }
-
-    pub fn clear(&mut self) {
-        self.text.clear();
-        self.outside.clear();
-    }
 }
 
 /// Memory for one event at a time, reused from event to event: what an [`Event`] cannot borrow from its
@@ -92,9 +95,11 @@ pub struct Scratch {
     computed: Vec<Value>,
     /// For each owned value, its place among the event's values.
     places: Vec<usize>,
-    path: Path,
-    /// The attribute at each step of the path.
-    entered: Vec<Option<TermId>>,
+    known: KnownFields,
+    /// What each step from the event to the current field is known as.
+    entered: Vec<KnownField>,
+    /// Of JSON text that is being read.
+    structure: Structure,
     /// How many values the last event had: a good guess for the next.
     last_len: usize,
 }
@@ -110,12 +115,30 @@ pub struct EventBuilder<'a, 'i> {
 impl<'a, 'i> EventBuilder<'a, 'i> {
     /// With a schema, strings of attributes that are declared as timestamps become timestamps.
     pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
-        scratch.owned.clear();
-        scratch.places.clear();
-        scratch.path.clear();
-        scratch.entered.clear();
+        scratch.known.prepare(terms);
         let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
-        Self { terms, schema, scratch, event }
+        let mut builder = Self { terms, schema, scratch, event };
+        builder.start_again();
+        builder
+    }
+
+    /// Forgets what was read.
+    pub(super) fn start_again(&mut self) {
+        self.event.values.clear();
+        self.event.weights.clear();
+        self.event.has_intervals = false;
+        self.scratch.owned.clear();
+        self.scratch.places.clear();
+        self.scratch.entered.clear();
+    }
+
+    /// Memory for the marks of a text, to be returned by [`return_structure`](Self::return_structure).
+    pub(super) fn take_structure(&mut self) -> Structure {
+        std::mem::take(&mut self.scratch.structure)
+    }
+
+    pub(super) fn return_structure(&mut self, structure: Structure) {
+        self.scratch.structure = structure;
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.
@@ -141,26 +164,32 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     }
 
     fn current(&self) -> Option<TermId> {
-        self.scratch.entered.last().copied().flatten()
+        self.scratch.entered.last().and_then(|field| self.scratch.known.attribute(*field))
     }
 }
 
 impl<'a> Fields<'a> for EventBuilder<'a, '_> {
     fn enter(&mut self, name: &str) -> Wanted {
-        self.scratch.path.enter(name);
-        let path = self.scratch.path.as_str();
-        let attribute = self.terms.get(path);
-        self.scratch.entered.push(attribute);
-        Wanted { value: attribute.is_some(), fields: self.terms.has_fields(path) }
+        let Scratch { known, entered, .. } = &mut *self.scratch;
+        let field = known.field(entered.last().copied(), name, self.terms);
+        entered.push(field);
+        known.wanted(field)
+    }
+
+    #[inline]
+    fn enter_expected(&mut self, text: &[u8]) -> Option<(usize, Wanted)> {
+        let Scratch { known, entered, .. } = &mut *self.scratch;
+        let (field, bytes) = known.expected_field(entered.last().copied(), text)?;
+        entered.push(field);
+        Some((bytes, known.wanted(field)))
     }
 
     fn leave(&mut self) {
-        self.scratch.path.leave();
         self.scratch.entered.pop();
     }
 
     fn path(&self) -> &str {
-        self.scratch.path.as_str()
+        self.scratch.entered.last().map_or("", |field| self.scratch.known.path(*field))
     }
 
     fn put(&mut self, mut value: ValueRef<'a>) {

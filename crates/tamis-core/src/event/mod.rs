@@ -4,6 +4,7 @@ pub mod arrow;
 pub(crate) mod error;
 pub(crate) mod fields;
 pub mod json;
+mod known_fields;
 pub(crate) mod record;
 pub(crate) mod schema;
 pub(crate) mod source;

@@ -3,9 +3,12 @@
 //! Hand-written because an event needs four things that a general deserializer does not give together:
 //! integers told from floats at any size, the byte of every fault, values skipped without a look inside,
 //! and strings borrowed from the text. The tests hold it against `serde_json`.
+//!
+//! With the [`Structure`] of a text that is known to be JSON, strings end and values are skipped where it says.
 
 use std::borrow::Cow;
 
+use super::structure::{Skipped, Structure};
 use crate::value::Value;
 
 /// What is wrong, at which byte.
@@ -27,20 +30,95 @@ impl Fault {
     }
 }
 
-/// A place in JSON text.
+/// A place in JSON text. What is marked there need not be looked for.
 #[derive(Clone)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct Cursor<'a, M = Unmarked> {
     text: &'a str,
     at: usize,
+    marks: M,
+}
+
+/// What is known of a text before it is read.
+pub(crate) trait Marks: Clone {
+    /// The end of the string whose first byte after the quote is at `start`, if it is known to have no escapes and no
+    /// faults.
+    fn end_of_plain_string(&self, text: &str, start: usize) -> Option<usize>;
+
+    /// The place after the value that starts with `first` at `start`, or after the white space that follows it.
+    fn end_of_value(&self, first: u8, start: usize) -> Option<usize>;
+}
+
+/// Nothing is known.
+#[derive(Clone)]
+pub(crate) struct Unmarked;
+
+impl Marks for Unmarked {
+    fn end_of_plain_string(&self, _: &str, _: usize) -> Option<usize> {
+        None
+    }
+
+    fn end_of_value(&self, _: u8, _: usize) -> Option<usize> {
+        None
+    }
+}
+
+/// The text was scanned, and is JSON if that was checked.
+#[derive(Clone)]
+pub(crate) struct Marked<'s> {
+    structure: &'s Structure,
+    skipped: Skipped,
+}
+
+impl Marks for Marked<'_> {
+    #[inline]
+    fn end_of_plain_string(&self, text: &str, start: usize) -> Option<usize> {
+        if self.skipped == Skipped::Unchecked {
+            return None;
+        }
+        let end = self.structure.next_quote(start)?;
+        let may_have_escapes = self.structure.has_escapes();
+        (!may_have_escapes || !text.as_bytes()[start..end].contains(&b'\\')).then_some(end)
+    }
+
+    #[inline]
+    fn end_of_value(&self, first: u8, start: usize) -> Option<usize> {
+        match first {
+            b'{' | b'[' => self.structure.closing_of(start).map(|close| close + 1),
+            // Where a separator stands instead of a value, the reader complains.
+            _ => self.structure.next_separator(start).filter(|end| *end > start),
+        }
+    }
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, marks: Unmarked }
     }
+}
 
+impl<'a, 's> Cursor<'a, Marked<'s>> {
+    /// For a text that was scanned.
+    pub fn marked(text: &'a str, structure: &'s Structure, skipped: Skipped) -> Self {
+        Self { text, at: 0, marks: Marked { structure, skipped } }
+    }
+}
+
+impl<'a, M: Marks> Cursor<'a, M> {
     pub fn at(&self) -> usize {
         self.at
+    }
+
+    /// What is not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    /// Goes past a name of so many bytes, of which all or none are left, and the colon after it.
+    #[inline]
+    pub fn after_name(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.at += bytes;
+        self.expect(b':', "`:` after a name")
     }
 
     #[inline]
@@ -103,6 +181,10 @@ impl<'a> Cursor<'a> {
     /// A string, borrowed from the text unless it has escapes.
     pub fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         let start = self.open_string()?;
+        if let Some(end) = self.marks.end_of_plain_string(self.text, start) {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
         self.run_of_plain_bytes();
         if self.byte() == Some(b'"') {
             let plain = &self.text[start..self.at];
@@ -165,47 +247,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn escape(&mut self) -> Result<char, Fault> {
-        let start = self.at;
-        let unknown = || Fault::new(start, "unknown escape in a string");
-        let letter = *self.text.as_bytes().get(start + 1).ok_or_else(unknown)?;
-        self.at += 2;
-        Ok(match letter {
-            b'"' | b'\\' | b'/' => letter as char,
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let lone = || Fault::new(start, "half of a surrogate pair stands alone in a string");
-                let first = self.hex(start)?;
-                let code = match first {
-                    0xD800..0xDC00 => {
-                        if !self.text[self.at..].starts_with("\\u") {
-                            return Err(lone());
-                        }
-                        self.at += 2;
-                        match self.hex(start)? {
-                            second @ 0xDC00..0xE000 => 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00),
-                            _ => return Err(lone()),
-                        }
-                    }
-                    code => code,
-                };
-                char::from_u32(code).ok_or_else(lone)?
-            }
-            _ => return Err(unknown()),
-        })
-    }
-
-    fn hex(&mut self, start: usize) -> Result<u32, Fault> {
-        let digits = self.text.as_bytes().get(self.at..self.at + 4);
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let Some(digits) = digits else {
-            return Err(Fault::new(start, "\\u must be followed by four hexadecimal digits"));
-        };
-        self.at += 4;
-        Ok(digits.iter().fold(0, |code, digit| code * 16 + (*digit as char).to_digit(16).unwrap_or(0)))
+        let (letter, end) = escape(self.text.as_bytes(), self.at)?;
+        self.at = end;
+        Ok(letter)
     }
 
     /// A number. One with a fraction or an exponent is a float, rounded to the nearest; but with more digits than
@@ -280,7 +324,18 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes past one value of any depth without recursion; only its syntax is checked.
+    #[inline]
     pub fn skip(&mut self) -> Result<(), Fault> {
+        if let Some(first) = self.peek()
+            && let Some(end) = self.marks.end_of_value(first, self.at)
+        {
+            self.at = end;
+            return Ok(());
+        }
+        self.skip_by_bytes()
+    }
+
+    fn skip_by_bytes(&mut self) -> Result<(), Fault> {
         let mut open = Vec::new();
         loop {
             match self.peek() {
@@ -327,8 +382,48 @@ impl<'a> Cursor<'a> {
             return Err(self.unexpected("a name in quotes"));
         }
         self.skip_string()?;
-        self.expect(b':', "`:` after a name")
+        self.after_name(0)
     }
+}
+
+/// The character that the escape at a place stands for, and the place after it.
+pub(super) fn escape(text: &[u8], start: usize) -> Result<(char, usize), Fault> {
+    let unknown = || Fault::new(start, "unknown escape in a string");
+    let letter = match *text.get(start + 1).ok_or_else(unknown)? {
+        letter @ (b'"' | b'\\' | b'/') => letter as char,
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let lone = || Fault::new(start, "half of a surrogate pair stands alone in a string");
+            let first = hex(text, start + 2, start)?;
+            if !(0xD800..0xDC00).contains(&first) {
+                return char::from_u32(first).map(|letter| (letter, start + 6)).ok_or_else(lone);
+            }
+            if text.get(start + 6..start + 8) != Some(b"\\u") {
+                return Err(lone());
+            }
+            let second = hex(text, start + 8, start)?;
+            if !(0xDC00..0xE000).contains(&second) {
+                return Err(lone());
+            }
+            let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            return char::from_u32(code).map(|letter| (letter, start + 12)).ok_or_else(lone);
+        }
+        _ => return Err(unknown()),
+    };
+    Ok((letter, start + 2))
+}
+
+/// The number of four hexadecimal digits, of an escape that starts at `start`.
+fn hex(text: &[u8], at: usize, start: usize) -> Result<u32, Fault> {
+    let digits = text.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    let Some(digits) = digits else {
+        return Err(Fault::new(start, "\\u must be followed by four hexadecimal digits"));
+    };
+    Ok(digits.iter().fold(0, |code, digit| code * 16 + (*digit as char).to_digit(16).unwrap_or(0)))
 }
 
 /// Bytes that stand for themselves in a string. A table, as it is asked for every byte.

@@ -1,6 +1,8 @@
 //! JSON text that expressions and events share: reading it piece by piece, and writing values.
 
 pub(crate) mod cursor;
+mod lanes;
+pub(crate) mod structure;
 
 use crate::value::Value;
 use crate::value::timestamp::format_timestamp_iso;

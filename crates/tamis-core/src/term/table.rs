@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{Argument, Computed, Function, Term};
+use crate::stamp::Stamp;
 use crate::value::{Value, ValueRef};
 
 /// A term of one index. Numbers are given in order of first use and never change. Arguments come before the terms
@@ -22,6 +23,7 @@ pub struct Terms {
     by_id: Arc<Vec<Term>>,
     recent_by_id: Arc<Vec<Term>>,
     computed: Arc<ComputedTerms>,
+    stamp: Stamp,
 }
 
 /// The terms that are not attributes, and which of them are in use.
@@ -126,8 +128,14 @@ impl Terms {
 
     fn push(&mut self, term: Term) -> TermId {
         let id = TermId(self.len() as u32);
+        self.stamp.renew();
         Arc::make_mut(&mut self.recent_by_id).push(term);
         id
+    }
+
+    /// Tells this table from every one with other terms.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     pub fn term(&self, id: TermId) -> &Term {

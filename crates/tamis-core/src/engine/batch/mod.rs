@@ -6,7 +6,9 @@
 //! `segment::bit_parallel`). Engines without blocks match every event by itself.
 
 mod budget;
+mod rows;
 mod threads;
+
 use std::ops::Range;
 use std::time::Instant;
 
@@ -17,13 +19,16 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::query::{Ask, Filter, Query, Ranking};
 use budget::Budget;
+pub use rows::{Layout, MatchRows, Output, list_type};
+use rows::{Writer, join};
 use threads::in_blocks;
 
 /// Matches of many events, sorted by event, then by id.
 #[derive(Default, Debug)]
 pub struct BatchMatches {
-    pub events: Vec<u32>,
-    pub locations: Vec<Location>,
+    /// In one chunk or in several.
+    pub rows: Vec<MatchRows>,
+    pub matches: usize,
     /// How many events are answered, counted from the first: all, unless a bound on matches was reached.
     pub answered: usize,
 }
@@ -62,7 +67,7 @@ impl BatchAnswer {
     /// How many matches are listed.
     pub fn matches(&self) -> usize {
         match self {
-            BatchAnswer::All(found) => found.locations.len(),
+            BatchAnswer::All(found) => found.matches,
             BatchAnswer::Best(best) => best.locations.len(),
             BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => 0,
         }
@@ -78,7 +83,7 @@ impl BatchAnswer {
     }
 }
 
-/// Asks the same about every event, on several threads. Where matches are listed, it stops before the event with
+/// Asks the same about every event, on several threads; `output` is how all matches are written. Where matches are listed, it stops before the event with
 /// which there would be more than `most`, but not before the first: memory is bounded by `most`, and by the
 /// matches of one event on each thread.
 pub fn ask_events(
@@ -88,10 +93,11 @@ pub fn ask_events(
     events: &dyn EventSource,
     threads: usize,
     most: usize,
+    output: Output,
 ) -> Result<BatchAnswer> {
     let filter = &query.filter();
     Ok(match &query.ask {
-        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most)),
+        Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most, output)?),
         Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
         Ask::Exists => {
             let counts = count_events(index, version, events, filter, threads);
@@ -124,54 +130,88 @@ fn match_events(
     filter: &Filter<'_>,
     threads: usize,
     most: usize,
-) -> BatchMatches {
+    output: Output,
+) -> Result<BatchMatches> {
     let new_thread = || Thread::new(version, events, filter);
-    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
-    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
-        let mut found = BatchMatches::default();
-        let Some(most) = budget.share(range.start == 0) else { return found };
-        let first = range.start as u32;
-        let mut add = |event: usize, locations: &[Location]| {
-            found.events.extend(std::iter::repeat_n(first + event as u32, locations.len()));
-            found.locations.extend_from_slice(locations);
-        };
-        found.answered =
-            match thread.blocks.as_mut().and_then(|blocks| blocks.matches(range.clone(), most, &mut add)) {
-                Some((answered, observed)) => {
-                    observe(index, events, range.start, observed);
-                    answered
-                }
-                None => {
-                    let mut held = 0;
-                    one_by_one(index, events, range, |at, event| {
-                        let (locations, work) = version.matches(event, filter, &mut thread.alone);
-                        held += locations.len();
-                        let fits = held <= most || at == 0;
-                        if fits {
-                            add(at, &locations);
-                        }
-                        (fits, locations.len(), work)
-                    })
-                }
-            };
-        budget.spend(found.locations.len());
-        found
+    let blocks = events.len().div_ceil(WIDTH);
+    let budget = Budget::new(most, threads.min(blocks));
+    // Long runs make large chunks. With a bound, no thread should be far ahead of what will be answered.
+    let run =
+        if most == usize::MAX { WIDTH * blocks.div_ceil(threads * RUNS_PER_THREAD).max(1) } else { WIDTH };
+    let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
+        let mut writer = Writer::new(version, output, run.start);
+        let mut answered = 0;
+        for start in run.clone().step_by(WIDTH) {
+            let block = start..run.end.min(start + WIDTH);
+            let Some(most) = budget.share(start == 0) else { break };
+            let (before, length) = (writer.matches(), block.len());
+            let done = match_block(index, version, events, filter, thread, block, most, &mut writer)?;
+            budget.spend(writer.matches() - before);
+            writer.reach(start + done);
+            answered += done;
+            if done < length {
+                break;
+            }
+        }
+        Ok::<_, Error>((answered, writer.matches(), writer.finish()?))
     });
     let mut all = BatchMatches::default();
-    for block in blocks {
-        let ends_here = block.answered < WIDTH;
-        all.answered += block.answered;
-        if all.events.is_empty() {
-            (all.events, all.locations) = (block.events, block.locations);
-        } else {
-            all.events.extend(block.events);
-            all.locations.extend(block.locations);
-        }
-        if ends_here {
+    let mut written = vec![];
+    for one in runs {
+        let (answered, matches, rows) = one?;
+        all.answered += answered;
+        all.matches += matches;
+        written.push(rows);
+        if answered < run {
             break;
         }
     }
-    all
+    all.rows = join(version, output.layout, written.into_iter())?;
+    Ok(all)
+}
+
+/// How many runs of events a thread answers, unless one is slower than the others.
+const RUNS_PER_THREAD: usize = 8;
+
+/// Writes the matches of a block; says how many of its events are answered.
+#[allow(clippy::too_many_arguments)]
+fn match_block(
+    index: &Index,
+    version: &dyn Version,
+    events: &dyn EventSource,
+    filter: &Filter<'_>,
+    thread: &mut Thread<'_>,
+    block: Range<usize>,
+    most: usize,
+    writer: &mut Writer<'_>,
+) -> Result<usize> {
+    let first = block.start;
+    let mut outcome = Ok(());
+    let mut add = |at: usize, locations: &[Location]| {
+        if outcome.is_ok() {
+            outcome = writer.add(first + at, locations);
+        }
+    };
+    let answered =
+        match thread.blocks.as_mut().and_then(|blocks| blocks.matches(block.clone(), most, &mut add)) {
+            Some((answered, observed)) => {
+                observe(index, events, first, observed);
+                answered
+            }
+            None => {
+                let mut held = 0;
+                one_by_one(index, events, block, |at, event| {
+                    let (locations, work) = version.matches(event, filter, &mut thread.alone);
+                    held += locations.len();
+                    let fits = held <= most || at == 0;
+                    if fits {
+                        add(at, &locations);
+                    }
+                    (fits, locations.len(), work)
+                })
+            }
+        };
+    outcome.map(|()| answered)
 }
 
 /// How many matches every event has.
@@ -344,13 +384,15 @@ fn one_by_one(
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::types::Int32Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int32Type, Int64Type};
     use arrow_array::*;
 
     use super::*;
     use crate::engine::{Id, Subscription};
     use crate::event::arrow::ArrowEvents;
     use crate::query::{Score, Tags};
+    use crate::subscription::IdRef;
 
     const RULES: [&str; 14] = [
         "int = 7",
@@ -410,6 +452,30 @@ mod tests {
             .expect("equal lengths")
     }
 
+    fn pairs(lists: &[Vec<i64>]) -> impl Iterator<Item = (i64, i64)> {
+        let events = lists.iter().enumerate();
+        events.flat_map(|(event, ids)| ids.iter().map(move |id| (event as i64, *id)))
+    }
+
+    fn pairs_of(found: &BatchMatches) -> Vec<(i64, i64)> {
+        let numbers = |column: &ArrayRef| column.as_primitive::<Int64Type>().values().to_vec();
+        let rows = found.rows.iter();
+        rows.flat_map(|rows| numbers(&rows.events).into_iter().zip(numbers(&rows.ids))).collect()
+    }
+
+    fn lists_of(found: &BatchMatches) -> Vec<Vec<i64>> {
+        let mut lists = vec![];
+        for rows in &found.rows {
+            for (event, ids) in
+                rows.events.as_primitive::<Int64Type>().values().iter().zip(rows.ids.as_list::<i32>().iter())
+            {
+                assert_eq!(*event, lists.len() as i64);
+                lists.push(ids.expect("no list is null").as_primitive::<Int64Type>().values().to_vec());
+            }
+        }
+        lists
+    }
+
     #[test]
     fn columns_of_every_kind_match_as_events_do() {
         // In one segment, in several, and in the buffer; few subscriptions, and so many that blocks pay.
@@ -431,17 +497,28 @@ mod tests {
             let filter = Filter { tags: &tags, now: 0 };
             let events = ArrowEvents::new(&batch, reader.terms(), None).expect("every type is known");
             let mut space = Workspace::default();
-            let alone: Vec<_> = (0..events.len())
-                .map(|row| reader.matches(&events.event(row), &filter, &mut space).0)
+            let ids = |locations: Vec<Location>| -> Vec<i64> {
+                let id = |location: &Location| match reader.id(*location) {
+                    IdRef::Int(id) => id,
+                    IdRef::Str(_) => unreachable!("the ids are integers"),
+                };
+                locations.iter().map(id).collect()
+            };
+            let alone: Vec<Vec<i64>> = (0..events.len())
+                .map(|row| ids(reader.matches(&events.event(row), &filter, &mut space).0))
                 .collect();
             let counts: Vec<_> = alone.iter().map(|found| found.len() as u32).collect();
             assert!(counts.iter().any(|count| *count > 0) && counts.iter().any(|count| *count != counts[0]));
             for threads in [1, 2] {
                 assert_eq!(count_events(&index, &*reader, &events, &filter, threads), counts);
-                assert_eq!(
-                    match_events(&index, &*reader, &events, &filter, threads, usize::MAX).locations,
-                    alone.concat()
-                );
+                let most = usize::MAX;
+                let output = Output { first: 7, ..Output::default() };
+                let found = match_events(&index, &*reader, &events, &filter, threads, most, output);
+                let expected: Vec<(i64, i64)> = pairs(&alone).map(|(event, id)| (event + 7, id)).collect();
+                assert_eq!(pairs_of(&found.expect("it fits")), expected);
+                let output = Output { layout: Layout::Lists, first: 0 };
+                let found = match_events(&index, &*reader, &events, &filter, threads, most, output);
+                assert_eq!(lists_of(&found.expect("it fits")), alone);
             }
             let greatest = counts.iter().copied().max().unwrap_or(0) as usize;
             for (most, threads) in [(0, 1), (1, 3), (50, 1), (50, 3), (3_000, 1), (3_000, 3)] {
@@ -450,14 +527,16 @@ mod tests {
                 while done < events.len() {
                     let rest = batch.slice(done, events.len() - done);
                     let rest = ArrowEvents::new(&rest, reader.terms(), None).expect("as before");
-                    let some = match_events(&index, &*reader, &rest, &filter, threads, most);
+                    let output = Output { first: done, ..Output::default() };
+                    let some = match_events(&index, &*reader, &rest, &filter, threads, most, output);
+                    let some = some.expect("it fits");
                     assert!((1..=rest.len()).contains(&some.answered));
-                    assert!(some.locations.len() <= most + threads * greatest);
-                    assert!(some.events.iter().all(|event| (*event as usize) < some.answered));
-                    found.extend(some.locations);
+                    assert!(some.matches <= most + threads * greatest);
+                    found.extend(pairs_of(&some));
                     done += some.answered;
+                    assert!(found.iter().all(|(event, _)| (*event as usize) < done));
                 }
-                assert_eq!(found, alone.concat());
+                assert_eq!(found, pairs(&alone).collect::<Vec<_>>());
             }
             for score in ["priority", "relevance", "relaxed", "max(int, 2 * float) + small"] {
                 let ranking = Ranking::new(3, Score::named(score).expect(score));

@@ -1,13 +1,15 @@
 //! A view as a version of the contract.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 use serde_json::Value as Json;
 
 use super::block::BlocksOfView;
 use super::neighbours::neighbours;
 use super::statistics::statistics;
-use super::view::View;
+use super::view::{Part, View};
 use crate::engine::contract::{Blocks, Location, Version, Work, Workspace};
 use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
@@ -81,6 +83,11 @@ impl Version for View {
 
     fn part_sizes(&self) -> Vec<usize> {
         self.parts.iter().map(|part| part.segment.len()).chain([self.buffer.len()]).collect()
+    }
+
+    fn row_ids(&self) -> Option<Weak<dyn Any + Send + Sync>> {
+        let parts: Weak<Vec<Part>> = Arc::downgrade(&self.parts);
+        Some(parts)
     }
 
     fn matches(

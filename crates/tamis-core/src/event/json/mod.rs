@@ -16,6 +16,7 @@
 //!
 //! Terms that no subscription uses are skipped: their syntax is checked, their values are not.
 
+mod lines;
 mod write;
 
 #[cfg(test)]
@@ -29,8 +30,10 @@ use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
 use super::{Event, Schema, Terms, Value, ValueRef};
 use crate::json::TextPlace;
-use crate::json::cursor::{Cursor, Fault};
+use crate::json::cursor::{Cursor, Fault, Marks};
+pub use crate::json::structure::Skipped;
 
+pub use lines::JsonLines;
 pub use write::write;
 
 /// How deep records may be nested.
@@ -57,8 +60,41 @@ pub fn read<'a>(
     schema: Option<&Schema>,
     scratch: &'a mut Scratch,
 ) -> Result<Event<'a>, EventError> {
+    read_with(json, terms, schema, scratch, Skipped::Checked)
+}
+
+/// As [`read`], and says how much is checked of what no subscription asks for.
+///
+/// The text is scanned in blocks first, and only what is asked for is read. A text in which something is wrong is read
+/// once more, byte by byte, to say what and where.
+///
+/// ```
+/// use tamis_core::event::{json, Scratch, Terms};
+/// let (terms, mut scratch) = (Terms::default(), Scratch::default());
+/// let text = br#"{"unused": 01}"#;
+/// assert!(json::read_with(text, &terms, None, &mut scratch, json::Skipped::Checked).is_err());
+/// ```
+pub fn read_with<'a>(
+    json: &'a [u8],
+    terms: &Terms,
+    schema: Option<&Schema>,
+    scratch: &'a mut Scratch,
+    skipped: Skipped,
+) -> Result<Event<'a>, EventError> {
     let mut builder = EventBuilder::new(terms, schema, scratch);
-    walk(json, &mut builder)?;
+    let mut structure = builder.take_structure();
+    let is_read = match structure.scan(json, skipped) {
+        Some(text) => {
+            let cursor = Cursor::marked(text, &structure, skipped);
+            Reader { cursor, fields: &mut builder, depth: 0 }.document().is_ok()
+        }
+        None => false,
+    };
+    builder.return_structure(structure);
+    if !is_read {
+        builder.start_again();
+        walk(json, &mut builder)?;
+    }
     builder.finish()
 }
 
@@ -120,13 +156,13 @@ impl Marker {
     }
 }
 
-struct Reader<'a, 'f, F> {
-    cursor: Cursor<'a>,
+struct Reader<'a, 'f, F, M> {
+    cursor: Cursor<'a, M>,
     fields: &'f mut F,
     depth: usize,
 }
 
-impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
+impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
     fn document(&mut self) -> Result<(), Fault> {
         match self.cursor.peek() {
             Some(b'{') => {}
@@ -154,11 +190,9 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
         if ahead.take(b'{') && ahead.may_be_marker() { ahead.string().map(Some) } else { Ok(None) }
     }
 
-    /// Reads an object; `member` reads each value, given its name.
-    fn object(
-        &mut self,
-        mut member: impl FnMut(&mut Self, Cow<'a, str>, usize) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    /// Reads an object; `member` reads each name and its value, from the quote on.
+    #[inline]
+    fn object(&mut self, mut member: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.cursor.expect(b'{', "an object")?;
         if self.cursor.take(b'}') {
             return Ok(());
@@ -167,10 +201,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
             if self.cursor.peek() != Some(b'"') {
                 return Err(self.cursor.unexpected("a name in quotes"));
             }
-            let at = self.cursor.at();
-            let name = self.cursor.string()?;
-            self.cursor.expect(b':', "`:` after a name")?;
-            member(self, name, at)?;
+            member(self)?;
             if self.cursor.take(b'}') {
                 return Ok(());
             }
@@ -178,10 +209,19 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
         }
     }
 
+    /// A name, with its colon, and where it stands.
+    fn name(&mut self) -> Result<(Cow<'a, str>, usize), Fault> {
+        let at = self.cursor.at();
+        let name = self.cursor.string()?;
+        self.cursor.after_name(0)?;
+        Ok((name, at))
+    }
+
     fn envelope(&mut self) -> Result<(), Fault> {
         let (mut has_event, mut has_weights) = (false, false);
         let start = self.cursor.at();
-        self.object(|reader, name, at| {
+        self.object(|reader| {
+            let (name, at) = reader.name()?;
             let seen = match &*name {
                 "$event" => &mut has_event,
                 "$weights" => &mut has_weights,
@@ -200,7 +240,8 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
     }
 
     fn weights(&mut self) -> Result<(), Fault> {
-        self.object(|reader, name, _| {
+        self.object(|reader| {
+            let (name, _) = reader.name()?;
             let at = match reader.cursor.peek() {
                 Some(b'-' | b'0'..=b'9') => reader.cursor.at(),
                 _ => return Err(reader.cursor.unexpected("a weight, which is a number,")),
@@ -220,11 +261,17 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
             ));
         }
         self.depth += 1;
-        self.object(|reader, name, at| {
-            if name.starts_with('$') {
-                reader.refuse_misplaced(&name, at)?;
-            }
-            let wanted = reader.fields.enter(&name);
+        self.object(|reader| {
+            let wanted = if let Some((bytes, wanted)) = reader.fields.enter_expected(reader.cursor.rest()) {
+                reader.cursor.after_name(bytes)?;
+                wanted
+            } else {
+                let (name, at) = reader.name()?;
+                if name.starts_with('$') {
+                    reader.refuse_misplaced(&name, at)?;
+                }
+                reader.fields.enter(&name)
+            };
             reader.value(wanted)?;
             reader.fields.leave();
             Ok(())
@@ -303,8 +350,7 @@ impl<'a, F: Fields<'a>> Reader<'a, '_, F> {
     /// `{"$timestamp": …}`, `{"$interval": …}`, `{"$where": …}`, `{"$float": …}` or `{"$decimal": …}`.
     fn marked(&mut self, marker: Marker) -> Result<Value, Fault> {
         self.cursor.expect(b'{', "an object")?;
-        self.cursor.string()?;
-        self.cursor.expect(b':', "`:` after a name")?;
+        self.name()?;
         self.cursor.peek();
         let at = self.cursor.at();
         let value = match marker {

@@ -1,0 +1,203 @@
+//! Matches as rows of Arrow, written by the threads that find them.
+//!
+//! A thread answers a run of consecutive events and writes its own columns, so that nothing is copied when all runs
+//! are done: their columns are the chunks of the answer. Runs with few matches are put together first, as many small
+//! chunks would cost whoever reads them more than they save.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
+
+use crate::engine::contract::{Location, Version};
+use crate::error::{Error, Result};
+
+/// From so many matches on, a chunk ends with the event at hand.
+const FULL: usize = 1 << 20;
+/// What has fewer matches is put together with its neighbours.
+const FEW: usize = 1 << 14;
+
+/// What the rows of an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A row for each match.
+    Pairs,
+    /// A row for each event, with a list of its matches.
+    Lists,
+}
+
+/// How matches are to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub layout: Layout,
+    /// The number of the first event.
+    pub first: usize,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { layout: Layout::Pairs, first: 0 }
+    }
+}
+
+/// Consecutive rows of an answer: the number of the event, and an id or a list of ids.
+#[derive(Clone, Debug)]
+pub struct MatchRows {
+    pub events: ArrayRef,
+    pub ids: ArrayRef,
+}
+
+/// The type of a column of lists of ids.
+pub fn list_type(ids: DataType) -> DataType {
+    DataType::List(item_of(ids))
+}
+
+fn item_of(ids: DataType) -> Arc<Field> {
+    Arc::new(Field::new("item", ids, false))
+}
+
+/// Matches that were found and not written yet.
+#[derive(Debug, Default)]
+struct Found {
+    /// The event of each match, or of each list.
+    events: Vec<i64>,
+    locations: Vec<Location>,
+    /// Where each list ends.
+    ends: Vec<i32>,
+}
+
+/// What one run of events wrote.
+#[derive(Debug)]
+pub(super) struct Written {
+    rows: Vec<MatchRows>,
+    /// The last of them, if they are few.
+    rest: Found,
+}
+
+/// Writes the matches of a run of events.
+pub(super) struct Writer<'v> {
+    version: &'v dyn Version,
+    output: Output,
+    written: Written,
+    /// The event that comes next.
+    next: usize,
+    /// How many matches it was given.
+    matches: usize,
+}
+
+impl<'v> Writer<'v> {
+    /// For events from `first` on.
+    pub fn new(version: &'v dyn Version, output: Output, first: usize) -> Self {
+        let written = Written { rows: vec![], rest: Found::default() };
+        Self { version, output, written, next: first, matches: 0 }
+    }
+
+    pub fn matches(&self) -> usize {
+        self.matches
+    }
+
+    /// Adds all matches of an event. Events come in order; those without matches may be left out.
+    pub fn add(&mut self, event: usize, locations: &[Location]) -> Result<()> {
+        self.matches += locations.len();
+        self.reach(event);
+        let found = &mut self.written.rest;
+        let number = (self.output.first + event) as i64;
+        found.locations.extend_from_slice(locations);
+        match self.output.layout {
+            Layout::Pairs => found.events.extend(std::iter::repeat_n(number, locations.len())),
+            Layout::Lists => found.end_list(number),
+        }
+        self.next = event + 1;
+        if found.locations.len() >= FULL {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// The events before `event` have no matches but those that were added.
+    pub fn reach(&mut self, event: usize) {
+        if self.output.layout == Layout::Lists {
+            for empty in self.next..event {
+                self.written.rest.end_list((self.output.first + empty) as i64);
+            }
+        }
+        self.next = self.next.max(event);
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let found = std::mem::take(&mut self.written.rest);
+        found.write(self.version, self.output.layout, &mut self.written.rows)
+    }
+
+    pub fn finish(mut self) -> Result<Written> {
+        if self.written.rest.locations.len() >= FEW {
+            self.write()?;
+        }
+        Ok(self.written)
+    }
+}
+
+impl Found {
+    fn end_list(&mut self, event: i64) {
+        self.events.push(event);
+        self.ends.push(self.locations.len() as i32);
+    }
+
+    fn append(&mut self, mut later: Self) {
+        let before = self.locations.len() as i32;
+        self.events.append(&mut later.events);
+        self.locations.append(&mut later.locations);
+        self.ends.extend(later.ends.iter().map(|end| before + end));
+    }
+
+    fn write(self, version: &dyn Version, layout: Layout, rows: &mut Vec<MatchRows>) -> Result<()> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        let events: ArrayRef = Arc::new(Int64Array::from(self.events));
+        let ids = version.id_columns(&self.locations)?;
+        if layout == Layout::Lists {
+            let [values] = &ids[..] else {
+                let message = "the ids are too long for lists; ask for a row per match";
+                return Err(Error::Argument(message.into()));
+            };
+            let ends = std::iter::once(0).chain(self.ends).collect();
+            let offsets = OffsetBuffer::new(ends);
+            let lists =
+                ListArray::try_new(item_of(values.data_type().clone()), offsets, values.clone(), None);
+            let lists = lists.map_err(|error| Error::Argument(error.to_string()))?;
+            rows.push(MatchRows { events, ids: Arc::new(lists) });
+            return Ok(());
+        }
+        let mut first = 0;
+        for ids in ids {
+            let length = ids.len();
+            rows.push(MatchRows { events: events.slice(first, length), ids });
+            first += length;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of all runs, in order.
+pub(super) fn join(
+    version: &dyn Version,
+    layout: Layout,
+    runs: impl Iterator<Item = Written>,
+) -> Result<Vec<MatchRows>> {
+    let mut rows = vec![];
+    let mut few = Found::default();
+    for run in runs {
+        if !run.rows.is_empty() {
+            std::mem::take(&mut few).write(version, layout, &mut rows)?;
+            rows.extend(run.rows);
+        }
+        few.append(run.rest);
+        if few.locations.len() >= FEW {
+            std::mem::take(&mut few).write(version, layout, &mut rows)?;
+        }
+    }
+    few.write(version, layout, &mut rows)?;
+    Ok(rows)
+}

@@ -1,0 +1,189 @@
+//! Many events as lines of JSON, each read by the thread that matches it.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use super::{Skipped, read_with};
+use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Value, ValueRef};
+use crate::fork::Mutex;
+
+/// The lines of a text that are not empty, as events of one index.
+///
+/// Nothing is read before it is asked for. A line that cannot be read is an event without values, and
+/// [`fault`](Self::fault) tells of the first.
+///
+/// ```
+/// use tamis_core::event::{Terms, Event, EventSource, json};
+/// let mut attributes = Terms::default();
+/// let age = attributes.intern("age");
+/// let lines = json::JsonLines::new(b"{\"age\": 27}\n\n{\"age\": 30}\n", &attributes, None, json::Skipped::Checked);
+/// let mut event = Event::default();
+/// lines.fill(1, &mut event);
+/// assert_eq!(event.get(age).unwrap().to_owned(), tamis_core::event::Value::Int(30));
+/// assert!(lines.len() == 2 && lines.fault().is_none());
+/// ```
+pub struct JsonLines<'t> {
+    text: &'t [u8],
+    attributes: &'t Terms,
+    schema: Option<&'t Schema>,
+    skipped: Skipped,
+    lines: Vec<Line>,
+    fault: Mutex<Option<(usize, EventError)>>,
+}
+
+struct Line {
+    start: usize,
+    end: usize,
+    /// Values that are not in the text as they are: strings with escapes, arrays, decimals.
+    made: OnceLock<Box<[Value]>>,
+}
+
+thread_local! {
+    /// Taken while in use.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+impl<'t> JsonLines<'t> {
+    pub fn new(text: &'t [u8], attributes: &'t Terms, schema: Option<&'t Schema>, skipped: Skipped) -> Self {
+        let mut lines = vec![];
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+            if !text[start..end].trim_ascii_start().is_empty() {
+                lines.push(Line { start, end, made: OnceLock::new() });
+            }
+            start = end + 1;
+        }
+        Self { text, attributes, schema, skipped, lines, fault: Mutex::new(None) }
+    }
+
+    /// What is wrong with the first line that could not be read, of those that were asked for.
+    pub fn fault(&self) -> Option<EventError> {
+        self.fault.lock().as_ref().map(|(_, error)| error.clone())
+    }
+
+    fn note(&self, row: usize, mut error: EventError) {
+        let mut fault = self.fault.lock();
+        if fault.as_ref().is_none_or(|(first, _)| row < *first) {
+            if let Some(place) = &mut error.place {
+                let before = &self.text[..self.lines[row].start];
+                place.line = 1 + memchr::memchr_iter(b'\n', before).count() as u32;
+            }
+            *fault = Some((row, error));
+        }
+    }
+}
+
+impl EventSource for JsonLines<'_> {
+    fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
+        let Line { start, end, made } = &self.lines[row];
+        let line = &self.text[*start..*end];
+        event.values.clear();
+        event.weights.clear();
+        event.has_intervals = false;
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
+            Ok(read) => outlive(&read, line, made, event),
+            Err(error) => self.note(row, error),
+        }
+        SCRATCH.set(Some(scratch));
+    }
+}
+
+/// Puts an event that borrows from a thread's memory in the place of `event`, which borrows from the line and from
+/// `made` alone.
+fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>>, event: &mut Event<'a>) {
+    let mut new = vec![];
+    for (attribute, value) in &read.values {
+        let same = match *value {
+            ValueRef::Bool(truth) => Some(ValueRef::Bool(truth)),
+            ValueRef::Int(number) => Some(ValueRef::Int(number)),
+            ValueRef::Float(number) => Some(ValueRef::Float(number)),
+            ValueRef::Timestamp(micros) => Some(ValueRef::Timestamp(micros)),
+            ValueRef::Record => Some(ValueRef::Record),
+            ValueRef::Str(text) => within(line, text).map(ValueRef::Str),
+            _ => None,
+        };
+        let value = same.unwrap_or_else(|| {
+            new.push((event.values.len(), (*value).to_owned()));
+            ValueRef::Null
+        });
+        event.values.push((*attribute, value));
+    }
+    if !new.is_empty() {
+        let (places, values): (Vec<usize>, Vec<Value>) = new.into_iter().unzip();
+        // Whoever was first made the same values, from the same line.
+        let made = made.get_or_init(|| values.into());
+        for (place, value) in places.into_iter().zip(made) {
+            event.values[place].1 = value.as_ref();
+        }
+    }
+    event.weights.extend_from_slice(&read.weights);
+    event.has_intervals = read.has_intervals;
+}
+
+/// The part of a line that a text is, if it is one.
+fn within<'a>(line: &'a [u8], text: &str) -> Option<&'a str> {
+    let start = (text.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
+    std::str::from_utf8(line.get(start..start + text.len())?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::json::read;
+
+    fn attributes() -> Terms {
+        let mut attributes = Terms::default();
+        for name in ["plain", "escaped", "list", "exact", "when", "set", "a.b"] {
+            attributes.intern(name);
+        }
+        attributes
+    }
+
+    fn owned(event: &Event<'_>) -> Vec<(u32, Value)> {
+        event.values.iter().map(|(attribute, value)| (attribute.0, (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn lines_are_read_as_single_events_are() {
+        let lines = [
+            r#"{"plain": "x", "escaped": "a\nb", "list": [1, 2], "exact": {"$decimal": "1.000000000000000000001"}}"#,
+            r#"{"set": {"$interval": [1, 2]}, "when": {"$timestamp": "1970-01-01"}, "unused": "\u00e9"}"#,
+            r#"{"$event": {"a": {"b": true}, "plain": 7, "list": ["\t", "y"]}, "$weights": {"plain": 2}}"#,
+            r#"{}"#,
+            "  {\"plain\": \"é\"}\r",
+        ];
+        let (attributes, mut scratch) = (attributes(), Scratch::default());
+        let text = lines.join("\n\n \n");
+        let source = JsonLines::new(text.as_bytes(), &attributes, None, Skipped::Checked);
+        assert_eq!(source.len(), lines.len());
+        let mut event = Event::default();
+        // Backwards, and each twice.
+        for row in [4, 3, 3, 2, 2, 1, 1, 0, 0] {
+            source.fill(row, &mut event);
+            let alone = read(lines[row].as_bytes(), &attributes, None, &mut scratch).expect(lines[row]);
+            assert_eq!(owned(&event), owned(&alone));
+            assert_eq!((&event.weights, event.has_intervals), (&alone.weights, alone.has_intervals));
+        }
+        assert_eq!(source.fault(), None);
+    }
+
+    #[test]
+    fn the_first_fault_is_told_whatever_is_read_first() {
+        let attributes = attributes();
+        let text = b"{}\n{\"plain\": 1}\n\n{\"plain\": 01}\n{\"plain\": }\n{}";
+        let source = JsonLines::new(text, &attributes, None, Skipped::Checked);
+        let mut event = Event::default();
+        for row in (0..source.len()).rev() {
+            source.fill(row, &mut event);
+            assert_eq!(event.values.len(), usize::from(row == 1));
+        }
+        let fault = source.fault().expect("two lines are wrong");
+        assert!(fault.message.contains("must not start with 0"), "{fault}");
+        assert_eq!(fault.place.map(|place| (place.line, place.column)), Some((4, 11)));
+    }
+}

@@ -1,0 +1,231 @@
+//! What an index wants of the fields that events have, learnt from event to event.
+//!
+//! Events of one stream have mostly the same fields, in mostly the same order. So each record remembers the names it
+//! had, in the order in which they first came, and what the index wants of each: a field costs a comparison with the
+//! name that followed the last one before, instead of a path that is put together, hashed and looked up twice.
+
+use rustc_hash::FxBuildHasher;
+
+use super::fields::Wanted;
+use super::{TermId, Terms};
+use crate::stamp::Stamp;
+
+type Names = hashbrown::HashMap<Box<str>, u32, FxBuildHasher>;
+
+/// From so many fields on, everything is forgotten before the next event: names may be random.
+const MOST_FIELDS: usize = 4096;
+
+/// The fields of all events so far, as a tree. The first is the event itself.
+#[derive(Debug, Default)]
+pub(super) struct KnownFields {
+    /// The attributes that this was learnt from.
+    stamp: Stamp,
+    fields: Vec<Field>,
+}
+
+/// The place of a field in [`KnownFields`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownField(u32);
+
+const EVENT: usize = 0;
+
+#[derive(Debug)]
+struct Field {
+    /// Dotted, from the event.
+    path: Box<str>,
+    attribute: Option<TermId>,
+    wanted: Wanted,
+    /// Names of its own fields, in the order in which they first came.
+    inner: Vec<(Quoted, KnownField)>,
+    /// The places of these names.
+    by_name: Names,
+    /// The place of the name that is expected next.
+    next: u32,
+}
+
+/// A name as JSON writes it, if that needs no escapes.
+#[derive(Debug)]
+struct Quoted {
+    text: Box<[u8]>,
+    /// The first bytes of the text as a number, and the bits in which they count; all of them if there are no more.
+    head: u128,
+    head_bits: u128,
+    is_plain: bool,
+}
+
+impl Quoted {
+    fn new(name: &str) -> Self {
+        const HEAD: usize = 16;
+        let text = format!("\"{name}\"").into_bytes();
+        let held = text.len().min(HEAD);
+        let mut head = [0; HEAD];
+        head[..held].copy_from_slice(&text[..held]);
+        let is_plain = !name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
+        let head_bits = u128::MAX >> (8 * (HEAD - held));
+        Self { text: text.into(), head: u128::from_le_bytes(head), head_bits, is_plain }
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.text[1..self.text.len() - 1]
+    }
+
+    #[inline]
+    fn begins(&self, text: &[u8]) -> bool {
+        let Some((first, rest)) = text.split_first_chunk() else {
+            return self.is_plain && text.starts_with(&self.text);
+        };
+        self.is_plain
+            && u128::from_le_bytes(*first) & self.head_bits == self.head
+            && self.text.get(first.len()..).is_none_or(|more| rest.starts_with(more))
+    }
+}
+
+impl Field {
+    fn new(path: Box<str>, attribute: Option<TermId>, wanted: Wanted) -> Self {
+        Self { path, attribute, wanted, inner: vec![], by_name: Names::default(), next: 0 }
+    }
+}
+
+impl KnownFields {
+    /// Before an event is read: forgets what was learnt from other attributes.
+    pub fn prepare(&mut self, attributes: &Terms) {
+        if self.stamp != attributes.stamp() || self.fields.len() > MOST_FIELDS {
+            self.stamp = attributes.stamp();
+            self.fields.clear();
+        }
+        match self.fields.first_mut() {
+            Some(event) => event.next = 0,
+            None => {
+                let wanted = Wanted { value: false, fields: true };
+                self.fields.push(Field::new("".into(), None, wanted));
+            }
+        }
+    }
+
+    /// The field `name` of a record, or of the event.
+    #[inline]
+    pub fn field(&mut self, record: Option<KnownField>, name: &str, attributes: &Terms) -> KnownField {
+        let parent = record.map_or(EVENT, |field| field.0 as usize);
+        let Field { inner, next, .. } = &mut self.fields[parent];
+        if let Some((expected, field)) = inner.get(*next as usize)
+            && expected.name() == name.as_bytes()
+        {
+            *next += 1;
+            let field = *field;
+            self.fields[field.0 as usize].next = 0;
+            return field;
+        }
+        self.unexpected_field(parent, name, attributes)
+    }
+
+    /// The field that came next the last time, if the text begins with its name in quotes.
+    #[inline]
+    pub fn expected_field(&mut self, record: Option<KnownField>, text: &[u8]) -> Option<(KnownField, usize)> {
+        let parent = record.map_or(EVENT, |field| field.0 as usize);
+        let Field { inner, next, .. } = &mut self.fields[parent];
+        let (expected, field) = inner.get(*next as usize)?;
+        if !expected.begins(text) {
+            return None;
+        }
+        *next += 1;
+        let (field, bytes) = (*field, expected.text.len());
+        self.fields[field.0 as usize].next = 0;
+        Some((field, bytes))
+    }
+
+    fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {
+        let record = &mut self.fields[parent];
+        if let Some(&place) = record.by_name.get(name) {
+            record.next = place + 1;
+            let (_, field) = record.inner[place as usize];
+            self.fields[field.0 as usize].next = 0;
+            return field;
+        }
+        let new = KnownField(self.fields.len() as u32);
+        let record = &mut self.fields[parent];
+        let path = if parent == EVENT { name.into() } else { format!("{}.{name}", record.path) };
+        let place = record.inner.len() as u32;
+        record.inner.push((Quoted::new(name), new));
+        record.by_name.insert(name.into(), place);
+        record.next = place + 1;
+        let attribute = attributes.get(&path);
+        let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };
+        self.fields.push(Field::new(path.into(), attribute, wanted));
+        new
+    }
+
+    pub fn attribute(&self, field: KnownField) -> Option<TermId> {
+        self.fields[field.0 as usize].attribute
+    }
+
+    pub fn wanted(&self, field: KnownField) -> Wanted {
+        self.fields[field.0 as usize].wanted
+    }
+
+    pub fn path(&self, field: KnownField) -> &str {
+        &self.fields[field.0 as usize].path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(names: &[&str]) -> Terms {
+        let mut attributes = Terms::default();
+        for name in names {
+            attributes.intern(name);
+        }
+        attributes
+    }
+
+    #[test]
+    fn fields_are_known_in_any_order_and_below_any_record() {
+        let attributes = attributes(&["a.x", "b", "x"]);
+        let mut known = KnownFields::default();
+        for names in [["a", "b", "x"], ["x", "a", "b"], ["b", "b", "a"], ["a", "z", "x"]] {
+            known.prepare(&attributes);
+            for name in names {
+                let field = known.field(None, name, &attributes);
+                assert_eq!(known.path(field), name);
+                assert_eq!(known.attribute(field), attributes.get(name));
+                assert_eq!(known.wanted(field).fields, name == "a");
+                let inner = known.field(Some(field), "x", &attributes);
+                assert_eq!(known.path(inner), format!("{name}.x"));
+                assert_eq!(known.attribute(inner).is_some(), name == "a");
+            }
+        }
+    }
+
+    #[test]
+    fn other_attributes_forget_what_was_known() {
+        let mut known = KnownFields::default();
+        let mut wanted_of_x = |attributes: &Terms| {
+            known.prepare(attributes);
+            let field = known.field(None, "x", attributes);
+            (known.attribute(field), known.fields.len())
+        };
+        let first = attributes(&["x"]);
+        let mut second = first.clone();
+        assert_eq!(wanted_of_x(&first), (Some(TermId(0)), 2));
+        assert_eq!(wanted_of_x(&second), (Some(TermId(0)), 2));
+        second.intern("x.y");
+        assert_eq!(wanted_of_x(&attributes(&["y", "x"])), (Some(TermId(1)), 2));
+        assert_eq!(wanted_of_x(&second), (Some(TermId(0)), 2));
+        assert_eq!(wanted_of_x(&Terms::default()), (None, 2));
+    }
+
+    #[test]
+    fn random_names_are_forgotten() {
+        let attributes = attributes(&["x"]);
+        let mut known = KnownFields::default();
+        for event in 0..40 {
+            known.prepare(&attributes);
+            for name in 0..1000 {
+                let field = known.field(None, &format!("{event}-{name}"), &attributes);
+                assert_eq!(known.attribute(field), None);
+            }
+            assert!(known.fields.len() <= MOST_FIELDS + 1001);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! The scan accepts what the byte-by-byte reader accepts, and its marks are where that reader would go.
+
+use proptest::prelude::*;
+
+use super::super::cursor::Cursor;
+#[cfg(target_arch = "x86_64")]
+use super::super::lanes::{Avx2, Avx512, with_avx2, with_avx512};
+use super::*;
+
+/// The judge: reading byte by byte.
+fn is_object(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let mut cursor = Cursor::new(text);
+    cursor.peek() == Some(b'{') && cursor.skip().is_ok() && cursor.peek().is_none()
+}
+
+/// The scan with each kind of lanes that this processor has.
+fn scans(text: &[u8]) -> Vec<(bool, Structure)> {
+    let mut found = vec![];
+    let mut chosen = Structure::default();
+    if text.iter().find(|byte| !is_white(**byte)) != Some(&b'{') {
+        assert!(chosen.scan(text, Skipped::Checked).is_none());
+        return found;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        let accepts = |scanned: Option<Bytes>| match scanned {
+            Some(Bytes::Ascii) => text.is_ascii(),
+            Some(Bytes::Other) => std::str::from_utf8(text).is_ok(),
+            None => false,
+        };
+        if let Some(lanes) = Avx512::find() {
+            let mut into = Structure::default();
+            let scanned = with_avx512(Scan::<true> { text, into: &mut into }, lanes);
+            found.push((accepts(scanned), into));
+        }
+        if let Some(lanes) = Avx2::find() {
+            let mut into = Structure::default();
+            let scanned = with_avx2(Scan::<true> { text, into: &mut into }, lanes);
+            found.push((accepts(scanned), into));
+        }
+        let scanned = chosen.scan(text, Skipped::Checked);
+        assert!(scanned.is_none_or(|scanned| scanned.as_bytes() == text));
+        found.push((scanned.is_some(), chosen));
+    }
+    found
+}
+
+/// Every promise about a text.
+fn check(text: &[u8]) {
+    let expected = is_object(text);
+    for (accepted, structure) in scans(text) {
+        assert_eq!(accepted, expected, "{:?}", String::from_utf8_lossy(text));
+        if accepted {
+            check_marks(text, &structure);
+        }
+    }
+    let mut unchecked = Structure::default();
+    if unchecked.scan(text, Skipped::Unchecked).is_some() && expected {
+        check_marks(text, &unchecked);
+    }
+}
+
+/// Of a text that is JSON: brackets have partners, strings end, separators are found.
+fn check_marks(text: &[u8], structure: &Structure) {
+    let (mut open, mut at) = (vec![], 0);
+    let separators: Vec<usize> = {
+        let mut found = vec![];
+        while at < text.len() {
+            match text[at] {
+                b'"' => {
+                    let start = at;
+                    assert_eq!(structure.next_quote(start), Some(start));
+                    at += 1;
+                    while text[at] != b'"' {
+                        at += 1 + usize::from(text[at] == b'\\');
+                    }
+                    assert_eq!(structure.next_quote(start + 1), Some(at));
+                }
+                b'{' | b'[' => {
+                    found.push(at);
+                    open.push(at);
+                }
+                b'}' | b']' => {
+                    found.push(at);
+                    assert_eq!(structure.closing_of(open.pop().unwrap()), Some(at));
+                }
+                b':' | b',' => found.push(at),
+                _ => {}
+            }
+            at += 1;
+        }
+        found
+    };
+    let mut from = 0;
+    for separator in separators {
+        assert_eq!(structure.next_separator(from), Some(separator));
+        from = separator + 1;
+    }
+    assert_eq!(structure.next_separator(from), None);
+}
+
+/// Values that are JSON.
+const VALUES: [&str; 45] = [
+    "0",
+    "-0",
+    "1",
+    "-1",
+    "10",
+    "123456789012345678901234567890",
+    "0.0",
+    "-0.0",
+    "1.5",
+    "0e0",
+    "0E+0",
+    "1e-9",
+    "1.25e+300",
+    "-0.000001E-10",
+    "1e999",
+    "true",
+    "false",
+    "null",
+    "\"\"",
+    "\"a\"",
+    "\"\\\"\"",
+    "\"\\\\\"",
+    "\"\\\\\\\"\"",
+    "\"\\/\\b\\f\\n\\r\\t\"",
+    "\"\\u0000\"",
+    "\"\\uD83D\\uDE00\"",
+    "\"\\u00e9\"",
+    "\"é😀\u{7f}\"",
+    "\"{}[]:,\"",
+    "\"\\\\{\\\\\"",
+    "{}",
+    "[]",
+    "{ }",
+    "[ ]",
+    "[1]",
+    "[[]]",
+    "[{}]",
+    "{\"a\":{}}",
+    "[1,\"a\",null,{\"b\":[true]}]",
+    "[\"a\" , \"b\"]",
+    "{\"a\":1,\"b\":\"c\"}",
+    "{\"\":\"\"}",
+    "[[[[[[]]]]]]",
+    "[{\"a\":[{\"b\":[{}]}]}]",
+    "\"true\"",
+];
+
+/// Values that are not.
+const WRONG: [&str; 88] = [
+    "",
+    ",",
+    ":",
+    "]",
+    "}",
+    "01",
+    "-01",
+    "00",
+    "-",
+    "+1",
+    ".5",
+    "1.",
+    "1.e5",
+    "1e",
+    "1e+",
+    "1e1.5",
+    "1e5e5",
+    "1.2.3",
+    "1.5e3.2",
+    "-.5",
+    "--1",
+    "1-2",
+    "1+2",
+    "0x1",
+    "1a",
+    "e5",
+    "1e5-",
+    "١",
+    "Infinity",
+    "NaN",
+    "-Infinity",
+    "tru",
+    "truee",
+    "true1",
+    "1true",
+    "nul",
+    "nulll",
+    "True",
+    "fals",
+    "falsé",
+    "'a'",
+    "\"",
+    "\"a",
+    "\"\\\"",
+    "\"\\x\"",
+    "\"\\u12\"",
+    "\"\\u12G4\"",
+    "\"\\uD800\"",
+    "\"\\uDC00\"",
+    "\"\\uD800\\u0041\"",
+    "\"\\uD800\\n\"",
+    "\"\t\"",
+    "\"\n\"",
+    "\"\u{0}\"",
+    "\"\u{1f}\"",
+    "\"a\"\"b\"",
+    "\"a\" \"b\"",
+    "\"a\"1",
+    "1\"a\"",
+    "1 2",
+    "[1 2]",
+    "[1,]",
+    "[,1]",
+    "[,]",
+    "[1,,2]",
+    "[1:2]",
+    "[\"a\":1]",
+    "[1}",
+    "{1]",
+    "[",
+    "{",
+    "[[]",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\" 1}",
+    "{:1}",
+    "{1:1}",
+    "{a:1}",
+    "{\"a\":1,}",
+    "{,}",
+    "{\"a\":1 \"b\":2}",
+    "{\"a\":1:2}",
+    "{\"a\":\"b\":\"c\"}",
+    "{\"a\",\"b\"}",
+    "{null:1}",
+    "{\"a\":1}}",
+    "\\\"a\\\"",
+    "/*1*/1",
+];
+
+#[test]
+fn values_are_told_from_what_is_none_at_every_place_of_a_block() {
+    for (values, expected) in [(&VALUES[..], true), (&WRONG[..], false)] {
+        for value in values {
+            for frame in [
+                "{\"n\":@}",
+                "{ \"n\" : @ }",
+                "{\"n\":[@]}",
+                "{\"n\":[ 0 , @ , 1 ] }",
+                "{\"o\":{\"m\":1,\"n\":@,\"z\":[]}}",
+            ] {
+                let text = frame.replace('@', value);
+                // Two closing brackets inside a frame may end it, and `,` may continue it.
+                assert!(is_object(text.as_bytes()) == expected || !expected, "{text}");
+                for shift in 0..=2 * WIDTH {
+                    check(format!("{}{text}", " ".repeat(shift)).as_bytes());
+                    check(format!("{{\"{}\":1,{}", "x".repeat(shift), &text[1..]).as_bytes());
+                    check(format!("{text}{}", "\n".repeat(shift)).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn white_space_and_backslashes_run_across_blocks() {
+    for length in 0..3 * WIDTH {
+        for white in [" ", "\n", "\r", "\t"] {
+            let white = white.repeat(length);
+            for text in [
+                "{@\"a\"@:@1@,@\"b\"@:@[@{@}@,@2@]@}@",
+                "@{@}",
+                "{@\"a\"@1}",
+                "{\"a\":1@,@}",
+                "{\"a\":[1@2]}",
+            ] {
+                check(text.replace('@', &white).as_bytes());
+            }
+        }
+        for ending in ["\"}", "\\\"}", "n\"}", "\"", "u0041\"}", "\":\"x\"}"] {
+            check(format!("{{\"a\":\"{}{ending}", "\\".repeat(length)).as_bytes());
+            check(format!("{{\"a\":\"x{}{ending}", "\\".repeat(length)).as_bytes());
+            check(format!("{{\"a\":\"{}\\{ending}", "é".repeat(length)).as_bytes());
+        }
+        let digits = "7".repeat(length);
+        for number in
+            ["@", "-@", "0.@", "1@.@", "1e@", "1e-@", "1@.@e@", "0@", "1.@.1", "1e@e1", "1e@.1", "@a"]
+        {
+            check(format!("{{\"a\":{}}}", number.replace('@', &digits)).as_bytes());
+            check(format!("{{\"a\":[{} ]}}", number.replace('@', &digits)).as_bytes());
+        }
+    }
+}
+
+#[test]
+fn brackets_may_be_nested_to_any_depth() {
+    for depth in [1, 2, 31, 62, 63, 64, 65, 127, 128, 129, 200, 1000] {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a\":", "}]")] {
+            let nested = |open: &str, close: &str, inner: &str| {
+                format!("{{\"n\":{}{inner}{}}}", open.repeat(depth), close.repeat(depth))
+            };
+            check(nested(open, close, "1").as_bytes());
+            check(nested(open, close, "").as_bytes());
+            check(nested(open, close, "]").as_bytes());
+            check(nested(open, close, "{}").as_bytes());
+            let good = nested(open, close, "1");
+            check(&good.as_bytes()[..good.len() - 1]);
+            check(format!("{good}}}").as_bytes());
+            // The wrong kind of bracket at each depth.
+            for at in (0..good.len()).filter(|at| matches!(good.as_bytes()[*at], b']' | b'}')).step_by(7) {
+                let mut bad = good.clone().into_bytes();
+                bad[at] = if bad[at] == b']' { b'}' } else { b']' };
+                check(&bad);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_utf8_is_refused() {
+    for bytes in
+        [&b"\x80"[..], b"\xc3", b"\xff", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xc3\xa9"]
+    {
+        for shift in 0..WIDTH {
+            let mut text = format!("{{\"{}", "x".repeat(shift)).into_bytes();
+            text.extend(bytes);
+            text.extend(b"\":1}");
+            check(&text);
+            let mut outside = format!("{{\"a\":{}", " ".repeat(shift)).into_bytes();
+            outside.extend(bytes);
+            outside.extend(b"1}");
+            check(&outside);
+            outside = b"{}".to_vec();
+            outside.extend(std::iter::repeat_n(b' ', shift));
+            outside.extend(bytes);
+            check(&outside);
+        }
+    }
+}
+
+/// Pieces that often meet in JSON, and often should not.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "\"",
+        "\\",
+        "\"a\"",
+        "\"b\":",
+        "\"c\": ",
+        " ",
+        "\n",
+        "1",
+        "-",
+        "0",
+        ".5",
+        "e",
+        "E+3",
+        "12.25",
+        "true",
+        "false",
+        "null",
+        "t",
+        "\\u00e9",
+        "\\ud83d",
+        "\\ude00",
+        "\\\\",
+        "é",
+        "\t",
+        "\u{1}",
+        "{}",
+        "[]",
+        ", ",
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "          ",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        prop::sample::select(&VALUES[..]).prop_map(String::from),
+        any::<f64>().prop_map(|x| if x.is_finite() { format!("{x:e}") } else { "0".into() }),
+        "\\PC{0,70}".prop_map(|text| serde_json::Value::from(text).to_string()),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        let member = (prop::sample::select(vec!["a", "bb", "é\\n", ""]), inner.clone());
+        prop_oneof![
+            (prop::collection::vec(inner, 0..6), prop::sample::select(vec![",", ", ", " ,\n"]))
+                .prop_map(|(items, comma)| format!("[{}]", items.join(comma))),
+            (prop::collection::vec(member, 0..6), prop::sample::select(vec![":", ": ", " :\t"])).prop_map(
+                |(members, colon)| {
+                    let members: Vec<_> = members
+                        .into_iter()
+                        .map(|(name, value)| format!("\"{name}\"{colon}{value}"))
+                        .collect();
+                    format!("{{{}}}", members.join(","))
+                }
+            ),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn pieces_of_json_are_judged_alike(pieces in pieces(), shift in 0usize..70) {
+        check(pieces.as_bytes());
+        check(format!("{{{}{pieces}}}", " ".repeat(shift)).as_bytes());
+        check(format!("{{\"{}\":{pieces}}}", "x".repeat(shift)).as_bytes());
+        check(format!("{{\"a\":[{}{pieces}]}}", " ".repeat(shift)).as_bytes());
+    }
+
+    #[test]
+    fn good_json_is_accepted(value in value(), shift in 0usize..130) {
+        let text = format!("{{{}\"n\":{value}}}", " ".repeat(shift));
+        prop_assert!(is_object(text.as_bytes()));
+        check(text.as_bytes());
+    }
+
+    #[test]
+    fn damaged_json_is_judged_alike(
+        value in value(), at in any::<prop::sample::Index>(), byte in prop_oneof![
+            any::<u8>(), prop::sample::select(b"{}[]:,\"\\ 0123456789.eE+-tfnu\n".to_vec())
+        ], how in 0..4,
+    ) {
+        let mut text = format!("{{\"n\":{value}}}").into_bytes();
+        let at = at.index(text.len());
+        match how {
+            0 => text[at] = byte,
+            1 => text.insert(at, byte),
+            2 => drop(text.remove(at)),
+            _ => text.truncate(at),
+        }
+        check(&text);
+    }
+
+    #[test]
+    fn any_bytes_are_judged_alike(mut text in prop::collection::vec(any::<u8>(), 0..200)) {
+        check(&text);
+        text.insert(0, b'{');
+        check(&text);
+    }
+}

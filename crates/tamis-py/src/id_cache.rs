@@ -1,0 +1,82 @@
+//! Python objects of ids that were returned before.
+//!
+//! Making a string costs several times what another reference to it costs, and popular subscriptions match again and
+//! again. The cache has one place per row, up to a bound, and rows share places from there on: a row that finds
+//! another one in its place replaces it. It is emptied when rows get other ids, which is when segments are added or
+//! merged; subscriptions that are still in the buffer are not cached.
+
+use std::any::Any;
+use std::sync::Weak;
+
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use tamis_core::engine::{Location, Version};
+
+use crate::ids::id_to_python;
+
+/// With the objects about 20 MB at most, of ids of usual length.
+const MOST_PLACES: usize = 1 << 18;
+
+/// Belongs to one index. Only who holds the interpreter's lock looks into it, so nobody ever waits for it, and no fork
+/// finds it locked; but while a list is made, the garbage collector may run code that asks the same index. That code
+/// finds it taken, and does without.
+#[derive(Default)]
+pub struct IdCache(Mutex<Cached>);
+
+#[derive(Default)]
+struct Cached {
+    /// As long as this is the same, rows have the ids they had.
+    rows: Option<Weak<dyn Any + Send + Sync>>,
+    places: Vec<Option<Place>>,
+}
+
+struct Place {
+    part: u32,
+    row: u32,
+    id: Py<PyAny>,
+}
+
+impl IdCache {
+    /// Calls `use_it` with what finds the id of each match.
+    pub fn with_ids<'py, T>(
+        &self,
+        py: Python<'py>,
+        version: &dyn Version,
+        use_it: impl FnOnce(&mut dyn FnMut(Location) -> PyResult<Bound<'py, PyAny>>) -> T,
+    ) -> T {
+        let plain = |location: Location| id_to_python(py, version.id(location));
+        let (Some(mut cached), Some(rows)) = (self.0.try_lock(), version.row_ids()) else {
+            return use_it(&mut { plain });
+        };
+        cached.prepare(rows, version);
+        use_it(&mut |location| match location {
+            Location::Row { part, row } if !cached.places.is_empty() => {
+                let at = (row as usize).wrapping_add((part as usize) << 12) & (cached.places.len() - 1);
+                match &cached.places[at] {
+                    Some(place) if place.row == row && place.part == part => Ok(place.id.bind(py).clone()),
+                    _ => {
+                        let id = plain(location)?;
+                        cached.places[at] = Some(Place { part, row, id: id.clone().unbind() });
+                        Ok(id)
+                    }
+                }
+            }
+            _ => plain(location),
+        })
+    }
+}
+
+impl Cached {
+    fn prepare(&mut self, rows: Weak<dyn Any + Send + Sync>, version: &dyn Version) {
+        if self.rows.as_ref().is_some_and(|known| known.ptr_eq(&rows)) {
+            return;
+        }
+        self.rows = Some(rows);
+        self.places.clear();
+        let total: usize = version.part_sizes().iter().rev().skip(1).sum();
+        if total > 0 {
+            self.places.resize_with(total.next_power_of_two().min(MOST_PLACES), || None);
+        }
+        self.places.shrink_to_fit();
+    }
+}
