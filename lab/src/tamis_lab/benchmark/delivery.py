@@ -49,6 +49,9 @@ class Figure:
     """Events a second through the raw log: appended, and read as often as they are delivered."""
     routed_per_second: float
     ratio: float
+    """The second by the first."""
+    added: float
+    """What the router takes, as a share of what the raw log takes."""
     p99_milliseconds: float
     replay_seconds: float
     """Until a fresh router has read all subscriptions."""
@@ -63,7 +66,8 @@ def run(subscriptions: int, events: int, logs: Sequence[str]) -> list[Figure]:
         for share in SHARES:
             with _urls(log) as urls, console.status(f"{log}, {share:.3%} match"):
                 found.append(asyncio.run(_measure(log, urls, subscriptions, events, share)))
-            console.print(f"{log}, {share:.3%} match: {found[-1].ratio:.2f} of the raw rate")
+            row = found[-1]
+            console.print(f"{log}, {share:.3%} match: {row.ratio:.2f} of the raw rate")
     _print(console, found)
     path = Path("bench/results/pubsub.json")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,8 +130,10 @@ async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: 
         snapshot = time.perf_counter() - started
         started = time.perf_counter()
         await _publish(site, bodies)
+        published = time.perf_counter()
         while await router.step():
             pass
+        routing = time.perf_counter() - published
         deliveries = await _read_queues(site)
         routed = time.perf_counter() - started
         assert deliveries == router.counters.deliveries, (deliveries, router.counters)
@@ -146,6 +152,7 @@ async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: 
         events / raw,
         events / routed,
         raw / routed,
+        routing / raw,
         p99 * 1_000,
         replay,
         snapshot,
@@ -221,6 +228,7 @@ def _print(console: Console, rows: Sequence[Figure]) -> None:
         "raw /s",
         "routed /s",
         "ratio",
+        "router / raw",
         "p99 ms",
         "replay s",
         "snapshot s",
@@ -235,6 +243,7 @@ def _print(console: Console, rows: Sequence[Figure]) -> None:
             f"{row.raw_per_second:,.0f}",
             f"{row.routed_per_second:,.0f}",
             f"{row.ratio:.2f}",
+            f"{row.added:.2f}",
             f"{row.p99_milliseconds:.1f}",
             f"{row.replay_seconds:.1f}",
             f"{row.snapshot_seconds:.1f}",

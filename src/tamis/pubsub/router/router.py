@@ -60,6 +60,8 @@ class Lease:
     numbers: dict[Key, int] = field(default_factory=dict)
     """The next delivery number of each lane, as far as they were needed."""
     written: int = 0
+    empty_at: int | None = None
+    """The end of all events when there was nothing left in this partition."""
 
     @property
     def key(self) -> Key:
@@ -145,9 +147,13 @@ class Router:
             self._generation = self.log.generation
         await self._sign()
         await self._share()
+        end = await self.log.end(EVENTS)
         routed = 0
         for lease in list(self.leases.values()):
-            routed += await self.route(lease)
+            if lease.empty_at != end:
+                more = await self.route(lease)
+                lease.empty_at = None if more else end
+                routed += more
         return routed
 
     async def _wait(self, end: int) -> None:
