@@ -36,7 +36,7 @@ class IsTruth(NamedTuple):
 
 
 class AtLeast(NamedTuple):
-    count: int
+    least: int
     children: tuple["Node", ...]
 
 
@@ -350,6 +350,8 @@ def relevance(node: Node, event: Mapping[str, Any], weights: Weights) -> float |
                 parts = [score(child, positive) for child in children]
                 needed = count if positive else len(children) - count + 1
                 return disjunction(parts) if sum(part is not None for part in parts) >= needed else None
+            case IsTruth():
+                raise TypeError("scores of truth tests are not judged here")
             case Connective(name, children):
                 last = (operands or len(children)) - 1
                 left = (node, last) if last > 1 else (children[0], 0)
