@@ -29,6 +29,17 @@ class Predicate(NamedTuple):
     boost: float | None = None
 
 
+class IsTruth(NamedTuple):
+    child: "Node"
+    test: str  # TRUE, FALSE or UNKNOWN
+    negated: bool = False
+
+
+class AtLeast(NamedTuple):
+    least: int
+    children: tuple["Node", ...]
+
+
 class Not(NamedTuple):
     child: "Node"
 
@@ -38,7 +49,7 @@ class Connective(NamedTuple):
     children: tuple["Node", ...]
 
 
-Node = Constant | Predicate | Not | Connective
+Node = Constant | Predicate | Not | Connective | IsTruth | AtLeast
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,65 @@ def evaluate(node: Node, event: Mapping[str, Any]) -> Truth:
             return negate(evaluate(child, event))
         case Connective(name, children):
             return reduce(FOLDS[name], (evaluate(child, event) for child in children))
+        case AtLeast(count, children):
+            truths = [evaluate(child, event) for child in children]
+            return Truth(
+                sum(truth.can_be_true for truth in truths) >= count,
+                sum(truth.can_be_false for truth in truths) >= len(truths) - count + 1,
+            )
+        case IsTruth(child, test, negated):
+            outcome = Truth(passes(child, test, event), passes(child, f"NOT {test}", event))
+            return negate(outcome) if negated else outcome
+
+
+def passes(node: Node, test: str, event: Mapping[str, Any]) -> bool:
+    """Whether a truth test of an expression can be true: TRUE, FALSE, UNKNOWN, or NOT one of them.
+
+    For intervals the test is asked of the parts, down to the predicates.
+    """
+    match node, test:
+        case Predicate(operator="BETWEEN", operands=operands), _ if None in operands:
+            return passes(simple_betweens(node), test, event)
+        case Not(child), _:
+            swapped = {"TRUE": "FALSE", "FALSE": "TRUE", "NOT TRUE": "NOT FALSE", "NOT FALSE": "NOT TRUE"}
+            return passes(child, swapped.get(test, test), event)
+        case Connective("AND" | "OR" as name, children), _:
+            least = len(children) if name == "AND" else 1
+            return passes(AtLeast(least, children), test, event)
+        case AtLeast(least, children), ("TRUE" | "NOT FALSE"):
+            return sum(passes(child, test, event) for child in children) >= least
+        case AtLeast(least, children), ("FALSE" | "NOT TRUE"):
+            return sum(passes(child, test, event) for child in children) >= len(children) - least + 1
+        case AtLeast(_, children), "UNKNOWN":
+            both_ways = passes(node, "NOT TRUE", event) and passes(node, "NOT FALSE", event)
+            return both_ways and any(passes(child, "UNKNOWN", event) for child in children)
+        case AtLeast(_, children), "NOT UNKNOWN":
+            one_way = passes(node, "TRUE", event) or passes(node, "FALSE", event)
+            return one_way or all(passes(child, "NOT UNKNOWN", event) for child in children)
+        case Connective(_, children), ("UNKNOWN" | "NOT TRUE" | "NOT FALSE"):
+            one_unknown = any(passes(child, "UNKNOWN", event) for child in children)
+            outcome = evaluate(node, event)
+            differs = outcome.can_be_false if test == "NOT TRUE" else outcome.can_be_true
+            return one_unknown or (test != "UNKNOWN" and differs)
+        case Connective(_, children), _:
+            all_known = all(passes(child, "NOT UNKNOWN", event) for child in children)
+            outcome = evaluate(node, event)
+            agrees = {"TRUE": outcome.can_be_true, "FALSE": outcome.can_be_false}.get(test, True)
+            return all_known and agrees
+        case IsTruth(child, inner, negated), ("TRUE" | "NOT FALSE" | "FALSE" | "NOT TRUE"):
+            is_positive = test in ("TRUE", "NOT FALSE")
+            return passes(child, inner if is_positive != negated else f"NOT {inner}", event)
+        case IsTruth(), _:
+            return test == "NOT UNKNOWN"
+    outcome = evaluate(node, event)
+    return {
+        "TRUE": outcome.can_be_true,
+        "FALSE": outcome.can_be_false,
+        "UNKNOWN": outcome == UNDEFINED,
+        "NOT TRUE": outcome.can_be_false or not outcome.can_be_true,
+        "NOT FALSE": outcome.can_be_true or not outcome.can_be_false,
+        "NOT UNKNOWN": outcome != UNDEFINED,
+    }[test]
 
 
 def value_of(event: Mapping[str, Any], attribute: str) -> Any:
@@ -276,6 +346,12 @@ def relevance(node: Node, event: Mapping[str, Any], weights: Weights) -> float |
             case Connective("AND" | "OR" as name, children):
                 parts = [score(child, positive) for child in children]
                 return conjunction(parts) if (name == "AND") == positive else disjunction(parts)
+            case AtLeast(count, children):
+                parts = [score(child, positive) for child in children]
+                needed = count if positive else len(children) - count + 1
+                return disjunction(parts) if sum(part is not None for part in parts) >= needed else None
+            case IsTruth():
+                raise TypeError("scores of truth tests are not judged here")
             case Connective(name, children):
                 last = (operands or len(children)) - 1
                 left = (node, last) if last > 1 else (children[0], 0)
@@ -308,6 +384,9 @@ def leaves(node: Node, signs: tuple[bool, ...]) -> Iterable[tuple[Predicate, boo
         case Connective(name, children):
             for child in children:
                 yield from leaves(child, signs if name in ("AND", "OR") else (True, False))
+        case AtLeast(_, children):
+            for child in children:
+                yield from leaves(child, signs)
 
 
 def identity(leaf: Predicate, positive: bool) -> Any:
@@ -333,4 +412,6 @@ def simple_betweens(node: Node) -> Node:
             return Not(simple_betweens(child))
         case Connective(name, children):
             return Connective(name, tuple(simple_betweens(child) for child in children))
+        case AtLeast(count, children):
+            return AtLeast(count, tuple(simple_betweens(child) for child in children))
     return node

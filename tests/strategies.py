@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from oracle import Connective, Constant, Interval, Node, Not, Predicate
+from oracle import AtLeast, Connective, Constant, Interval, IsTruth, Node, Not, Predicate
 
 # Attribute -> the type of its values. `person` is a nested record; one name needs backquotes.
 ATTRIBUTES = {
@@ -175,15 +175,21 @@ def expressions(
     if draw(st.integers(0, 4)) == 0:
         leaves |= st.sampled_from([Constant(True), Constant(False), Constant(None)])
     levels = draw(st.integers(0, depth))
-    return draw(_inner(leaves, levels) if levels else leaves)
+    # The judge of scores knows no truth tests.
+    return draw(_inner(leaves, levels, tested=not weighted) if levels else leaves)
 
 
-def _inner(leaves: st.SearchStrategy[Node], depth: int) -> st.SearchStrategy[Node]:
+def _inner(leaves: st.SearchStrategy[Node], depth: int, *, tested: bool) -> st.SearchStrategy[Node]:
     """A node that is no leaf, with at most `depth` levels under it."""
-    below = leaves | _inner(leaves, depth - 1) if depth > 1 else leaves
+    below = leaves | _inner(leaves, depth - 1, tested=tested) if depth > 1 else leaves
     branches = st.lists(below, min_size=2, max_size=3).map(tuple)
     joined = st.builds(Connective, st.sampled_from(CONNECTIVES), branches)
-    return joined | joined | st.builds(Not, below)
+    counted = st.lists(below, min_size=1, max_size=4).flatmap(
+        lambda children: st.builds(AtLeast, st.integers(1, len(children)), st.just(tuple(children)))
+    )
+    truths = st.builds(IsTruth, below, st.sampled_from(("TRUE", "FALSE", "UNKNOWN")), st.booleans())
+    unary = st.builds(Not, below) | truths if tested else st.builds(Not, below)
+    return joined | joined | unary | counted
 
 
 # --- events -------------------------------------------------------------------------------------

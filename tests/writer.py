@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import tamis
-from oracle import Connective, Constant, Node, Not, Predicate
+from oracle import AtLeast, Connective, Constant, IsTruth, Node, Not, Predicate
 from tamis import col
 
 NEGATED = {
@@ -33,6 +33,10 @@ def to_text(node: Node) -> str:
             return f"NOT ({to_text(child)})"
         case Connective(name, children):
             return f" {name} ".join(f"({to_text(child)})" for child in children)
+        case AtLeast(count, children):
+            return f"AT LEAST {count} OF ({', '.join(to_text(child) for child in children)})"
+        case IsTruth(child, test, negated):
+            return f"({to_text(child)}) IS {'NOT ' if negated else ''}{test}"
         case Predicate(boost=None):
             return _predicate_text(node)
         case Predicate(boost=boost):
@@ -114,6 +118,12 @@ def to_builder(node: Node) -> "tamis.Expression":
                     "XNOR": left.xnor,
                 }[name](right)
             return left
+        case AtLeast(count, children):
+            return tamis.at_least(count, *[to_builder(child) for child in children])
+        case IsTruth(child, test, negated):
+            tested = to_builder(child)
+            passed = {"TRUE": tested.is_true, "FALSE": tested.is_false, "UNKNOWN": tested.is_unknown}[test]()
+            return ~passed if negated else passed
         case Predicate():
             built = _build_predicate(col(node.attribute), node.operator, node.operands)
             if node.boost is not None:

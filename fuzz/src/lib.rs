@@ -34,6 +34,7 @@ pub fn target(name: &str) -> &'static Target {
 
 const EXPRESSIONS: &[&str] = &[
     "age BETWEEN 22 AND 36 AND country IN ('CA', 'US') OR NOT (opted_out)",
+    "NOT AT LEAST 2 OF (a > 1, (b LIKE 'x%') IS NOT TRUE, EXACTLY 1 OF (c, d)) AND (a XOR b > 1) IS UNKNOWN",
     "(credit_score > 650)^0.4 XOR `first name` <=> NULL XNOR a.b.`c d` IS NOT NULL",
     r"x LIKE '50!%' ESCAPE '!' AND y NOT ILIKE '\%\u00e9' AND z RLIKE '^a+(b|c)'",
     "startswith(name, 'A') OR arrays_overlap(tags, ARRAY(1, 2.5, NULL)) OR array_contains(t, TRUE)",

@@ -27,7 +27,7 @@ from tamis.errors import (
     UnsupportedExpressionError,
 )
 from tamis.explain import Explanation, WhyNot
-from tamis.expr import Column, call, col, parse, term
+from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, term
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
@@ -60,8 +60,11 @@ __all__ = [
     "UnsupportedExpressionError",
     "Where",
     "WhyNot",
+    "at_least",
+    "at_most",
     "call",
     "col",
+    "exactly",
     "parse",
     "relate",
     "term",

@@ -5,19 +5,56 @@ not been tested yet; testing it gives an `Expression`. A boolean column may stan
 """
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-from tamis._kernel import Expression, Term, predicate
+from tamis._kernel import Expression, Term, predicate, threshold
 from tamis.errors import ExpressionError
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, *, missing: Literal["unknown", "false"] = "unknown") -> Expression:
     """Read an expression from text.
 
     >>> parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").attributes
     ['age', 'country']
+
+    With `missing="false"` it is read as two-valued logic does: a predicate whose attribute is absent, or of
+    another kind, is false instead of undefined, and its negation true. `rewritten` says which predicates
+    that concerns.
+
+    >>> rule = parse("NOT user = 'root'", missing="false")
+    >>> print(rule, rule.rewritten)
+    NOT (user = 'root') IS TRUE ["user = 'root'"]
+    >>> rule.evaluate({}), parse("NOT user = 'root'").evaluate({})
+    (True, None)
     """
-    return Expression.parse(text)
+    return Expression.parse(text, missing=missing)
+
+
+def at_least(count: int, *expressions: "Expression | Column") -> Expression:
+    """At least so many of the expressions are true.
+
+    >>> print(at_least(2, col("a") > 1, col("b"), ~col("c")))
+    AT LEAST 2 OF (a > 1, b, NOT c)
+    """
+    return threshold("at_least", count, expressions)
+
+
+def at_most(count: int, *expressions: "Expression | Column") -> Expression:
+    """Not more than so many of the expressions are true, and the others are false.
+
+    >>> print(at_most(1, col("a"), col("b")))
+    NOT AT LEAST 2 OF (a, b)
+    """
+    return threshold("at_most", count, expressions)
+
+
+def exactly(count: int, *expressions: "Expression | Column") -> Expression:
+    """So many of the expressions are true, and the others are false.
+
+    >>> print(exactly(1, col("a"), col("b")))
+    AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)
+    """
+    return threshold("exactly", count, expressions)
 
 
 def col(name: str) -> "Column":
@@ -129,6 +166,30 @@ class Column:
         age IS NOT NULL
         """
         return self._test("IS NULL", negated=True)
+
+    def is_true(self) -> Expression:
+        """The boolean attribute is true: false, not undefined, when it is absent or no boolean.
+
+        >>> print(col("vip").is_true())
+        vip IS TRUE
+        """
+        return self.__tamis_expression__().is_true()
+
+    def is_false(self) -> Expression:
+        """The boolean attribute is false, and not absent.
+
+        >>> print(col("vip").is_false())
+        vip IS FALSE
+        """
+        return self.__tamis_expression__().is_false()
+
+    def is_unknown(self) -> Expression:
+        """The boolean attribute is absent, or no boolean.
+
+        >>> print(col("vip").is_unknown())
+        vip IS UNKNOWN
+        """
+        return self.__tamis_expression__().is_unknown()
 
     # --- strings ---------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@
 //!
 //! Negations are either kept as gates, or pushed down to the leaves ([`Negations`]). Pushing them down
 //! replaces `a XOR b` by `(a AND NOT b) OR (NOT a AND b)`; both polarities of a child are gates that are
-//! shared, so that a nest of XORs grows linearly here. Written as a tree it grows exponentially: that is what
+//! shared, so that a nest of XORs grows linearly here. Thresholds, of which the papers know nothing, are expanded to
+//! shared ANDs and ORs, those with more than [`MAX_THRESHOLD_GATES`] refused. Written as a tree it grows exponentially: that is what
 //! [`Circuit::tree_leaves`] tells before anybody tries.
 
 use rustc_hash::FxHashMap;
 
 use super::predicates::Predicates;
+use tamis_core::error::{Error, Result};
 use tamis_core::event::{Terms, Value};
 use tamis_core::expr::ast::{Expr, Outcome, Predicate};
 use tamis_core::expr::atoms::Literal;
@@ -64,8 +66,39 @@ pub enum Tree {
     Or(Vec<Tree>),
 }
 
+/// How many gates one threshold may become.
+pub const MAX_THRESHOLD_GATES: usize = 1 << 16;
+
+/// Refuses an expression with a threshold that would become too many gates.
+fn check_thresholds(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::Constant(_) | Expr::Predicate(_) => Ok(()),
+        Expr::Not(child) => check_thresholds(child),
+        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+            children.iter().try_for_each(check_thresholds)
+        }
+        Expr::AtLeast(least, children) => {
+            let gates = least.saturating_mul(children.len() - least + 1);
+            if gates > MAX_THRESHOLD_GATES {
+                return Err(Error::Unsupported(format!(
+                    "AT LEAST {least} OF {} expressions takes {gates} ANDs and ORs, and the published algorithms expand \
+                     a threshold to at most {MAX_THRESHOLD_GATES}; \"auto\" holds it as it is",
+                    children.len()
+                )));
+            }
+            children.iter().try_for_each(check_thresholds)
+        }
+    }
+}
+
 impl<'a> Circuit<'a> {
-    pub fn new(expr: &'a Expr, negations: Negations) -> Self {
+    /// The circuit of an expression; an error if a threshold would make it too large.
+    pub fn checked(expr: &'a Expr, negations: Negations) -> Result<Self> {
+        check_thresholds(expr)?;
+        Ok(Self::new(expr, negations))
+    }
+
+    fn new(expr: &'a Expr, negations: Negations) -> Self {
         let mut builder = Builder {
             negations,
             gates: vec![],
@@ -228,6 +261,16 @@ impl<'a> Builder<'a> {
                     if matches!(expr, Expr::And(_)) == polarity { Connective::And } else { Connective::Or };
                 self.connect(connective, gates)
             }
+            Expr::AtLeast(least, children) => {
+                if let Some(&gate) = self.done.get(&(std::ptr::from_ref(expr), polarity)) {
+                    return gate;
+                }
+                let least = if polarity { *least } else { children.len() - least + 1 };
+                let gates: Vec<u32> = children.iter().map(|child| self.gate(child, polarity)).collect();
+                let gate = self.expanded_threshold(least, &gates);
+                self.done.insert((expr, polarity), gate);
+                gate
+            }
             Expr::Xor(children) | Expr::Xnor(children) => {
                 if let Some(&gate) = self.done.get(&(std::ptr::from_ref(expr), polarity)) {
                     return gate;
@@ -348,6 +391,23 @@ impl<'a> Builder<'a> {
                 self.not(xor)
             }
         }
+    }
+
+    /// At least n of the children from here on: n of the others, or this one and n - 1 of the others. Gates are shared, so
+    /// there are no more than n (m - n + 1) of these. It is monotone, so it is undefined exactly when the threshold is.
+    fn expanded_threshold(&mut self, least: usize, children: &[u32]) -> u32 {
+        let (always, never) = (self.put(Gate::True), self.put(Gate::False));
+        // By how many are still needed.
+        let mut from_here: Vec<u32> = vec![never; least + 1];
+        from_here[0] = always;
+        for (at, &child) in children.iter().enumerate().rev() {
+            // Those before can give no more than one each.
+            for needed in (least.saturating_sub(at).max(1)..=least.min(children.len() - at)).rev() {
+                let with_this = self.connect(Connective::And, vec![child, from_here[needed - 1]]);
+                from_here[needed] = self.connect(Connective::Or, vec![from_here[needed], with_this]);
+            }
+        }
+        from_here[least]
     }
 
     /// The gate that is true when an odd (or even) number of children is true and the others are false.

@@ -111,7 +111,7 @@ impl<F: Filter> OverPredicates<F> {
 
 impl<F: Filter> Algorithm for OverPredicates<F> {
     fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
-        let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
+        let circuit = Circuit::checked(&subscription.expression, Negations::PushedDown)?;
         if matches!(circuit.root(), Gate::True | Gate::False) {
             self.constant.insert(row, *circuit.root() == Gate::True);
             return Ok(());

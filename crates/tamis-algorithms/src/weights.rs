@@ -74,7 +74,7 @@ impl InOrder {
 fn has_xor(expr: &Expr) -> bool {
     match expr {
         Expr::Xor(_) | Expr::Xnor(_) => true,
-        Expr::And(children) | Expr::Or(children) => children.iter().any(has_xor),
+        Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => children.iter().any(has_xor),
         Expr::Not(child) => has_xor(child),
         Expr::Constant(_) | Expr::Predicate(_) => false,
     }

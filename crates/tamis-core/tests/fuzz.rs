@@ -117,6 +117,7 @@ const TEXTS: &[&str] = &[
     "age BETWEEN 22 AND 36 AND country IN ('CA', 'US')",
     "(credit_score > 650)^0.4 OR NOT a.b <=> NULL",
     "x NOT LIKE '50\\%_' AND y ILIKE 'é%' XOR z RLIKE '^a[bc]+$'",
+    "AT MOST 1 OF (a > 1, (b LIKE 'x%') IS NOT TRUE, c) OR (a XOR b > 1) IS UNKNOWN",
     "startswith(`odd name`, 'a') XNOR arrays_overlap(tags, ARRAY('a', NULL))",
     "t >= TIMESTAMP '2026-01-31 12:00:00' -- why not\n AND f != double('NaN') AND flag IS NOT NULL AND 1e3 > g",
 ];

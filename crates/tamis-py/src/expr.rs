@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use tamis_core::event::Value;
+use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
 use tamis_core::relate::{merge, prune, replace_predicates};
 use tamis_core::term::{Argument, Function, Term};
@@ -27,7 +28,7 @@ use crate::relate;
 /// >>> expression == tamis.parse("age > 30 AND NOT opted_out")
 /// True
 #[pyclass(name = "Expression", module = "tamis", frozen)]
-pub struct PyExpression(Arc<Expr>);
+pub struct PyExpression(Arc<Expr>, Vec<String>);
 
 /// How two expressions are joined.
 #[derive(Clone, Copy)]
@@ -40,7 +41,7 @@ enum Connective {
 
 impl PyExpression {
     pub fn new(expr: Expr) -> Self {
-        Self(Arc::new(expr))
+        Self(Arc::new(expr), vec![])
     }
 
     pub fn expr(&self) -> &Arc<Expr> {
@@ -49,7 +50,11 @@ impl PyExpression {
 
     fn checked(py: Python<'_>, expr: Expr) -> PyResult<Self> {
         limits::check_limits(&expr).or_raise(py)?;
-        Ok(Self(Arc::new(expr)))
+        Ok(Self::new(expr))
+    }
+
+    fn tested(&self, py: Python<'_>, test: TruthTest) -> PyResult<Self> {
+        truth_test(&self.0, test).or_raise(py).map(Self::new)
     }
 
     fn join(&self, other: &Bound<'_, PyAny>, connective: Connective) -> PyResult<Self> {
@@ -120,9 +125,57 @@ pub fn expression_from_python(object: &Bound<'_, PyAny>) -> PyResult<Py<PyExpres
 impl PyExpression {
     /// Read an expression from text. `tamis.parse` is the same.
     #[staticmethod]
-    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+    #[pyo3(signature = (text, *, missing = "unknown"))]
+    fn parse(py: Python<'_>, text: &str, missing: &str) -> PyResult<Self> {
         let expr = py.detach(|| parser::parse(text)).or_raise(py)?;
-        Ok(Self(Arc::new(expr)))
+        match missing {
+            "unknown" => Ok(Self::new(expr)),
+            "false" => {
+                let (two_valued, rewritten) = missing_is_false(&expr);
+                Ok(Self(Arc::new(two_valued), rewritten))
+            }
+            other => {
+                let message = format!("what is missing is \"unknown\" or \"false\", not {other:?}");
+                Err(argument_error(py, message))
+            }
+        }
+    }
+
+    /// What `tamis.parse(text, missing="false")` rewrote, as it was written; empty for other expressions.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.parse("NOT user = 'root' AND host IS NOT NULL", missing="false").rewritten
+    /// ["user = 'root'"]
+    #[getter]
+    fn rewritten(&self) -> Vec<String> {
+        self.1.clone()
+    }
+
+    /// That the expression is true: false, not undefined, when it is unknown.
+    ///
+    /// >>> from tamis import col
+    /// >>> print(((col("a") > 1) & ~col("b")).is_true())
+    /// (a > 1) IS TRUE AND b IS FALSE
+    fn is_true(&self, py: Python<'_>) -> PyResult<Self> {
+        self.tested(py, TruthTest::True)
+    }
+
+    /// That the expression is false, and not unknown.
+    ///
+    /// >>> from tamis import col
+    /// >>> print((col("a") > 1).is_false())
+    /// (a > 1) IS FALSE
+    fn is_false(&self, py: Python<'_>) -> PyResult<Self> {
+        self.tested(py, TruthTest::False)
+    }
+
+    /// That the expression is neither true nor false, because an attribute is absent or of another kind.
+    ///
+    /// >>> from tamis import col
+    /// >>> print((col("a") > 1).is_unknown())
+    /// (a > 1) IS UNKNOWN
+    fn is_unknown(&self, py: Python<'_>) -> PyResult<Self> {
+        self.tested(py, TruthTest::Unknown)
     }
 
     /// Read an expression from its JSON text.
@@ -134,7 +187,7 @@ impl PyExpression {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         let expr = py.detach(|| json::from_json(text)).or_raise(py)?;
-        Ok(Self(Arc::new(expr)))
+        Ok(Self::new(expr))
     }
 
     /// The JSON text of the expression.
@@ -190,7 +243,7 @@ impl PyExpression {
     /// (credit_score > 650)^0.4
     fn boost(&self, py: Python<'_>, weight: f64) -> PyResult<Self> {
         let expr = build::boost((*self.0).clone(), weight).or_raise(py)?;
-        Ok(Self(Arc::new(expr)))
+        Ok(Self::new(expr))
     }
 
     /// The names of the attributes that the expression tests, sorted.
@@ -399,7 +452,11 @@ fn visit_predicates<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Predicate)) {
         Expr::Constant(_) => {}
         Expr::Predicate(predicate) => visit(predicate),
         Expr::Not(child) => visit_predicates(child, visit),
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => {
             children.iter().for_each(|child| visit_predicates(child, visit));
         }
     }
@@ -480,5 +537,28 @@ pub fn predicate(
         .map(|operand| operand_from_python(operand, term.0.name()))
         .collect::<PyResult<Vec<_>>>()?;
     let expr = build::predicate(term.0.clone(), operator, negated, operands).or_raise(py)?;
-    Ok(PyExpression(Arc::new(expr)))
+    Ok(PyExpression::new(expr))
+}
+
+/// A threshold, for the builder: "at_least", "at_most" or "exactly" so many of the expressions.
+#[pyfunction]
+pub fn threshold(
+    py: Python<'_>,
+    kind: &str,
+    count: usize,
+    expressions: Vec<Bound<'_, PyAny>>,
+) -> PyResult<PyExpression> {
+    let children = expressions
+        .iter()
+        .map(|child| expression_from_python(child).map(|child| Expr::clone(child.get().expr())))
+        .collect::<PyResult<Vec<_>>>()?;
+    if children.is_empty() {
+        return Err(bad_expression(py, "a threshold needs at least one expression", "give some"));
+    }
+    let expr = match kind {
+        "at_least" => build::at_least(count, children),
+        "at_most" => build::at_most(count, children),
+        _ => build::exactly(count, children),
+    };
+    PyExpression::checked(py, expr)
 }

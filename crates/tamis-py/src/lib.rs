@@ -32,7 +32,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
-    use crate::expr::{PyExpression, PyTerm, predicate};
+    use crate::expr::{PyExpression, PyTerm, predicate, threshold};
     #[pymodule_export]
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]

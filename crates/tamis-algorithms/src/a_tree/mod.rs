@@ -121,7 +121,7 @@ pub struct ATree {
 impl Algorithm for ATree {
     fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let negations = if self.settings.zero_suppression { Negations::PushedDown } else { Negations::Kept };
-        let circuit = Circuit::new(&subscription.expression, negations);
+        let circuit = Circuit::checked(&subscription.expression, negations)?;
         if matches!(circuit.root(), Gate::True | Gate::False | Gate::Undefined) {
             self.constant.insert(row, *circuit.root() == Gate::True);
             return Ok(());

@@ -96,7 +96,7 @@ impl Bdd {
 
 impl Algorithm for Bdd {
     fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
-        let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
+        let circuit = Circuit::checked(&subscription.expression, Negations::PushedDown)?;
         if circuit.leaves.len() > MAX_PREDICATES {
             return Err(Error::Unsupported(format!(
                 "a decision diagram is built for at most {MAX_PREDICATES} distinct predicates, and this expression \

@@ -36,7 +36,7 @@ struct Leaf {
 impl Conjunction {
     /// `None` for an expression that is never true; an error for one that is no conjunction.
     pub fn new(subscription: &Subscription, terms: &mut Terms) -> Result<Option<Self>> {
-        let circuit = Circuit::new(&subscription.expression, Negations::PushedDown);
+        let circuit = Circuit::checked(&subscription.expression, Negations::PushedDown)?;
         if *circuit.root() == Gate::False {
             return Ok(None);
         }

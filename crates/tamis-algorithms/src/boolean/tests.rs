@@ -24,7 +24,7 @@ const CLASS_3: &str = "(category = 'ancient literature' OR contains(author, 'JK 
 fn lowered(text: &str) -> (Tree, Predicates) {
     let (mut predicates, mut terms) = (Predicates::default(), Terms::default());
     let expr = parse(text).unwrap();
-    let circuit = Circuit::new(&expr, Negations::PushedDown);
+    let circuit = Circuit::checked(&expr, Negations::PushedDown).unwrap();
     let literals = circuit.acquire(&mut predicates, &mut terms);
     (circuit.tree(&literals).unwrap(), predicates)
 }

@@ -119,6 +119,7 @@ fn collect<'a>(expr: &'a Expr, is_wanted: bool, into: &mut Vec<(&'a Predicate, b
         (Expr::Constant(_), _) => Err(unsupported("a constant has no attribute")),
         (Expr::Or(_) | Expr::And(_), _) => Err(unsupported("it has alternatives")),
         (Expr::Xor(_) | Expr::Xnor(_), _) => Err(unsupported("it has XOR or XNOR")),
+        (Expr::AtLeast(..), _) => Err(unsupported("it has a threshold")),
     }
 }
 

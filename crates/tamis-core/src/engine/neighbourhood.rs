@@ -53,6 +53,7 @@ impl Picture {
             return name.clone();
         }
         let name = format!("node {node}");
+        let at_least;
         let label = match (forms.dag.gate(node), forms.dag.children(node)) {
             (Gate::And, []) => "TRUE",
             (Gate::Or, []) => "FALSE",
@@ -60,6 +61,10 @@ impl Picture {
             (Gate::Or, _) => "OR",
             (Gate::OddParity, _) => "odd",
             (Gate::EvenParity, _) => "even",
+            (Gate::AtLeast(least), _) => {
+                at_least = format!("AT LEAST {least} OF");
+                &at_least
+            }
         };
         self.graph.node(&name, label, Class::Connective);
         self.drawn.insert(node, name.clone());

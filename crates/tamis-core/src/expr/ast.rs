@@ -39,6 +39,19 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// That at least so many of these are true.
+    pub fn at_least(least: usize, outcomes: impl Iterator<Item = Self>) -> Self {
+        let (mut all, mut can_be_true, mut can_be_false) = (0, 0, 0);
+        for outcome in outcomes {
+            all += 1;
+            can_be_true += usize::from(outcome.can_be_true);
+            can_be_false += usize::from(outcome.can_be_false);
+        }
+        Self { can_be_true: can_be_true >= least, can_be_false: can_be_false + least > all }
+    }
+}
+
 impl std::ops::Not for Outcome {
     type Output = Self;
 
@@ -66,6 +79,9 @@ pub enum Expr {
     Or(Vec<Expr>),
     Xor(Vec<Expr>),
     Xnor(Vec<Expr>),
+    /// `AT LEAST n OF (…)`: true if at least so many children are true, false if so many cannot be reached because
+    /// the others are false. Between one and the number of children.
+    AtLeast(usize, Vec<Expr>),
 }
 
 /// One test of one term, such as `age BETWEEN 22 AND 36`.
@@ -105,7 +121,11 @@ impl Expr {
             Expr::Constant(_) => {}
             Expr::Predicate(predicate) => visit(predicate),
             Expr::Not(child) => child.for_each_predicate(visit),
-            Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+            Expr::And(children)
+            | Expr::Or(children)
+            | Expr::Xor(children)
+            | Expr::Xnor(children)
+            | Expr::AtLeast(_, children) => {
                 for child in children {
                     child.for_each_predicate(visit);
                 }

@@ -1,7 +1,7 @@
 //! How a predicate comes to be: every way in (text, JSON, builder) makes its predicates here, so that all
 //! of them check the same things and write the same thing the same way.
 
-use super::ast::{Expr, Predicate};
+use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{check_set_size, check_term, check_value};
 use super::operators::Operator;
 use crate::error::ExpressionError;
@@ -56,6 +56,40 @@ fn half_open_between(term: Term, negated: bool, operands: Vec<Value>) -> Result<
         .collect::<Result<Vec<_>, _>>()?;
     let both = Expr::And(halves);
     Ok(if negated { Expr::Not(Box::new(both)) } else { both })
+}
+
+/// `AT LEAST n OF (…)`. Of no child less than none is asked, and more than all are never true.
+///
+/// ```
+/// use tamis_core::expr::{build::at_least, parse};
+/// let children = || ["a", "b", "c"].map(|name| parse(name).unwrap()).to_vec();
+/// assert_eq!(at_least(2, children()).to_string(), "AT LEAST 2 OF (a, b, c)");
+/// assert_eq!(at_least(4, children()).to_string(), "FALSE");
+/// ```
+pub fn at_least(least: usize, children: Vec<Expr>) -> Expr {
+    match least {
+        0 => Expr::Constant(Outcome::TRUE),
+        least if least > children.len() => Expr::Constant(Outcome::FALSE),
+        least => Expr::AtLeast(least, children),
+    }
+}
+
+/// `AT MOST n OF (…)`: not at least one more.
+pub fn at_most(most: usize, children: Vec<Expr>) -> Expr {
+    match at_least(most.saturating_add(1), children) {
+        Expr::Constant(outcome) => Expr::Constant(!outcome),
+        more => Expr::Not(Box::new(more)),
+    }
+}
+
+/// `EXACTLY n OF (…)`: at least and at most that many.
+pub fn exactly(count: usize, children: Vec<Expr>) -> Expr {
+    match (at_least(count, children.clone()), at_most(count, children)) {
+        (Expr::Constant(Outcome::TRUE), most) => most,
+        (least, Expr::Constant(Outcome::TRUE)) => least,
+        (never @ Expr::Constant(_), _) => never,
+        (least, most) => Expr::And(vec![least, most]),
+    }
 }
 
 /// The same expression with a weight, `(age > 30)^0.4`. Only a predicate without one can take it.

@@ -8,6 +8,7 @@
 //!     2 NOT          expression
 //!     3 AND  4 OR  5 XOR  6 XNOR
 //!                    bits 3 to 7: number of children, 31 when it follows; [number of children], children
+//!     7 AT LEAST     the same, with the number that is asked for before the children
 //! operand = head byte:
 //!     0 NULL  1 FALSE  2 TRUE  3 integer  4 float  5 string  6 timestamp  7 decimal, its text
 //!     8 to 63        a string of 0 to 55 bytes
@@ -31,6 +32,7 @@ mod node {
     pub const OR: u8 = 4;
     pub const XOR: u8 = 5;
     pub const XNOR: u8 = 6;
+    pub const AT_LEAST: u8 = 7;
 
     pub const KIND_BITS: u32 = 3;
     pub const KIND: u8 = (1 << KIND_BITS) - 1;
@@ -79,16 +81,25 @@ pub fn encode(expr: &Expr, out: &mut Vec<u8>, number: &mut dyn FnMut(&Term) -> T
         Expr::Or(children) => encode_children(node::OR, children, out, number),
         Expr::Xor(children) => encode_children(node::XOR, children, out, number),
         Expr::Xnor(children) => encode_children(node::XNOR, children, out, number),
+        Expr::AtLeast(least, children) => {
+            encode_count(node::AT_LEAST, children, out);
+            put_number(out, *least as u64);
+            children.iter().for_each(|child| encode(child, out, number));
+        }
     }
 }
 
 fn encode_children(kind: u8, children: &[Expr], out: &mut Vec<u8>, number: &mut dyn FnMut(&Term) -> TermId) {
+    encode_count(kind, children, out);
+    for child in children {
+        encode(child, out, number);
+    }
+}
+
+fn encode_count(kind: u8, children: &[Expr], out: &mut Vec<u8>) {
     put_head(out, kind, children.len(), node::KIND_BITS, node::CHILDREN_FOLLOW);
     if children.len() >= node::CHILDREN_FOLLOW as usize {
         put_number(out, children.len() as u64);
-    }
-    for child in children {
-        encode(child, out, number);
     }
 }
 
@@ -201,21 +212,32 @@ impl<'a> Decoder<'a> {
             node::CONSTANT => constant(head),
             node::PREDICATE => self.predicate(head).map(Expr::Predicate),
             node::NOT => Ok(Expr::Not(Box::new(self.expression(depth + 1)?))),
-            node::AND => self.children(head, depth).map(Expr::And),
-            node::OR => self.children(head, depth).map(Expr::Or),
-            node::XOR => self.children(head, depth).map(Expr::Xor),
-            node::XNOR => self.children(head, depth).map(Expr::Xnor),
-            _ => Err("it has a node of an unknown kind"),
+            node::AND => self.connected(head, depth).map(Expr::And),
+            node::OR => self.connected(head, depth).map(Expr::Or),
+            node::XOR => self.connected(head, depth).map(Expr::Xor),
+            node::XNOR => self.connected(head, depth).map(Expr::Xnor),
+            _ => {
+                let count = self.count(head >> node::KIND_BITS, node::CHILDREN_FOLLOW)?;
+                let least = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+                if least == 0 || least > count {
+                    return Err("a threshold asks for none of its children, or for more than all");
+                }
+                self.children(count, depth).map(|children| Expr::AtLeast(least, children))
+            }
         }
     }
 
-    fn children(&mut self, head: u8, depth: usize) -> Decoded<Vec<Expr>> {
-        // A nest of nodes that each claim many children must not reserve memory for all of them.
-        const MOST_RESERVED: usize = 64;
+    fn connected(&mut self, head: u8, depth: usize) -> Decoded<Vec<Expr>> {
         let count = self.count(head >> node::KIND_BITS, node::CHILDREN_FOLLOW)?;
         if count < 2 {
             return Err("a connective has fewer than two children");
         }
+        self.children(count, depth)
+    }
+
+    fn children(&mut self, count: usize, depth: usize) -> Decoded<Vec<Expr>> {
+        // A nest of nodes that each claim many children must not reserve memory for all of them.
+        const MOST_RESERVED: usize = 64;
         let mut children = Vec::with_capacity(count.min(MOST_RESERVED));
         for _ in 0..count {
             children.push(self.expression(depth + 1)?);
@@ -439,7 +461,8 @@ mod tests {
             (vec![connective(node::AND, 31), 0xFF, 0x0F], "ends early"),
             (vec![node::CAN_BE_TRUE | node::CAN_BE_FALSE], "true and false at once"),
             (vec![node::CAN_BE_TRUE, 0], "bytes follow"),
-            (vec![7], "node of an unknown kind"),
+            (vec![connective(node::AT_LEAST, 1), 2, node::CAN_BE_TRUE], "threshold asks for"),
+            (vec![connective(node::AT_LEAST, 1), 0, node::CAN_BE_TRUE], "threshold asks for"),
             (deep, "nested too deeply"),
             (boosted, "weight is negative"),
         ] {

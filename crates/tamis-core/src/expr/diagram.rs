@@ -115,6 +115,7 @@ impl Graph {
             Expr::Or(children) => ("OR".into(), children),
             Expr::Xor(children) => ("XOR".into(), children),
             Expr::Xnor(children) => ("XNOR".into(), children),
+            Expr::AtLeast(least, children) => (format!("AT LEAST {least} OF"), children),
         };
         let class = match explanation {
             Some(explanation) => explanation.outcome.into(),

@@ -19,6 +19,9 @@ pub fn evaluate<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>
         Expr::Xnor(children) => {
             fold_until(children, value_of, |left, right| !left.xor(right), Outcome::UNDEFINED)
         }
+        Expr::AtLeast(least, children) => {
+            Outcome::at_least(*least, children.iter().map(|child| evaluate(child, value_of)))
+        }
     }
 }
 

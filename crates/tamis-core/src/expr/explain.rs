@@ -82,6 +82,11 @@ pub fn explain<'a>(expr: &Expr, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>
         Expr::Or(children) => joined("OR", all(children), Outcome::or),
         Expr::Xor(children) => joined("XOR", all(children), Outcome::xor),
         Expr::Xnor(children) => joined("XNOR", all(children), |left, right| !left.xor(right)),
+        Expr::AtLeast(least, children) => {
+            let children: Vec<Explanation> = all(children);
+            let outcome = Outcome::at_least(*least, children.iter().map(|child| child.outcome));
+            Explanation { text: format!("AT LEAST {least} OF"), outcome, seen: None, children }
+        }
     }
 }
 
@@ -196,7 +201,11 @@ mod tests {
         assert_eq!(explanation.outcome, evaluate(expr, &lookup(event)), "{expr:?}");
         let children: &[Expr] = match expr {
             Expr::Not(child) => std::slice::from_ref(child),
-            Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => children,
+            Expr::And(children)
+            | Expr::Or(children)
+            | Expr::Xor(children)
+            | Expr::Xnor(children)
+            | Expr::AtLeast(_, children) => children,
             _ => &[],
         };
         assert_eq!(children.len(), explanation.children.len());

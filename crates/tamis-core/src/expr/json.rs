@@ -4,6 +4,7 @@
 //! expression = true | false | null
 //!            | {"and": [expression, expression, …]}      also "or", "xor", "xnor": two or more
 //!            | {"not": expression}
+//!            | {"at_least": 2, "of": [expression, …]}      also "at_most", "exactly"
 //!            | {"is_true": expression}                   also "is_false", "is_unknown", "is_not_true", …
 //!            | {"attribute": "address.city", "operator": "IN", "operands": ["Geneva", "Paris"],
 //!               "negated": true, "weight": 0.4}
@@ -39,6 +40,7 @@ use crate::value::Value;
 use crate::value::timestamp::parse_timestamp;
 
 const CONNECTIVES: [&str; 5] = ["and", "or", "xor", "xnor", "not"];
+const THRESHOLDS: [&str; 3] = ["at_least", "at_most", "exactly"];
 const PREDICATE_NAMES: [&str; 6] = ["attribute", "term", "operator", "operands", "negated", "weight"];
 
 /// The expression as one line of JSON.
@@ -75,6 +77,11 @@ fn write_expr(json: &mut String, expr: &Expr) {
         Expr::Or(children) => write_chain(json, "or", children),
         Expr::Xor(children) => write_chain(json, "xor", children),
         Expr::Xnor(children) => write_chain(json, "xnor", children),
+        Expr::AtLeast(least, children) => {
+            let _ = write!(json, "{{\"at_least\":{least},\"of\":[");
+            write_list(json, children);
+            json.push_str("]}");
+        }
     }
 }
 
@@ -82,13 +89,17 @@ fn write_chain(json: &mut String, connective: &str, children: &[Expr]) {
     json.push_str("{\"");
     json.push_str(connective);
     json.push_str("\":[");
+    write_list(json, children);
+    json.push_str("]}");
+}
+
+fn write_list(json: &mut String, children: &[Expr]) {
     for (at, child) in children.iter().enumerate() {
         if at > 0 {
             json.push(',');
         }
         write_expr(json, child);
     }
-    json.push_str("]}");
 }
 
 fn write_predicate(json: &mut String, predicate: &Predicate) {
@@ -249,13 +260,16 @@ impl<'a> Reader<'a> {
         if let Some(connective) = CONNECTIVES.into_iter().find(|known| *known == name) {
             return self.connective(connective, depth);
         }
+        if let Some(threshold) = THRESHOLDS.into_iter().find(|known| *known == name) {
+            return self.threshold(threshold, start, depth);
+        }
         if let Some(test) = TruthTest::ALL.into_iter().find(|test| test.name() == name) {
             return self.connective(test.name(), depth);
         }
         if let Some(first) = PREDICATE_NAMES.into_iter().find(|known| *known == name) {
             return self.predicate(first, start);
         }
-        unknown_name(&name, at, CONNECTIVES.into_iter().chain(PREDICATE_NAMES))
+        unknown_name(&name, at, CONNECTIVES.into_iter().chain(THRESHOLDS).chain(PREDICATE_NAMES))
     }
 
     /// The name of a member, behind which its value follows.
@@ -290,6 +304,60 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The number and the children of a threshold; its first name has been read.
+    fn threshold(&mut self, name: &'static str, start: usize, depth: usize) -> Read<Expr> {
+        self.path.push(Step::Name(name));
+        self.cursor.peek();
+        let at = self.cursor.at();
+        let count = match self.operand()? {
+            Value::Int(count) => usize::try_from(count).ok(),
+            _ => None,
+        };
+        let Some(count) = count else {
+            return wrong(
+                at,
+                ExpressionError::new("this must be the number of expressions that are asked for"),
+            );
+        };
+        self.path.pop();
+        let names = || ExpressionError::new(format!("`{name}` and `of` belong together"));
+        if !self.cursor.take(b',') {
+            return wrong(start, names().with_hint(format!(r#"write {{"{name}": {count}, "of": […]}}"#)));
+        }
+        let (of, at) = self.name()?;
+        if of != "of" {
+            return wrong(at, names());
+        }
+        self.path.push(Step::Name("of"));
+        self.cursor.peek();
+        let at = self.cursor.at();
+        let before = self.predicates;
+        let children = self.list(usize::MAX, |reader| reader.expression(depth + 1))?;
+        if children.is_empty() {
+            return wrong(at, ExpressionError::new("a threshold needs at least one expression"));
+        }
+        self.path.pop();
+        let expr = match name {
+            "at_least" => build::at_least(count, children),
+            "at_most" => build::at_most(count, children),
+            _ => build::exactly(count, children),
+        };
+        self.recount(&expr, before, at)?;
+        self.cursor.expect(b'}', "`}`")?;
+        Ok(expr)
+    }
+
+    /// Counts what an expression has become since there were so many predicates.
+    fn recount(&mut self, expr: &Expr, before: usize, at: usize) -> Read<()> {
+        let mut predicates = 0;
+        expr.for_each_predicate(&mut |_| predicates += 1);
+        self.predicates = before + predicates;
+        match self.predicates > MAX_PREDICATES {
+            true => wrong(at, too_many_predicates()),
+            false => Ok(()),
+        }
+    }
+
     /// What stands behind the name of a truth test.
     fn truth_test(&mut self, name: &str, depth: usize) -> Read<Expr> {
         self.cursor.peek();
@@ -298,13 +366,8 @@ impl<'a> Reader<'a> {
         let expr = self.expression(depth + 1)?;
         let test = TruthTest::ALL.into_iter().find(|test| test.name() == name).expect("the name of a test");
         let tested = truth_test(&expr, test).or_else(|error| wrong(start, error))?;
-        let mut predicates = 0;
-        tested.for_each_predicate(&mut |_| predicates += 1);
-        self.predicates = before + predicates;
-        match self.predicates > MAX_PREDICATES {
-            true => wrong(start, too_many_predicates()),
-            false => Ok(tested),
-        }
+        self.recount(&tested, before, start)?;
+        Ok(tested)
     }
 
     fn children(&mut self, connective: &str, depth: usize) -> Read<Vec<Expr>> {

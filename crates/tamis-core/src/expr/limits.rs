@@ -50,7 +50,11 @@ fn check_node(expr: &Expr, depth: usize, predicates: &mut usize) -> Result<(), E
             check_predicate(predicate)
         }
         Expr::Not(inner) => check_node(inner, depth + 1, predicates),
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => {
             children.iter().try_for_each(|child| check_node(child, depth + 1, predicates))
         }
     }

@@ -32,7 +32,7 @@ fn binding(expr: &Expr) -> Binding {
         Expr::And(_) => Binding::And,
         Expr::Not(_) => Binding::Not,
         Expr::Predicate(predicate) if prints_not(predicate) => Binding::Not,
-        Expr::Constant(_) | Expr::Predicate(_) => Binding::Leaf,
+        Expr::Constant(_) | Expr::Predicate(_) | Expr::AtLeast(..) => Binding::Leaf,
     }
 }
 
@@ -58,6 +58,14 @@ impl Display for Expr {
             Expr::Or(children) => write_chain(f, children, " OR ", Binding::Or),
             Expr::Xor(children) => write_chain(f, children, " XOR ", Binding::Xor),
             Expr::Xnor(children) => write_chain(f, children, " XNOR ", Binding::Xor),
+            Expr::AtLeast(least, children) => {
+                write!(f, "AT LEAST {least} OF (")?;
+                for (at, child) in children.iter().enumerate() {
+                    f.write_str(if at > 0 { ", " } else { "" })?;
+                    child.fmt(f)?;
+                }
+                f.write_char(')')
+            }
         }
     }
 }
@@ -187,6 +195,9 @@ mod tests {
             "age NOT BETWEEN 22 AND 36",
             "age IS NULL",
             "age IS NOT NULL",
+            "AT LEAST 2 OF (a, b OR c, AT LEAST 1 OF (x > 1, NOT y))",
+            "NOT AT LEAST 2 OF (a, a, b) AND c",
+            "at > 5 AND exactly AND least = 1",
             "vip IS TRUE",
             "vip IS NOT FALSE",
             "vip IS UNKNOWN",
@@ -238,6 +249,11 @@ mod tests {
     fn other_spellings_become_canonical() {
         for (text, canonical) in [
             ("((a))", "a"),
+            ("at most 1 of (a, b)", "NOT AT LEAST 2 OF (a, b)"),
+            ("exactly 1 of (a, b)", "AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)"),
+            ("AT LEAST 0 OF (a, b) XOR AT LEAST 3 OF (a, b)", "TRUE XOR FALSE"),
+            ("AT MOST 2 OF (a, b) OR EXACTLY 0 OF (a)", "TRUE OR NOT AT LEAST 1 OF (a)"),
+            ("EXACTLY 2 OF (a, b) AND EXACTLY 3 OF (a, b)", "AT LEAST 2 OF (a, b) AND FALSE"),
             ("(a = 1) AND ((b = 2))", "a = 1 AND b = 2"),
             ("a == 1 and b <> 2", "a = 1 AND b != 2"),
             ("`a.b` = 1.50", "a.b = 1.5"),
@@ -264,6 +280,7 @@ mod tests {
             Expr::Or(children) => Expr::Or(all(children)),
             Expr::Xor(children) => Expr::Xor(all(children)),
             Expr::Xnor(children) => Expr::Xnor(all(children)),
+            Expr::AtLeast(least, children) => Expr::AtLeast(least, all(children)),
             leaf => leaf,
         }
     }

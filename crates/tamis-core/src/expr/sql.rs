@@ -73,7 +73,23 @@ impl Writer {
             Expr::Or(children) => self.chain(children, " OR ")?,
             Expr::Xor(children) => self.fold(children, " <> ")?,
             Expr::Xnor(children) => self.fold(children, " = ")?,
+            Expr::AtLeast(least, children) => self.at_least(*least, children)?,
         }
+        Ok(())
+    }
+
+    /// In the order false, unknown, true, the n-th greatest of all truths says what the threshold is. Each child is
+    /// written once.
+    fn at_least(&mut self, least: usize, children: &[Expr]) -> Written {
+        let spark = self.dialect == Dialect::Spark;
+        self.push(if spark { "CASE element_at(sort_array(array(" } else { "CASE list_extract(list_sort([" });
+        for (at, child) in children.iter().enumerate() {
+            self.push(if at > 0 { ", CASE (" } else { "CASE (" });
+            self.expression(child)?;
+            self.push(") WHEN TRUE THEN 2 WHEN FALSE THEN 0 ELSE 1 END");
+        }
+        let (end, asked) = if spark { ("), false), ", least) } else { ("], 'DESC'), ", least) };
+        let _ = write!(self.sql, "{end}{asked}) WHEN 2 THEN TRUE WHEN 0 THEN FALSE END");
         Ok(())
     }
 

@@ -161,6 +161,8 @@ fn any_expr_over(
             2 => inner.clone().prop_map(|child| Expr::Not(Box::new(child))),
             1 => children().prop_map(Expr::Xor),
             1 => children().prop_map(Expr::Xnor),
+            2 => (prop::collection::vec(inner.clone(), 1..6), any::<prop::sample::Index>())
+                .prop_map(|(children, least)| Expr::AtLeast(least.index(children.len()) + 1, children)),
             1 => (inner.clone(), prop::sample::select(&TruthTest::ALL[..]))
                 .prop_map(|(child, test)| truth_test(&child, test).expect("a small expression")),
         ]

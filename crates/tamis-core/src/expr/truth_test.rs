@@ -5,6 +5,7 @@
 //! | `NOT a` | a IS FALSE | a IS TRUE | a IS NOT FALSE | a IS UNKNOWN |
 //! | `a AND b` | both IS TRUE | one IS FALSE | one IS NOT TRUE | both IS NOT FALSE, and one IS UNKNOWN |
 //! | `a OR b` | one IS TRUE | both IS FALSE | both IS NOT TRUE | both IS NOT TRUE, and one IS UNKNOWN |
+//! | `AT LEAST n OF (…)`, of m | n IS TRUE | m − n + 1 IS FALSE | m − n + 1 IS NOT TRUE | n IS NOT FALSE, m − n + 1 IS NOT TRUE, and one IS UNKNOWN |
 //! | `a XOR b` | both IS NOT UNKNOWN, and `a XOR b` | … and `NOT (a XOR b)` | one IS UNKNOWN, or `NOT (a XOR b)` | one IS UNKNOWN |
 //!
 //! For point values that is what the words say; for intervals it is the meaning. What is left are tests of single
@@ -123,7 +124,8 @@ pub fn missing_is_false(expr: &Expr) -> (Expr, Vec<String>) {
 }
 
 fn without_unknown(expr: &Expr, rewritten: &mut Vec<String>) -> Expr {
-    let mut all = |children: &[Expr]| children.iter().map(|child| without_unknown(child, rewritten)).collect();
+    let mut all =
+        |children: &[Expr]| children.iter().map(|child| without_unknown(child, rewritten)).collect();
     match expr {
         Expr::Constant(Outcome::UNDEFINED) => {
             note("NULL".into(), rewritten);
@@ -145,6 +147,7 @@ fn without_unknown(expr: &Expr, rewritten: &mut Vec<String>) -> Expr {
         Expr::Or(children) => Expr::Or(all(children)),
         Expr::Xor(children) => Expr::Xor(all(children)),
         Expr::Xnor(children) => Expr::Xnor(all(children)),
+        Expr::AtLeast(least, children) => Expr::AtLeast(*least, all(children)),
     }
 }
 
@@ -167,8 +170,12 @@ fn is_total(predicate: &Predicate) -> bool {
 fn null_safe(predicate: &Predicate) -> Option<(Predicate, Predicate)> {
     (predicate.operator == Operator::NULL_SAFE_EQUAL).then(|| {
         let equal = Predicate { operator: Operator::EQUAL, ..predicate.clone() };
-        let absent =
-            Predicate { operator: Operator::IS_NULL, negated: false, operands: [].into(), ..predicate.clone() };
+        let absent = Predicate {
+            operator: Operator::IS_NULL,
+            negated: false,
+            operands: [].into(),
+            ..predicate.clone()
+        };
         (equal, absent)
     })
 }
@@ -250,6 +257,22 @@ impl Pushing {
                 parts.push(all(self.each(children, NotUnknown)?));
                 any(parts)
             }
+            (Expr::AtLeast(least, children), True | NotFalse) => {
+                Expr::AtLeast(*least, self.each(children, test)?)
+            }
+            (Expr::AtLeast(least, children), False | NotTrue) => {
+                Expr::AtLeast(children.len() - least + 1, self.each(children, test)?)
+            }
+            (Expr::AtLeast(_, children), Unknown) => all(vec![
+                self.push(expr, NotFalse)?,
+                self.push(expr, NotTrue)?,
+                any(self.each(children, Unknown)?),
+            ]),
+            (Expr::AtLeast(_, children), NotUnknown) => any(vec![
+                self.push(expr, True)?,
+                self.push(expr, False)?,
+                all(self.each(children, NotUnknown)?),
+            ]),
             (Expr::Xor(children) | Expr::Xnor(children), Unknown) => any(self.each(children, Unknown)?),
             (Expr::Xor(children) | Expr::Xnor(children), NotUnknown) => all(self.each(children, NotUnknown)?),
             (Expr::Xor(children) | Expr::Xnor(children), _) => {
@@ -270,7 +293,8 @@ impl Pushing {
     }
 
     fn count(&mut self, predicates: usize) -> Result<(), ExpressionError> {
-        self.predicates_left = self.predicates_left.checked_sub(predicates).ok_or_else(too_many_predicates)?;
+        self.predicates_left =
+            self.predicates_left.checked_sub(predicates).ok_or_else(too_many_predicates)?;
         Ok(())
     }
 
@@ -327,7 +351,11 @@ fn weigh_nothing(expr: &mut Expr) {
         Expr::Constant(_) => {}
         Expr::Predicate(predicate) => predicate.weight = Some(0.0),
         Expr::Not(child) => weigh_nothing(child),
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => {
             children.iter_mut().for_each(weigh_nothing);
         }
     }
@@ -375,7 +403,10 @@ mod tests {
             ("(NOT a) IS NOT TRUE", "a IS NOT FALSE"),
             ("(a != 1) IS TRUE", "(a = 1) IS FALSE"),
             ("a > 1 is not unknown", "(a > 1) IS NOT UNKNOWN"),
-            ("(a > 1 OR b > 1) IS NULL", "(a > 1) IS NOT TRUE AND (b > 1) IS NOT TRUE AND ((a > 1) IS UNKNOWN OR (b > 1) IS UNKNOWN)"),
+            (
+                "(a > 1 OR b > 1) IS NULL",
+                "(a > 1) IS NOT TRUE AND (b > 1) IS NOT TRUE AND ((a > 1) IS UNKNOWN OR (b > 1) IS UNKNOWN)",
+            ),
             ("(a XOR b) IS TRUE", "(a IS NOT UNKNOWN)^0 AND (b IS NOT UNKNOWN)^0 AND (a XOR b)"),
             ("(a XNOR b) IS NOT TRUE", "(a IS UNKNOWN)^0 OR (b IS UNKNOWN)^0 OR NOT (a XNOR b)"),
             ("(a IS NULL AND b) IS UNKNOWN", "a IS NULL AND b IS NOT FALSE AND b IS UNKNOWN"),
@@ -410,7 +441,8 @@ mod tests {
 
     #[test]
     fn two_valued_rules_say_what_was_rewritten() {
-        let (expr, rewritten) = missing_is_false(&parse("NOT (a = 1 OR b IS NULL) XOR a = 1 AND NULL").unwrap());
+        let (expr, rewritten) =
+            missing_is_false(&parse("NOT (a = 1 OR b IS NULL) XOR a = 1 AND NULL").unwrap());
         assert_eq!(expr.to_string(), "NOT ((a = 1) IS TRUE OR b IS NULL) XOR (a = 1) IS TRUE AND FALSE");
         assert_eq!(rewritten, ["a = 1", "NULL"]);
     }

@@ -46,7 +46,7 @@ fn bounds(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> (f64, f64) {
             let (t, f) = bounds(child, weight);
             (f, t)
         }
-        Expr::And(children) | Expr::Or(children) => sums(children),
+        Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => sums(children),
         Expr::Xor(children) => fold(children, &xor),
         Expr::Xnor(children) => fold(children, &|a, b| {
             let (t, f) = xor(a, b);

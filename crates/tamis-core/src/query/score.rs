@@ -5,7 +5,7 @@
 //!
 //! - a predicate that is true counts its boost, else its attribute's weight beside the expression, else 1,
 //!   times the event's weight for the attribute; `NOT p` is a predicate of its own, with the weight of p;
-//! - AND adds its children, OR adds its true children, from left to right in 64-bit floats;
+//! - AND adds its children, OR and AT LEAST add their true children, from left to right in 64-bit floats;
 //! - what is not true counts 0, and so do constants.
 //!
 //! Expanding n XORs in a row would take 2ⁿ terms, and it is not needed: if for each operand it is known what
@@ -151,6 +151,21 @@ impl<A: Amount> Sides<A> {
         sides
     }
 
+    /// A threshold: what it needs to be true or false counts, and all the more of it.
+    fn at_least(least: usize, children: Vec<Self>) -> Self {
+        let outcome = Outcome::at_least(least, children.iter().map(|child| child.outcome));
+        let mut sides = Self { outcome, if_true: A::default(), if_false: A::default() };
+        for child in &children {
+            if outcome.can_be_true {
+                sides.if_true.add(&child.if_true);
+            }
+            if outcome.can_be_false {
+                sides.if_false.add(&child.if_false);
+            }
+        }
+        sides
+    }
+
     /// What counts when this one and another one, each on a given side, are joined by AND.
     fn both(&self, side: bool, other: &Self, other_side: bool) -> Option<A> {
         let (mut sum, added) = (self.on(side)?.clone(), other.on(other_side)?);
@@ -197,6 +212,7 @@ fn sides<A: Amount>(expr: &Expr, leaf: &impl Fn(&Predicate) -> (Outcome, A)) -> 
         Expr::Or(children) => !Sides::all(each(children).into_iter().map(|child| !child)),
         Expr::Xor(children) => fold(children, Sides::xor),
         Expr::Xnor(children) => fold(children, |left, right| !left.xor(right)),
+        Expr::AtLeast(least, children) => Sides::at_least(*least, each(children)),
     }
 }
 
@@ -282,7 +298,7 @@ fn walk<'e>(expr: &'e Expr, stands_for: [bool; 2], visit: &mut impl FnMut(&'e Pr
             }
         }
         Expr::Not(child) => walk(child, [stands_for[1], stands_for[0]], visit),
-        Expr::And(children) | Expr::Or(children) => {
+        Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => {
             children.iter().for_each(|child| walk(child, stands_for, visit));
         }
         Expr::Xor(children) | Expr::Xnor(children) => {
@@ -324,6 +340,14 @@ mod tests {
             "repetition counts, and so does the attribute's weight"
         );
         assert_eq!(relevant("TRUE"), Some(0.0));
+    }
+
+    #[test]
+    fn a_threshold_adds_its_true_children() {
+        assert_eq!(relevant("AT LEAST 2 OF (t^2, f^3, u^4, v^8)"), Some(14.0));
+        assert_eq!(relevant("AT LEAST 3 OF (t^2, f^3, u^4)"), None);
+        assert_eq!(relevant("AT LEAST 2 OF (t^2, t^2, f)"), Some(4.0), "duplicates count");
+        assert_eq!(relevant("AT MOST 1 OF (t^2, f^3, g^4)"), Some(7.0), "two of the negations");
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Planner<'_> {
                 self.of_tree(&both[0]).or(self.of_tree(&both[1]))
             }
             // One child at least is defined.
-            Expr::And(children) | Expr::Or(children) => {
+            Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => {
                 children.iter().fold(Access::NEVER, |all, child| all.or(self.of_defined(child)))
             }
             Expr::Xor(children) | Expr::Xnor(children) => {

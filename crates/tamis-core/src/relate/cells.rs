@@ -54,6 +54,29 @@ impl Truths {
         }
     }
 
+    /// That at least so many of these are true.
+    pub fn at_least(least: usize, children: &[Self]) -> Self {
+        let count = |is: &dyn Fn(Self) -> bool| children.iter().filter(|child| is(**child)).count();
+        if children.contains(&Self::NONE) {
+            return Self::NONE;
+        }
+        let spare = children.len() - least;
+        let mut possible = Self::NONE;
+        if count(&|child| child.can_be(Self::TRUE)) >= least {
+            possible = possible.or_also(Self::TRUE);
+        }
+        if count(&|child| child.can_be(Self::FALSE)) > spare {
+            possible = possible.or_also(Self::FALSE);
+        }
+        // Too few must be true and too few false, and whatever else is left can be either.
+        let is_open =
+            count(&|child| child == Self::TRUE) < least && count(&|child| child == Self::FALSE) <= spare;
+        if is_open && count(&|child| child.can_be(Self::UNDEFINED)) > 0 {
+            possible = possible.or_also(Self::UNDEFINED);
+        }
+        possible
+    }
+
     pub fn combine(self, other: Self, connective: impl Fn(Outcome, Outcome) -> Outcome) -> Self {
         let mut possible = Self::NONE;
         for left in Self::ALL.into_iter().filter(|truth| self.can_be(*truth)) {
@@ -125,7 +148,10 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
         let shape = match atom.operator.tested(&atom.operands) {
             // Whether it is known changes where the kind of value does, or an array holds what it looks for.
             Some(inner) if atom.operator == Operator::KNOWN => {
-                inner.operands.iter().for_each(|operand| cuts.add(operand.as_ref(), &mut strings));
+                let (_, operands) = inner.alike();
+                let a_boolean = [Value::Bool(true)];
+                let kinds = operands.iter().chain(inner.operands).chain(&a_boolean);
+                kinds.for_each(|operand| cuts.add(operand.as_ref(), &mut strings));
                 match inner.operator.rules().shape(inner.operands) {
                     elements @ Shape::Elements(_) => elements,
                     _ => continue,

@@ -104,6 +104,7 @@ enum Node {
     Or(Vec<usize>),
     Xor(Vec<usize>),
     Xnor(Vec<usize>),
+    AtLeast(usize, Vec<usize>),
 }
 
 impl Question {
@@ -116,6 +117,7 @@ impl Question {
             Expr::Or(children) => Node::Or(all(children)),
             Expr::Xor(children) => Node::Xor(all(children)),
             Expr::Xnor(children) => Node::Xnor(all(children)),
+            Expr::AtLeast(least, children) => Node::AtLeast(*least, all(children)),
             Expr::Predicate(predicate) => {
                 let attribute = self.terms.intern_term(&predicate.term);
                 let atom = self.atoms.intern(attribute, predicate.operator, &predicate.operands);
@@ -264,6 +266,10 @@ impl<'q> Search<'q> {
                 Node::Or(children) => fold(children, Outcome::or),
                 Node::Xor(children) => fold(children, Outcome::xor),
                 Node::Xnor(children) => fold(children, |left, right| !left.xor(right)),
+                Node::AtLeast(least, children) => {
+                    let children: Vec<Truths> = children.iter().map(|child| truths[*child]).collect();
+                    Truths::at_least(*least, &children)
+                }
             };
             truths.push(possible);
         }

@@ -132,7 +132,7 @@ impl Leaves {
                 let trees = children.iter().map(|child| self.tree_of(child, polarity)).collect();
                 if matches!(expr, Expr::And(_)) == polarity { Tree::and(trees) } else { Tree::or(trees) }
             }
-            Expr::Xor(_) | Expr::Xnor(_) => {
+            Expr::Xor(_) | Expr::Xnor(_) | Expr::AtLeast(..) => {
                 let part = if polarity { expr.clone() } else { Expr::Not(Box::new(expr.clone())) };
                 Tree::Leaf(self.part(part))
             }

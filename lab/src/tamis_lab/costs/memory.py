@@ -163,7 +163,9 @@ def _shape(node: Any, negated: bool, unique: set[str]) -> Shape:
         key = {name: value for name, value in node.items() if name not in ("negated", "boost")}
         unique.add(f"{negated} {json.dumps(key, sort_keys=True)}")
         return Shape("predicate", 1, 0, 1, 1)
-    [(operator, children)] = ((name, inside) for name, inside in node.items() if name != "boost")
+    operator, children = next((name, inside) for name, inside in node.items() if name != "boost")
+    if operator not in ("not", "and", "or", "xor", "xnor"):
+        raise ValueError(f"the cost models know predicates, AND, OR, NOT, XOR and XNOR, not {operator}")
     if operator == "not":
         return _shape(children, not negated, unique)
     if operator in ("and", "or"):

@@ -84,7 +84,9 @@ class Literals:
             return ("and", ()) if node != negated else ("or", ())
         if "attribute" in node:
             return self._literal(node, negated)
-        [(operator, children)] = ((name, inside) for name, inside in node.items() if name != "boost")
+        operator, children = next((name, inside) for name, inside in node.items() if name != "boost")
+        if operator not in ("not", "and", "or", "xor", "xnor"):
+            raise ValueError(f"the cost models know predicates, AND, OR, NOT, XOR and XNOR, not {operator}")
         if operator == "not":
             return self._tree(children, not negated)
         if operator in ("and", "or"):

@@ -62,7 +62,7 @@ impl Presence {
             Form::Or(children) => {
                 children.iter().map(|child| Self::needed_by(child, atoms)).fold(Self(u64::MAX), Self::and)
             }
-            Form::True | Form::False | Form::Parity { .. } => Self::default(),
+            Form::True | Form::False | Form::AtLeast(..) | Form::Parity { .. } => Self::default(),
         }
     }
 

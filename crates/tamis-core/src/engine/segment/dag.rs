@@ -15,6 +15,8 @@ pub enum Gate {
     /// Children come in pairs: true form, false form.
     OddParity,
     EvenParity,
+    /// So many children must be true.
+    AtLeast(u32),
 }
 
 /// A child: a literal, or another node.
@@ -84,6 +86,10 @@ impl Dag {
                 Node::Literal(literal) => Ref::literal(renumbered(literal)),
                 Node::And(children) => self.intern_sorted(Gate::And, children),
                 Node::Or(children) => self.intern_sorted(Gate::Or, children),
+                Node::AtLeast(least, children) => {
+                    let single: Vec<Ref> = children.iter().map(|child| self.single_test(*child)).collect();
+                    self.intern_sorted(Gate::AtLeast(least), &single)
+                }
                 Node::Parity { odd, children } => {
                     let pairs: Vec<Ref> = children
                         .iter()
@@ -114,7 +120,7 @@ impl Dag {
         self.intern(gate, &children)
     }
 
-    /// Parity children are tested one by one, so a literal there gets a node of its own.
+    /// Children of parities and thresholds are tested one by one, so a literal there gets a node of its own.
     fn single_test(&mut self, child: Ref) -> Ref {
         match child.target() {
             Target::Node(_) => child,
@@ -142,7 +148,7 @@ impl Dag {
         let mut children: Vec<Ref> =
             from.children(root).iter().map(|child| child.mapped(nodes, atom)).collect();
         let gate = from.gate(root);
-        if matches!(gate, Gate::And | Gate::Or) {
+        if matches!(gate, Gate::And | Gate::Or | Gate::AtLeast(_)) {
             children.sort_unstable();
         }
         let Target::Node(node) = self.intern(gate, &children).target() else {
@@ -209,7 +215,7 @@ impl Dag {
         let mut written: Vec<u64> = Vec::with_capacity(self.nodes());
         for node in 0..self.nodes() as u32 {
             let children = self.children(node);
-            let step = if matches!(self.gate(node), Gate::And | Gate::Or) { 1 } else { 2 };
+            let step = if matches!(self.gate(node), Gate::OddParity | Gate::EvenParity) { 2 } else { 1 };
             let below = children.iter().step_by(step).map(|child| match child.target() {
                 Target::Literal(_) => 1,
                 Target::Node(child) => written[child as usize],
@@ -248,7 +254,14 @@ impl Dag {
 }
 
 fn hash_node(gate: Gate, children: &[Ref]) -> u64 {
-    let mut hash = gate as u64 ^ 0x9E37_79B9_7F4A_7C15;
+    let gate = match gate {
+        Gate::And => 0,
+        Gate::Or => 1,
+        Gate::OddParity => 2,
+        Gate::EvenParity => 3,
+        Gate::AtLeast(least) => 4 + least as u64,
+    };
+    let mut hash = gate ^ 0x9E37_79B9_7F4A_7C15;
     for child in children {
         hash = (hash.rotate_left(5) ^ child.0 as u64).wrapping_mul(0x517C_C1B7_2722_0A95);
     }

@@ -6,7 +6,10 @@
 //! masks are on their way from memory at once, and takes both paths, each with its events.
 
 use super::layout::Layout;
-use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use super::program::{ACCEPT, CodeKind, Leaf, ODD, REJECT, THRESHOLD};
+
+/// A threshold has fewer leaves than this: an expression has no more predicates than half of it.
+pub const MOST_COUNTED: usize = 1 << 17;
 
 /// For which events something holds.
 pub trait Truth: Copy {
@@ -156,15 +159,57 @@ pub trait Evaluation<'a> {
                 }
                 self.paths().leave(frame, at, leaves)
             }
-            CodeKind::Parity => {
+            CodeKind::Count if code[0] >= THRESHOLD => self.run_threshold(code, events),
+            CodeKind::Count => {
                 let (mut even, mut odd) = (events, Self::Truth::NEVER);
                 for [when_true, when_false] in code[1..].as_chunks().0 {
                     let t = self.test(Leaf(*when_true), &events);
                     let f = self.test(Leaf(*when_false), &events);
                     (even, odd) = (even.and(&f).or(&odd.and(&t)), odd.and(&f).or(&even.and(&t)));
                 }
-                if code[0] == 1 { odd } else { even }
+                if code[0] == ODD { odd } else { even }
             }
         }
+    }
+
+    /// Those of `events` for which enough leaves hold.
+    fn run_threshold(&mut self, code: &[u32], events: Self::Truth) -> Self::Truth {
+        let (least, leaves) = ((code[0] - THRESHOLD) as usize, &code[1..]);
+        if Self::Truth::IS_SINGLE {
+            let (mut wanted, mut left) = (least, leaves.len());
+            for leaf in leaves {
+                if wanted == 0 || wanted > left || !events.is_ever() {
+                    break;
+                }
+                left -= 1;
+                wanted -= usize::from(self.test(Leaf(*leaf), &events).is_ever());
+            }
+            return if wanted == 0 { events } else { Self::Truth::NEVER };
+        }
+        // A counter for each event, bit by bit: the first mask has the ones, the next one the twos, and so on.
+        let mut digits = [Self::Truth::NEVER; MOST_COUNTED.ilog2() as usize];
+        let used = (leaves.len() + 1).next_power_of_two().ilog2().max(1) as usize;
+        for leaf in leaves {
+            let mut carry = self.test(Leaf(*leaf), &events);
+            for digit in &mut digits[..used] {
+                let both = digit.and(&carry);
+                *digit = digit.or(&carry).and_not(&both);
+                carry = both;
+            }
+        }
+        // From the highest digit down: which counts are greater, and which are the same so far?
+        if least >> used != 0 {
+            return Self::Truth::NEVER;
+        }
+        let (mut greater, mut same) = (Self::Truth::NEVER, events);
+        for (at, digit) in digits[..used].iter().enumerate().rev() {
+            if least >> at & 1 == 1 {
+                same = same.and(digit);
+            } else {
+                greater = greater.or(&same.and(digit));
+                same = same.and_not(digit);
+            }
+        }
+        greater.or(&same)
     }
 }

@@ -70,7 +70,7 @@ impl Layout {
             0 => CodeKind::Conjunction,
             1 => CodeKind::Disjunction,
             2 => CodeKind::Jumps,
-            _ => CodeKind::Parity,
+            _ => CodeKind::Count,
         };
         (kind, &self.code[code_place(packed)..code_place(next)])
     }

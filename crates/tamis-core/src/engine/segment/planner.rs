@@ -8,7 +8,7 @@ use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{Layout, MAX_CODE};
 use super::plan::Plan;
-use super::program::{CodeKind, Leaf, PlannedLeaf, Tree};
+use super::program::{CodeKind, EVEN, Leaf, ODD, PlannedLeaf, THRESHOLD, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
 use super::units::{Compiled, CompiledUnit, Rows, Unit, parents_first};
@@ -116,12 +116,12 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn choose_units(&mut self) {
         for node in 0..self.dag.nodes() as u32 {
-            let parity = matches!(self.dag.gate(node), Gate::OddParity | Gate::EvenParity);
+            let counts = !matches!(self.dag.gate(node), Gate::And | Gate::Or);
             let has_rows = !self.rows.of(node).is_empty();
-            if has_rows || parity || self.dag.parents(node) >= 2 {
+            if has_rows || counts || self.dag.parents(node) >= 2 {
                 self.make_unit(node);
             }
-            if parity {
+            if counts {
                 for child in self.dag.children(node) {
                     if let Target::Node(child) = child.target() {
                         self.make_unit(child);
@@ -247,10 +247,16 @@ impl Planner<'_> {
                 tree.compile(&mut out.code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
-                out.code.push((gate == Gate::OddParity) as u32);
+                out.code.push(if gate == Gate::OddParity { ODD } else { EVEN });
                 candidates = self.compile_parity(node, out);
                 remembered = true;
-                CodeKind::Parity
+                CodeKind::Count
+            }
+            Gate::AtLeast(least) => {
+                out.code.push(THRESHOLD + least);
+                candidates = self.compile_threshold(node, least as usize, out);
+                remembered = true;
+                CodeKind::Count
             }
         };
         out.units.push(CompiledUnit {
@@ -294,6 +300,37 @@ impl Planner<'_> {
         rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
 
+    /// Of all children but fewer than are needed, one must be true: the rarest of them are the accesses. Returns how often
+    /// they fire.
+    fn compile_threshold(&self, node: u32, least: usize, out: &mut Compiled) -> f64 {
+        let mut leaves: Vec<PlannedLeaf> =
+            self.dag.children(node).iter().map(|child| self.single_leaf(*child)).collect();
+        let cost = |leaf: &PlannedLeaf| if leaf.leaf.is_bit_clear() { 1.0 } else { leaf.selectivity };
+        leaves.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        out.code.extend(leaves.iter().map(|leaf| leaf.leaf.0));
+        let needed = leaves.len() - least + 1;
+        for leaf in &leaves[..needed] {
+            let accesses = plan(&Tree::Leaf(*leaf), &|_| 1.0).1.into_iter();
+            let accesses: Vec<_> = accesses.map(|access| Access { suffices: false, ..access }).collect();
+            self.keep(&accesses, out);
+        }
+        leaves[..needed].iter().map(cost).sum()
+    }
+
+    /// The one test that a child of a threshold is: a bit, or its unit.
+    fn single_leaf(&self, child: Ref) -> PlannedLeaf {
+        let unit = self.unit_of_ref(child);
+        let node = self.units[unit as usize].node;
+        if let [only] = self.dag.children(node)
+            && let Target::Literal(literal) = only.target()
+            && let Tree::Leaf(leaf) = self.literal(self.catalog.test(literal))
+        {
+            return leaf;
+        }
+        let selectivity = self.node_selectivity[node as usize];
+        PlannedLeaf { leaf: Leaf::unit(unit), selectivity, cut: None }
+    }
+
     fn pair_cost(&self, (t, f): &(u32, u32)) -> f64 {
         [t, f].iter().map(|unit| self.node_selectivity[self.units[**unit as usize].node as usize]).sum()
     }
@@ -301,7 +338,7 @@ impl Planner<'_> {
     fn unit_of_ref(&self, child: Ref) -> u32 {
         match child.target() {
             Target::Node(node) => self.unit_of[node as usize],
-            Target::Literal(_) => unreachable!("parity children are nodes"),
+            Target::Literal(_) => unreachable!("children of parities and thresholds are nodes"),
         }
     }
 
@@ -330,7 +367,7 @@ impl Planner<'_> {
             Gate::And => Tree::And(children.collect()),
             Gate::Or if self.dag.children(node).is_empty() => self.never(),
             Gate::Or => Tree::Or(children.collect()),
-            _ => unreachable!("parities are units"),
+            _ => unreachable!("parities and thresholds are units"),
         }
     }
 
@@ -391,8 +428,31 @@ impl Planner<'_> {
                     .map(|pair| (of(&pair[0]) + of(&pair[1])).min(1.0))
                     .product::<f64>()
             }
+            Gate::AtLeast(least) => {
+                let children: Vec<f64> = children.iter().map(of).collect();
+                how_often_at_least(least as usize, &children)
+            }
         }
     }
+}
+
+/// How often at least so many of independent tests hold.
+fn how_often_at_least(least: usize, tests: &[f64]) -> f64 {
+    const MOST_STEPS: usize = 1 << 14;
+    if least.saturating_mul(tests.len()) > MOST_STEPS {
+        // Markov's bound.
+        return (tests.iter().sum::<f64>() / least as f64).min(1.0);
+    }
+    // How often each number below `least` of them holds.
+    let mut fewer = vec![0.0; least];
+    fewer[0] = 1.0;
+    for test in tests {
+        for count in (1..least).rev() {
+            fewer[count] = fewer[count] * (1.0 - test) + fewer[count - 1] * test;
+        }
+        fewer[0] *= 1.0 - test;
+    }
+    (1.0 - fewer.iter().sum::<f64>()).clamp(0.0, 1.0)
 }
 
 /// Drops from the top AND of a tree what its only access has already established.

@@ -63,10 +63,17 @@ pub enum CodeKind {
     Disjunction = 1,
     /// Pairs of a leaf and a jump: `target << 1 | value that goes on`.
     Jumps = 2,
-    /// 1 for odd or 0 for even, then pairs of leaves, true form and false form: that many children
-    /// must be true.
-    Parity = 3,
+    /// What is asked of the number of children that are true, and their leaves.
+    ///
+    /// [`ODD`] or [`EVEN`]: then leaves come in pairs, true form and false form, and each child must be one of them.
+    /// Any other number, less [`THRESHOLD`], is the least number of leaves that must be true.
+    Count = 3,
 }
+
+/// What begins the code of a count.
+pub const EVEN: u32 = 0;
+pub const ODD: u32 = 1;
+pub const THRESHOLD: u32 = 2;
 
 impl CodeKind {
     /// Which words of the code are leaves: the first of them, and the step to the next.
@@ -74,7 +81,7 @@ impl CodeKind {
         match self {
             CodeKind::Conjunction | CodeKind::Disjunction => (0, 1),
             CodeKind::Jumps => (0, 2),
-            CodeKind::Parity => (1, 1),
+            CodeKind::Count => (1, 1),
         }
     }
 }

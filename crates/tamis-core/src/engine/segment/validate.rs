@@ -1,8 +1,9 @@
 //! Every number in a mapped segment points inside: what comes from a file is believed only after this.
 
+use super::evaluation::MOST_COUNTED;
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::ledger::Ledger;
-use super::program::{ACCEPT, CodeKind, Leaf, REJECT};
+use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use super::scoring::Scoring;
 use crate::predicate::catalog::{Catalog, NO_ATTRIBUTE};
 use crate::predicate::stabbing::NONE;
@@ -132,8 +133,13 @@ fn code(layout: &Layout) -> Check {
             CodeKind::Conjunction | CodeKind::Disjunction => {
                 ensure(words.iter().all(|leaf| good_leaf(*leaf)), "code")?;
             }
-            CodeKind::Parity => {
-                ensure(words.len() % 2 == 1 && words[1..].iter().all(|leaf| good_leaf(*leaf)), "code")?;
+            CodeKind::Count => {
+                let (Some(asked), leaves) = (words.first(), words.get(1..).unwrap_or_default()) else {
+                    return ensure(false, "code");
+                };
+                let is_threshold = *asked >= THRESHOLD && leaves.len() < MOST_COUNTED;
+                let fits = is_threshold || *asked < THRESHOLD && leaves.len() % 2 == 0;
+                ensure(fits && leaves.iter().all(|leaf| good_leaf(*leaf)), "code")?;
             }
             CodeKind::Jumps => {
                 ensure(words.len() % 2 == 0, "code")?;

@@ -53,6 +53,11 @@ impl Builder<'_> {
             Expr::And(children) => self.connective(Connective::Or, children, polarity),
             Expr::Or(children) if polarity => self.connective(Connective::Or, children, polarity),
             Expr::Or(children) => self.connective(Connective::And, children, polarity),
+            Expr::AtLeast(least, children) => {
+                let least = if polarity { *least } else { children.len() - least + 1 };
+                let forms = children.iter().map(|child| self.form(child, polarity)).collect();
+                self.at_least(least, forms)
+            }
             Expr::Xor(_) | Expr::Xnor(_) if self.inside_parity => {
                 if let Some(form) = self.other_polarity.remove(&std::ptr::from_ref(expr)) {
                     return form;
@@ -118,6 +123,24 @@ impl Builder<'_> {
 
     fn connect(&mut self, connective: Connective, forms: Vec<Form>) -> Form {
         connect(connective, forms, self.atoms, &mut self.point_only)
+    }
+
+    /// Constants are folded; one of many is OR, and all of them AND. Duplicates count.
+    fn at_least(&mut self, mut least: usize, mut forms: Vec<Form>) -> Form {
+        let before = forms.len();
+        forms.retain(|form| *form != Form::True);
+        least = least.saturating_sub(before - forms.len());
+        forms.retain(|form| *form != Form::False);
+        match least {
+            0 => Form::True,
+            least if least > forms.len() => Form::False,
+            1 => self.connect(Connective::Or, forms),
+            least if least == forms.len() => self.connect(Connective::And, forms),
+            least => {
+                forms.sort_unstable();
+                Form::AtLeast(least as u32, forms)
+            }
+        }
     }
 
     /// One parity for a whole nest of XOR, XNOR and NOT.
@@ -325,6 +348,6 @@ fn is_small(form: &Form) -> bool {
     match form {
         Form::True | Form::False | Form::Literal(_) => true,
         Form::Or(children) => matches!(children[..], [Form::Literal(_), Form::Literal(_)]),
-        Form::And(_) | Form::Parity { .. } => false,
+        Form::And(_) | Form::AtLeast(..) | Form::Parity { .. } => false,
     }
 }

@@ -21,6 +21,9 @@ pub enum Form {
     Literal(Literal),
     And(Vec<Form>),
     Or(Vec<Form>),
+    /// True when at least so many children are: more than one, fewer than all. They are sorted, and repeated ones count
+    /// as often as they are there.
+    AtLeast(u32, Vec<Form>),
     /// True when an odd (or even) number of children is true and none is undefined: the fold of
     /// [`Outcome::xor`], so that a child which can be both (an interval) counts as either.
     Parity {
@@ -108,6 +111,7 @@ pub enum Node<'a, T> {
     Literal(Literal),
     And(&'a [T]),
     Or(&'a [T]),
+    AtLeast(u32, &'a [T]),
     Parity { odd: bool, children: &'a [(T, T)] },
 }
 
@@ -134,6 +138,10 @@ impl Form {
                 let folded: Vec<T> = children.iter().map(|child| child.fold_sharing(visit, seen)).collect();
                 visit(Node::Or(&folded))
             }
+            Form::AtLeast(least, children) => {
+                let folded: Vec<T> = children.iter().map(|child| child.fold_sharing(visit, seen)).collect();
+                visit(Node::AtLeast(*least, &folded))
+            }
             Form::Parity { odd, children } => {
                 let address = children.address();
                 let folded = match seen.remove(&address) {
@@ -158,6 +166,9 @@ impl Form {
             Form::Literal(literal) => holds(*literal),
             Form::And(children) => children.iter().all(|child| child.is_true(holds)),
             Form::Or(children) => children.iter().any(|child| child.is_true(holds)),
+            Form::AtLeast(least, children) => {
+                children.iter().filter(|child| child.is_true(holds)).count() >= *least as usize
+            }
             Form::Parity { .. } => self.is_true_sharing(holds),
         }
     }
@@ -170,6 +181,9 @@ impl Form {
             Node::Literal(literal) => holds(literal),
             Node::And(children) => children.iter().all(|&child| child),
             Node::Or(children) => children.iter().any(|&child| child),
+            Node::AtLeast(least, children) => {
+                children.iter().filter(|child| **child).count() >= least as usize
+            }
             Node::Parity { odd, children } => {
                 let parity = children
                     .iter()

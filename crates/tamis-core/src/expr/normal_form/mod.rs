@@ -16,6 +16,8 @@
 //!    size and can be cut short, unless it lies inside another parity: there both polarities are
 //!    needed and a kept parity shares its children between them. Three children or more are kept:
 //!    expanding n of them takes n·2ⁿ⁻¹ literals instead of 2n.
+//!    A threshold stays one: its negation asks for as many of the negations as leave too few. One of many is OR,
+//!    all of them AND, and constants are folded.
 //! 4. AND in AND and OR in OR are flattened, constants folded, duplicates removed, and
 //!    `a OR (a AND b)` becomes `a`, as `a AND (a OR b)` does.
 //! 5. An AND that no value can satisfy becomes false (mostly points only), and a range that

@@ -65,6 +65,7 @@ fn rearranged(expr: &Expr) -> Expr {
         Expr::Or(children) => not(not(Expr::Or(turned(children)))),
         Expr::Xor(children) => Expr::Xor(turned(children)),
         Expr::Xnor(children) => Expr::Xnor(turned(children)),
+        Expr::AtLeast(least, children) => Expr::AtLeast(*least, turned(children)),
         Expr::Not(child) => not(rearranged(child)),
         leaf => leaf.clone(),
     }
@@ -77,6 +78,13 @@ fn assert_normal(form: &Form) {
         for child in children {
             assert!(!matches!(child, Form::True | Form::False), "{form:?}");
             assert_ne!(std::mem::discriminant(child), std::mem::discriminant(form), "{form:?}");
+            assert_normal(child);
+        }
+    }
+    if let Form::AtLeast(least, children) = form {
+        assert!(1 < *least && (*least as usize) < children.len() && children.is_sorted(), "{form:?}");
+        for child in children {
+            assert!(!matches!(child, Form::True | Form::False), "{form:?}");
             assert_normal(child);
         }
     }
@@ -126,6 +134,24 @@ proptest! {
         let form = index.form(&expr);
         prop_assert_eq!(index.form(&rearranged(&expr)), form);
     }
+}
+
+#[test]
+fn thresholds_stay_one_node() {
+    let mut index = Index::default();
+    let some = |least, names: &[&str]| Expr::AtLeast(least, names.iter().map(|name| p(name)).collect());
+    assert_eq!(index.form(&some(1, &["a", "b"])), index.form(&or([p("a"), p("b")])));
+    assert_eq!(index.form(&some(2, &["a", "b"])), index.form(&and([p("a"), p("b")])));
+    let negations = ["a", "b", "c", "d"].map(|name| not(p(name))).to_vec();
+    assert_eq!(index.form(&not(some(2, &["a", "b", "c", "d"]))), index.form(&Expr::AtLeast(3, negations)));
+    let repeated = index.form(&some(2, &["a", "a", "b"]));
+    assert!(matches!(&repeated, Form::AtLeast(2, children) if children.len() == 3), "duplicates count");
+    let with_constants =
+        vec![p("a"), Expr::Constant(Outcome::TRUE), p("b"), Expr::Constant(Outcome::UNDEFINED), p("c")];
+    assert_eq!(index.form(&Expr::AtLeast(3, with_constants)), index.form(&some(2, &["a", "b", "c"])));
+    let names: Vec<String> = (0..60).map(|i| format!("x{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(index.form(&some(30, &names)).node_count(), 61, "no combinations are written out");
 }
 
 #[test]

@@ -24,8 +24,8 @@ impl<'a> Inner<'a> {
         let (head, rest) = operands.split_at_checked(HEAD)?;
         let [Value::Int(code), Value::Bool(negated)] = head else { return None };
         let operator = Operator::from_code(u8::try_from(*code).ok()?)?;
-        let refused =
-            [Operator::IS_TRUE, Operator::KNOWN, Operator::IS_NULL, Operator::NULL_SAFE_EQUAL].contains(&operator);
+        let refused = [Operator::IS_TRUE, Operator::KNOWN, Operator::IS_NULL, Operator::NULL_SAFE_EQUAL]
+            .contains(&operator);
         (!refused).then_some(Self { operator, negated: *negated, operands: rest })
     }
 
@@ -62,7 +62,9 @@ impl<'a> Inner<'a> {
             Some(Kind::Bool) => (Operator::TRUTH, vec![]),
             Some(Kind::Number) if !is_pattern => (Operator::EQUAL, vec![Value::Int(0)]),
             Some(Kind::Timestamp) if !is_pattern => (Operator::EQUAL, vec![Value::Timestamp(0)]),
-            Some(Kind::Str) if !is_pattern && takes_intervals() => (Operator::EQUAL, vec![Value::Str("".into())]),
+            Some(Kind::Str) if !is_pattern && takes_intervals() => {
+                (Operator::EQUAL, vec![Value::Str("".into())])
+            }
             Some(Kind::Str) if is_pattern && !matches!(shape, Shape::Never) && !takes_intervals() => {
                 (Operator::STARTSWITH, vec![Value::Str("".into())])
             }
@@ -88,7 +90,9 @@ impl Operator {
 
 fn check(operands: Vec<Value>, may_be_negated: bool) -> Result<Vec<Value>, String> {
     let Some(inner) = Inner::read(&operands).filter(|inner| may_be_negated || !inner.negated) else {
-        return Err("a truth test takes the code of an operator, whether it is negated, and its operands".into());
+        return Err(
+            "a truth test takes the code of an operator, whether it is negated, and its operands".into()
+        );
     };
     let (operator, negated) = (inner.operator, inner.negated);
     let operands = operator.rules().check(inner.operands.to_vec())?;
@@ -251,7 +255,8 @@ mod tests {
 
     #[test]
     fn what_is_known_together_is_one_test() {
-        let alike = |operator: Operator, operands: &[Value]| Inner { operator, negated: false, operands }.alike();
+        let alike =
+            |operator: Operator, operands: &[Value]| Inner { operator, negated: false, operands }.alike();
         let number = alike(Operator::GREATER, &[Value::Int(5)]);
         assert_eq!(alike(Operator::BETWEEN, &[Value::Int(1), Value::Int(2)]), number);
         let pattern = alike(Operator::LIKE, &[Value::Str("a%b".into())]);

@@ -3,6 +3,7 @@
 //! ```text
 //! expression = expression (OR | XOR | XNOR | AND) expression | NOT expression | ( expression ) | predicate
 //!            | expression IS [NOT] (TRUE | FALSE | UNKNOWN)
+//!            | (AT LEAST | AT MOST | EXACTLY) number OF (expression, …)
 //! predicate  = term [NOT] operator operands | term comparison term | function(term, operands)
 //!            | term | TRUE | FALSE | NULL, each with an optional ^weight
 //! ```
@@ -110,6 +111,30 @@ impl Connective {
     }
 }
 
+/// What is asked of the children of a threshold.
+#[derive(Clone, Copy)]
+struct Threshold {
+    kind: ThresholdKind,
+    count: usize,
+}
+
+#[derive(Clone, Copy)]
+enum ThresholdKind {
+    AtLeast,
+    AtMost,
+    Exactly,
+}
+
+impl Threshold {
+    fn of(self, children: Vec<Expr>) -> Expr {
+        match self.kind {
+            ThresholdKind::AtLeast => build::at_least(self.count, children),
+            ThresholdKind::AtMost => build::at_most(self.count, children),
+            ThresholdKind::Exactly => build::exactly(self.count, children),
+        }
+    }
+}
+
 /// A finished part of the tree and how many levels it has.
 struct Node {
     expr: Expr,
@@ -121,6 +146,12 @@ enum Pending {
     /// An open parenthesis, and where it is.
     Parenthesis(usize),
     Not,
+    /// A threshold that has just read its parenthesis, which is here, or a comma.
+    Threshold {
+        threshold: Threshold,
+        children: Vec<Expr>,
+        at: usize,
+    },
     /// A chain that has just read its connective.
     Chain {
         connective: Connective,
@@ -132,7 +163,7 @@ enum Pending {
 impl Pending {
     fn binding(&self) -> u8 {
         match self {
-            Self::Parenthesis(_) => 0,
+            Self::Parenthesis(_) | Self::Threshold { .. } => 0,
             Self::Chain { connective, .. } => connective.binding(),
             Self::Not => 4,
         }
@@ -164,6 +195,10 @@ impl<'a> Parser<'a> {
                     Kind::Close => node = self.close(node)?,
                     Kind::Caret => node = self.boost(node)?,
                     Kind::Reserved(Reserved::Is) => node = self.truth_test(node)?,
+                    Kind::Comma if self.in_threshold() => {
+                        self.next_of_threshold(node)?;
+                        break;
+                    }
                     Kind::End => return self.finish(node),
                     kind => match Connective::of(kind) {
                         Some(connective) => {
@@ -183,6 +218,13 @@ impl<'a> Parser<'a> {
             let level = match self.cursor.token.kind {
                 Kind::Open => Pending::Parenthesis(self.cursor.token.start),
                 Kind::Bang | Kind::Reserved(Reserved::Not) => Pending::Not,
+                Kind::Word => match self.cursor.threshold()? {
+                    Some(threshold) => {
+                        let at = self.cursor.token.start;
+                        Pending::Threshold { threshold, children: vec![], at }
+                    }
+                    None => return Ok(()),
+                },
                 _ => return Ok(()),
             };
             self.levels += 1;
@@ -216,7 +258,9 @@ impl<'a> Parser<'a> {
                     children.push(node.expr);
                     Node { expr: connective.join(children), height: height.max(node.height) + 1 }
                 }
-                Pending::Parenthesis(_) => unreachable!("a parenthesis binds nothing"),
+                Pending::Parenthesis(_) | Pending::Threshold { .. } => {
+                    unreachable!("a parenthesis binds nothing")
+                }
             };
             if node.height > MAX_DEPTH {
                 return Err(Fault::from_error(self.cursor.token.start, too_deep()));
@@ -246,9 +290,25 @@ impl<'a> Parser<'a> {
 
     fn close(&mut self, node: Node) -> Parsed<Node> {
         let node = self.reduce(node, 0)?;
-        if self.pending.pop().is_none() {
-            let hint = "leave it out, or open a parenthesis before";
-            return Err(Fault::new(self.cursor.token.start, "this ) closes nothing").hint(hint));
+        match self.pending.pop() {
+            None => {
+                let hint = "leave it out, or open a parenthesis before";
+                return Err(Fault::new(self.cursor.token.start, "this ) closes nothing").hint(hint));
+            }
+            Some(Pending::Threshold { threshold, mut children, at }) => {
+                self.levels -= 1;
+                self.cursor.advance()?;
+                self.check_truth_of_child(&node.expr)?;
+                children.push(node.expr);
+                self.predicates -= children.iter().map(|child| size(child).0).sum::<usize>();
+                let built = threshold.of(children);
+                let node = self.count(built, at)?;
+                return match node.height > MAX_DEPTH {
+                    true => Err(Fault::from_error(at, too_deep())),
+                    false => Ok(node),
+                };
+            }
+            Some(_) => {}
         }
         self.levels -= 1;
         self.cursor.advance()?;
@@ -268,6 +328,34 @@ impl<'a> Parser<'a> {
                 self.check_truth(&expr)?;
                 Ok(Node { expr, ..node })
             }
+        }
+    }
+
+    /// Whether the innermost parenthesis that is open is that of a threshold.
+    fn in_threshold(&self) -> bool {
+        let open = self.pending.iter().rev().find(|pending| pending.binding() == 0);
+        matches!(open, Some(Pending::Threshold { .. }))
+    }
+
+    /// Takes in a child of a threshold behind which a comma stands.
+    fn next_of_threshold(&mut self, node: Node) -> Parsed<()> {
+        let node = self.reduce(node, 0)?;
+        self.check_truth_of_child(&node.expr)?;
+        if let Some(Pending::Threshold { children, .. }) = self.pending.last_mut() {
+            children.push(node.expr);
+        }
+        self.cursor.advance()
+    }
+
+    /// In a threshold, a term that is neither true nor false does not go on behind the parenthesis.
+    fn check_truth_of_child(&self, expr: &Expr) -> Parsed<()> {
+        match expr {
+            Expr::Predicate(Predicate {
+                operator: Operator::TRUTH, term: Term::Computed(computed), ..
+            }) if computed.function().gives().is_some_and(|kind| kind != value::Kind::Bool) => {
+                Err(self.cursor.expected("a comparison before the end of the threshold"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -323,7 +411,7 @@ impl<'a> Parser<'a> {
         let node = self.reduce(node, 0)?;
         match self.pending.pop() {
             None => Ok(node.expr),
-            Some(Pending::Parenthesis(at)) => {
+            Some(Pending::Parenthesis(at) | Pending::Threshold { at, .. }) => {
                 let opened = place_of(self.cursor.text(), at);
                 let hint = format!(
                     "the parenthesis of line {}, column {} is never closed",
@@ -379,7 +467,11 @@ fn size(leaf: &Expr) -> (usize, usize) {
             let (predicates, height) = size(child);
             (predicates, height + 1)
         }
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => {
             let sizes = children.iter().map(size);
             sizes.fold((0, 1), |(sum, highest), (predicates, height)| {
                 (sum + predicates, highest.max(height + 1))

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
 use super::values::{is_array, is_double};
+use super::{Threshold, ThresholdKind};
 use crate::expr::ast::{Expr, Outcome};
 use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
@@ -197,6 +198,46 @@ impl Cursor<'_> {
                 let truth = self.build(term, Operator::TRUTH, false, vec![], at)?;
                 truth_test(&truth, test).map_err(|error| Fault::from_error(at, error))
             }
+        }
+    }
+
+    /// The words before the parenthesis of a threshold, `AT LEAST 2 OF`; `None` if there are none.
+    ///
+    /// None of them is reserved: an attribute `at` is not followed by `least`.
+    pub fn threshold(&mut self) -> Parsed<Option<Threshold>> {
+        let is = |word: &str, known: &str| word.eq_ignore_ascii_case(known);
+        if !is(self.lexeme(), "AT") && !is(self.lexeme(), "EXACTLY") {
+            return Ok(None);
+        }
+        let rest = self.text()[self.token.end..].trim_start();
+        let next = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or("");
+        let kind = match self.lexeme() {
+            at if is(at, "AT") && is(next, "LEAST") => ThresholdKind::AtLeast,
+            at if is(at, "AT") && is(next, "MOST") => ThresholdKind::AtMost,
+            word if is(word, "EXACTLY") && next.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                ThresholdKind::Exactly
+            }
+            _ => return Ok(None),
+        };
+        self.advance()?;
+        if !matches!(kind, ThresholdKind::Exactly) {
+            self.advance()?;
+        }
+        let count = match self.token.kind {
+            Kind::Number => self.lexeme().parse::<u32>().ok(),
+            _ => None,
+        };
+        let Some(count) = count else {
+            return Err(self.expected("a whole number of expressions").hint("write AT LEAST 2 OF (a, b, c)"));
+        };
+        self.advance()?;
+        match self.token.kind {
+            Kind::Word if is(self.lexeme(), "OF") => self.advance()?,
+            _ => return Err(self.expected("OF").hint("write AT LEAST 2 OF (a, b, c)")),
+        }
+        match self.token.kind {
+            Kind::Open => Ok(Some(Threshold { kind, count: count as usize })),
+            _ => Err(self.expected("( and the expressions").hint("write AT LEAST 2 OF (a, b, c)")),
         }
     }
 

@@ -28,6 +28,7 @@ fn brief(expr: &Expr) -> String {
         Expr::Or(children) => list("or", children),
         Expr::Xor(children) => list("xor", children),
         Expr::Xnor(children) => list("xnor", children),
+        Expr::AtLeast(least, children) => list(&format!("least{least}"), children),
     }
 }
 
@@ -81,6 +82,25 @@ fn parentheses_are_structure() {
     reads("((a))", "a");
     reads("(age) > 30 AND ((x)) NOT IN (1)", "and(age > [Int(30)], x NOT IN [Int(1)])");
     reads("(a XOR b) XNOR c", "xnor(xor(a, b), c)");
+}
+
+#[test]
+fn thresholds() {
+    reads("AT LEAST 2 OF (a, b OR c, NOT d)", "least2(a, or(b, c), not(d))");
+    reads("at  least 1 of (a AND (b OR c)) AND d", "and(least1(and(a, or(b, c))), d)");
+    reads("NOT AT MOST 1 OF (a, (b))", "not(not(least2(a, b)))");
+    reads("AT LEAST 1 OF (AT LEAST 2 OF (a, b, c), d)", "least1(least2(a, b, c), d)");
+    reads("at = 1 AND exactly > 2 AND at", "and(at = [Int(1)], exactly > [Int(2)], at)");
+    reads("AT LEAST 1 OF (a IS NULL, b IS NULL) IS UNKNOWN", "FALSE");
+    refused("AT LEAST 2 (a, b)", 12, "expected OF, found (", "AT LEAST 2 OF");
+    refused("AT LEAST two OF (a, b)", 10, "expected a whole number", "AT LEAST 2 OF");
+    refused("AT LEAST 1.5 OF (a, b)", 10, "expected a whole number", "AT LEAST 2 OF");
+    refused("AT LEAST 1 OF (a, b", 20, "expected ), found the end", "never closed");
+    refused("AT LEAST 1 OF ()", 16, "expected a predicate", "");
+    refused("AT LEAST 1 OF (a, b + 1)", 25, "expected a comparison", "");
+    refused("a, b", 2, "found ,", "");
+    refused("AT LEAST 1 OF ((a, b), c)", 18, "found ,", "");
+    refused("(AT LEAST 1 OF (a, b))^2", 23, "only a predicate can have a weight", "");
 }
 
 #[test]

@@ -35,6 +35,7 @@ enum Node {
     Or(Vec<usize>),
     Xor(Vec<usize>),
     Xnor(Vec<usize>),
+    AtLeast(usize, Vec<usize>),
 }
 
 /// A distinct predicate, positive, with all places where it or its opposite is written.
@@ -143,6 +144,7 @@ impl<'e> Tree<'e> {
             Expr::Or(children) => Node::Or(all(self, children)),
             Expr::Xor(children) => Node::Xor(all(self, children)),
             Expr::Xnor(children) => Node::Xnor(all(self, children)),
+            Expr::AtLeast(least, children) => Node::AtLeast(*least, all(self, children)),
             Expr::Predicate(predicate) => {
                 let (variable, flipped) =
                     predicate.term.with_value(value_of, |value| self.variable(predicate, value));
@@ -196,6 +198,13 @@ impl<'e> Tree<'e> {
                 Node::Or(children) => fold(children, costs, Cost::or),
                 Node::Xor(children) => fold(children, costs, Cost::xor),
                 Node::Xnor(children) => fold(children, costs, |left, right| left.xor(right).not()),
+                Node::AtLeast(least, children) => {
+                    let sum = |truth: bool, count: usize| {
+                        let cheapest = cheapest(children, costs, truth, count).into_iter();
+                        cheapest.fold(0u32, |sum, child| sum.saturating_add(costs[child].to_be(truth)))
+                    };
+                    Cost { to_true: sum(true, *least), to_false: sum(false, children.len() - least + 1) }
+                }
             };
             costs.push(cost);
         }
@@ -241,6 +250,12 @@ impl<'e> Tree<'e> {
                 let cheapest = children.iter().min_by_key(|child| costs[**child].to_be(truth));
                 self.choose(*cheapest.expect("children"), truth, costs, states, becomes);
             }
+            Node::AtLeast(least, children) => {
+                let count = if truth { *least } else { children.len() - least + 1 };
+                for child in cheapest(children, costs, truth, count) {
+                    self.choose(child, truth, costs, states, becomes);
+                }
+            }
             Node::Xor(children) | Node::Xnor(children) => {
                 let flips = matches!(self.nodes[node], Node::Xnor(_)) && children.len() % 2 == 0;
                 self.choose_parity(children, truth != flips, costs, states, becomes);
@@ -271,6 +286,14 @@ impl<'e> Tree<'e> {
             odd = odd != truth;
         }
     }
+}
+
+/// So many of the children that are made true (or false) most cheaply.
+fn cheapest(children: &[usize], costs: &[Cost], truth: bool, count: usize) -> Vec<usize> {
+    let mut sorted = children.to_vec();
+    sorted.sort_by_key(|child| costs[*child].to_be(truth));
+    sorted.truncate(count);
+    sorted
 }
 
 fn fold(children: &[usize], costs: &[Cost], combine: impl Fn(Cost, Cost) -> Cost) -> Cost {

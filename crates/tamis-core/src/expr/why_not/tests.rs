@@ -133,6 +133,7 @@ fn outcome_under(expr: &Expr, truths: &FxHashMap<String, Outcome>) -> Outcome {
         Expr::Or(children) => all(children).into_iter().reduce(Outcome::or).unwrap(),
         Expr::Xor(children) => all(children).into_iter().reduce(Outcome::xor).unwrap(),
         Expr::Xnor(children) => all(children).into_iter().reduce(|a, b| !a.xor(b)).unwrap(),
+        Expr::AtLeast(least, children) => Outcome::at_least(*least, all(children).into_iter()),
     }
 }
 
@@ -150,18 +151,22 @@ fn collect(expr: &Expr, event: &TestEvent, variables: &mut Variables) {
             variables.possible.insert(name, possible);
         }
         Expr::Not(child) => collect(child, event, variables),
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
-            children.iter().for_each(|child| collect(child, event, variables))
-        }
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => children.iter().for_each(|child| collect(child, event, variables)),
     }
 }
 
 fn at<'e>(expr: &'e Expr, path: &[usize]) -> &'e Expr {
     path.iter().fold(expr, |expr, &step| match expr {
         Expr::Not(child) => child,
-        Expr::And(children) | Expr::Or(children) | Expr::Xor(children) | Expr::Xnor(children) => {
-            &children[step]
-        }
+        Expr::And(children)
+        | Expr::Or(children)
+        | Expr::Xor(children)
+        | Expr::Xnor(children)
+        | Expr::AtLeast(_, children) => &children[step],
         leaf => panic!("{leaf:?} has no children"),
     })
 }

@@ -2,7 +2,9 @@
 
 use super::Scoring;
 use super::leads::Leads;
-use super::node::{Form, LeafNode, MAX_ATTRIBUTE, Node, XorChain, weight, weight_words};
+use super::node::{
+    Form, LeafNode, MAX_ATTRIBUTE, MAX_COUNTED, MAX_LEAST, Node, XorChain, weight, weight_words,
+};
 use super::outline::OutlineBuilder;
 use crate::engine::segment::program::Leaf;
 use crate::event::{TermId, Terms};
@@ -257,6 +259,14 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
                 let is_and = matches!(expr, Expr::And(_)) == polarity;
                 let count = children.len() as u32;
                 self.write(if is_and { Node::And(count) } else { Node::Or(count) });
+                children.iter().try_for_each(|child| self.node(child, polarity))
+            }
+            Expr::AtLeast(least, children) => {
+                let least = if polarity { *least } else { children.len() - least + 1 } as u32;
+                if least > MAX_LEAST || children.len() as u32 > MAX_COUNTED {
+                    return None;
+                }
+                self.write(Node::AtLeast(least, children.len() as u32));
                 children.iter().try_for_each(|child| self.node(child, polarity))
             }
             Expr::Xor(children) | Expr::Xnor(children) => {

@@ -3,7 +3,8 @@
 //! ```text
 //! bit  31 30   29    28       27           26 ... 0
 //! ALL   0  0   number of leaves
-//! AND   0  1   number of nodes
+//! AND   0  1    0    number of nodes
+//! LEAST 0  1    1    how many must be true (12 bits), number of nodes (17 bits)
 //! OR    1  0    0    number of nodes
 //! XOR   1  0    1    negates  wants false  number of children
 //! LEAF  1  1  plain  form (3 bits), then the attribute
@@ -18,6 +19,8 @@ const ALL: u32 = 0;
 const AND: u32 = 1;
 const OR_OR_XOR: u32 = 2;
 const IS_XOR: u32 = 1 << 29;
+const IS_COUNTED: u32 = 1 << 29;
+const LEAST_SHIFT: u32 = 17;
 const XOR_NEGATES: u32 = 1 << 28;
 const XOR_WANTS_FALSE: u32 = 1 << 27;
 const LEAF: u32 = 3;
@@ -28,6 +31,10 @@ const FORM_MASK: u32 = 7;
 /// The greatest number of an attribute that a leaf can name.
 pub const MAX_ATTRIBUTE: u32 = (1 << FORM_SHIFT) - 1;
 
+/// The most that a threshold can ask for, and of how many.
+pub const MAX_LEAST: u32 = (1 << 12) - 1;
+pub const MAX_COUNTED: u32 = (1 << LEAST_SHIFT) - 1;
+
 /// What begins at a word of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Node {
@@ -37,6 +44,8 @@ pub enum Node {
     And(u32),
     /// So many nodes.
     Or(u32),
+    /// How many must be true, and so many nodes: no more than [`MAX_LEAST`] and [`MAX_COUNTED`].
+    AtLeast(u32, u32),
     Xor(XorChain),
     Leaf(LeafNode),
 }
@@ -100,7 +109,8 @@ impl Node {
         let has = |flag: u32| word & flag != 0;
         Some(match word >> OP_SHIFT {
             ALL => Node::All(word),
-            AND => Node::And(below(word, OP_SHIFT)),
+            AND if !has(IS_COUNTED) => Node::And(below(word, 29)),
+            AND => Node::AtLeast(below(word, 29) >> LEAST_SHIFT, below(word, LEAST_SHIFT)),
             OR_OR_XOR if !has(IS_XOR) => Node::Or(below(word, 29)),
             OR_OR_XOR => Node::Xor(XorChain {
                 children: below(word, 27),
@@ -121,6 +131,7 @@ impl Node {
             Node::All(leaves) => ALL << OP_SHIFT | leaves,
             Node::And(nodes) => AND << OP_SHIFT | nodes,
             Node::Or(nodes) => OR_OR_XOR << OP_SHIFT | nodes,
+            Node::AtLeast(least, nodes) => AND << OP_SHIFT | IS_COUNTED | least << LEAST_SHIFT | nodes,
             Node::Xor(XorChain { children, negates, wants_false }) => {
                 let flags = flag(negates, XOR_NEGATES) | flag(wants_false, XOR_WANTS_FALSE);
                 OR_OR_XOR << OP_SHIFT | IS_XOR | flags | children
@@ -156,6 +167,7 @@ mod tests {
     fn every_node_is_read_as_it_was_written() {
         let mut nodes =
             vec![Node::All(0), Node::All(7), Node::And(0), Node::And(9), Node::Or(0), Node::Or(12)];
+        nodes.extend([Node::AtLeast(1, 1), Node::AtLeast(MAX_LEAST, MAX_COUNTED)]);
         for (negates, wants_false) in [(false, false), (false, true), (true, false), (true, true)] {
             nodes.push(Node::Xor(XorChain { children: 3, negates, wants_false }));
         }

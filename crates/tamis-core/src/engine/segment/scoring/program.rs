@@ -43,28 +43,32 @@ impl<'a> Program<'a> {
         match Node::read(self.word()) {
             Some(Node::Leaf(leaf)) => self.leaf(leaf),
             Some(Node::All(children) | Node::And(children)) => {
-                let (all, _, sum) = self.children(children);
+                let (held, sum) = self.children(children);
+                let all = held == children;
                 (all, if all { sum } else { 0.0 })
             }
             Some(Node::Or(children)) => {
-                let (_, any, sum) = self.children(children);
-                (any, sum)
+                let (held, sum) = self.children(children);
+                (held > 0, sum)
+            }
+            Some(Node::AtLeast(least, children)) => {
+                let (held, sum) = self.children(children);
+                (held >= least, if held >= least { sum } else { 0.0 })
             }
             Some(Node::Xor(chain)) => self.xor(chain),
             None => (false, 0.0),
         }
     }
 
-    /// Whether all and whether any of the next nodes are true, and what they count together.
-    fn children(&mut self, children: u32) -> (bool, bool, f64) {
-        let (mut all, mut any, mut sum) = (true, false, 0.0);
+    /// How many of the next nodes are true, and what they count together.
+    fn children(&mut self, children: u32) -> (u32, f64) {
+        let (mut held, mut sum) = (0, 0.0);
         for _ in 0..children {
             let (holds, amount) = self.node();
-            all &= holds;
-            any |= holds;
+            held += u32::from(holds);
             sum += amount;
         }
-        (all, any, sum)
+        (held, sum)
     }
 
     /// What counts in the true case of a chain and what in its false case, step by step.
@@ -109,7 +113,7 @@ pub fn length_if_sound(code: &[u32], bits: u32, tested: bool, depth: usize) -> O
         Node::Leaf(leaf) => return leaf_length_if_sound(leaf, code, bits, tested),
         Node::Xor(XorChain { children: 0, .. }) => return None,
         Node::Xor(XorChain { children, .. }) => (2 * children, false),
-        Node::And(nodes) | Node::Or(nodes) => (nodes, false),
+        Node::And(nodes) | Node::Or(nodes) | Node::AtLeast(_, nodes) => (nodes, false),
         Node::All(leaves) => (leaves, true),
     };
     let depth = depth.checked_sub(1)?;
