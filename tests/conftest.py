@@ -34,9 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     from pyspark import __version__
 
     installed = tuple(int(part) for part in __version__.split(".")[:2])
-    later = {
-        item for item, release in marked.items() if tuple(map(int, release.split("."))) > installed
-    }
+    later = {item for item, release in marked.items() if tuple(map(int, release.split("."))) > installed}
     if later:
         config.hook.pytest_deselected(items=list(later))
         items[:] = [item for item in items if item not in later]
