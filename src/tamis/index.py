@@ -388,10 +388,12 @@ class Index(Changing, Matching):
             is_same_file = before is not None and found is not None and before.path == found.path
             if is_same_file and before != found and not overwrite:
                 raise StaleSnapshotError(
-                    f"{os.fspath(path)} was saved by somebody else since this index was opened from it:
-                    open it " "again and repeat the change, or drop theirs with save(path,
-                    overwrite=True)" ) self._kernel.save(path) if before is None or is_same_file or
-                    found is None: self._opened_from = state_of(path)
+                    f"{os.fspath(path)} was saved by somebody else since this index was opened from it: open "
+                    "it again and repeat the change, or drop theirs with save(path, overwrite=True)"
+                )
+            self._kernel.save(path)
+            if before is None or is_same_file or found is None:
+                self._opened_from = state_of(path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, copy: bool = False) -> "Index":
