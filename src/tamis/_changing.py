@@ -302,7 +302,7 @@ class Changing:
         >>> index.add("a", "x > 1", tags=["q4"])
         >>> index.set_tags("a", ["q1", "north"])
         >>> index["a"].tags
-        ('north', 'q1')
+        ('q1', 'north')
         """
         self.update(id, tags=tags)
 

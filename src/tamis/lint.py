@@ -60,7 +60,7 @@ def lint(texts: Sequence[str | None]) -> list[Finding]:
 def example(expression: Expression) -> dict[str, Any] | None:
     """An event that an expression matches, or None if none was found.
 
-    >>> example(Expression.parse("age > 21 AND country = 'CA'"))
+    >>> example(Expression.parse("age = 22 AND country = 'CA'"))
     {'age': 22, 'country': 'CA'}
     """
     return relate.example_of_overlap(expression, _ALWAYS, budget=BUDGET)

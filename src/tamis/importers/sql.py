@@ -89,7 +89,7 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
     >>> str(convert("a", "lower(\\"Plan\\") = 'pro' AND seats::bigint > 3", "postgres").expression)
     "lower(Plan) = 'pro' AND CAST(seats AS int) > 3"
     >>> print(convert("b", "id IN (SELECT id FROM vip)").refused)
-    a subquery is not carried over: an event is one record, and there are no tables
+    id IN (SELECT id FROM vip): a subquery is not carried over: an event is one record, and there are no tables
     """
     try:
         sqlglot.Dialect.get_or_raise(dialect)
