@@ -1,4 +1,4 @@
-"""What is probably a slip in rules that are well formed: never or always true, repeated, covered, half negated.
+"""What is probably a slip in rules that are well formed: never true, repeated, covered.
 
 Everything reported is proven, but for the advice about absent attributes: where a proof would take too
 long, nothing is said.
@@ -29,7 +29,7 @@ _KEPT = frozenset("\"'\\%_ntrbZ01234567uU")
 
 @dataclass(frozen=True)
 class Finding:
-    """What is odd about a rule: which row, which lint, and a sentence; `other` is a row it is compared with."""
+    """What is odd about a rule: its row, the lint, a sentence, and the row it is compared with."""
 
     row: int
     lint: str
@@ -60,7 +60,7 @@ def lint(texts: Sequence[str | None]) -> list[Finding]:
 def example(expression: Expression) -> dict[str, Any] | None:
     """An event that an expression matches, or None if none was found.
 
-    >>> example(Expression.parse("age > 21 AND country = 'CA'"))
+    >>> example(Expression.parse("age = 22 AND country = 'CA'"))
     {'age': 22, 'country': 'CA'}
     """
     return relate.example_of_overlap(expression, _ALWAYS, budget=BUDGET)
@@ -81,8 +81,10 @@ def _of_text(row: int, text: str) -> Iterator[Finding]:
             if following in _KEPT:
                 continue
             yield Finding(
-                row, "dropped backslash", f"the backslash before {following!r} is dropped: write
-                \\\\{following}, or a raw string r'...'", )
+                row,
+                "dropped backslash",
+                f"the backslash before {following!r} is dropped: write two, or a raw string r'...'",
+            )
 
 
 def _of_expression(row: int, expression: Expression) -> Iterator[Finding]:
@@ -140,7 +142,7 @@ def _leaves(form: Any) -> Iterator[dict[str, Any]]:
 
 
 def _negated(form: Any, inside: bool = False) -> Iterator[str]:
-    """What predicates under a NOT look at; a truth test is never undefined, so what is in it does not count."""
+    """What predicates under a NOT look at; a truth test is never undefined."""
     if isinstance(form, list):
         for inner in form:
             yield from _negated(inner, inside)

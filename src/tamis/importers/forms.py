@@ -96,7 +96,7 @@ def one_of(term: Term, values: Iterable[Any]) -> Form:
     """
     kinds: dict[type[Any], list[Any]] = {}
     for value in values:
-        kind = next(kind for kind in (bool, str, object) if isinstance(value, kind))
+        kind: type[Any] = bool if isinstance(value, bool) else str if isinstance(value, str) else float
         kinds.setdefault(kind, []).append(value)
     return any_of(test(term, "=" if len(same) == 1 else "IN", *same) for same in kinds.values())
 
@@ -107,7 +107,7 @@ def equals_or_holds(term: Term, values: list[Any]) -> Form:
     >>> print(expression(equals_or_holds(attribute("x"), ["a", "b"])))
     x IN ('a', 'b') OR arrays_overlap(x, ARRAY('a', 'b'))
     """
-    kinds = [
+    kinds: list[list[Any]] = [
         [value for value in values if isinstance(value, str)],
         [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)],
         [value for value in values if isinstance(value, bool)],
