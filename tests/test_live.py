@@ -86,7 +86,7 @@ def test_half_a_file_changes_nothing(tmp_path: Path, content: bytes) -> None:
 def test_a_watched_index_cannot_be_changed(tmp_path: Path) -> None:
     path = tmp_path / "rules.tamis"
     saved(path, 1)
-    with LiveIndex(path) as live, pytest.raises(AttributeError, match="change a tamis.Index and save it"):
+    with LiveIndex(path) as live, pytest.raises(AttributeError, match=r"change a tamis\.Index and save it"):
         live.add(2, "x > 1")
 
 

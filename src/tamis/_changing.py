@@ -197,9 +197,9 @@ class Changing:
     ) -> list[RefusedRow]:
         """Add many subscriptions, or replace those whose ids are there.
 
-        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one leaves the index
-        as it was, or is returned with `on_error="collect"`. Then those that are new become visible together, and
-        each replaced one by itself.
+        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one leaves
+        the index as it was, or is returned with `on_error="collect"`. Then those that are new become
+        visible together, and each replaced one by itself.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -272,7 +272,8 @@ class Changing:
     def update(self, id: Id, **fields: Any) -> None:
         """Change some fields of a subscription, and keep the others.
 
-        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None` takes one away.
+        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None`
+        takes one away.
 
         >>> from tamis import Index
         >>> index = Index()

@@ -289,9 +289,9 @@ class Matching:
         JSON lines are read by the threads that match them, and only where subscriptions ask for a value; the
         rest is checked to be JSON, unless `validate` is False.
 
-        With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`, there is a
-        column `payload`. With `on_error="collect"`, events of a list or of JSON lines that cannot be read are left
-        out, and the result is the table and a list of `RefusedEvent`.
+        With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`,
+        there is a column `payload`. With `on_error="collect"`, events of a list or of JSON lines that
+        cannot be read are left out, and the result is the table and a list of `RefusedEvent`.
 
         >>> from tamis import Index
         >>> import pyarrow as pa
