@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tamis._kernel import Expression
+from tamis._parameters import written
 from tamis.errors import ExpressionError
 from tamis.importers.two_valued import Form
 
@@ -40,13 +41,7 @@ def literal(value: Any) -> str:
     >>> literal("it's"), literal(-3), literal(True)
     ("'it\\\\'s'", '-3', 'TRUE')
     """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return repr(value)
+    return written(value)
 
 
 def test(term: Term, operator: str, *operands: Any) -> dict[str, Any]:
