@@ -106,8 +106,10 @@ def open(
     FileNotFoundError: ...
     """
     if watch:
-        return import_module("tamis.live").LiveIndex(path, interval=interval, warm_up=warm_up)
-    return import_module("tamis.index").Index.open(path, copy=copy)
+        live: LiveIndex = import_module("tamis.live").LiveIndex(path, interval=interval, warm_up=warm_up)
+        return live
+    index: Index = import_module("tamis.index").Index.open(path, copy=copy)
+    return index
 
 
 _NAMES_OF_INDEX = frozenset({"ALGORITHMS", "Index", "Match", "RefusedRow", "Subscription"})

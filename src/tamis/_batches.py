@@ -1,4 +1,4 @@
-"""What can be asked of a batch beyond its answer: names for events, payloads, and events that cannot be read."""
+"""What can be asked of a batch beyond its answer: names, payloads, and events that cannot be read."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -197,9 +197,9 @@ class Changing:
     ) -> list[RefusedRow]:
         """Add many subscriptions, or replace those whose ids are there.
 
-        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one leaves the index
-        as it was, or is returned with `on_error="collect"`. Then those that are new become visible together, and
-        each replaced one by itself.
+        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one
+        leaves the index as it was, or is returned with `on_error="collect"`. Then those that are new
+        become visible together, and each replaced one by itself.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -217,7 +217,9 @@ class Changing:
             "payloads": payloads,
             "expires": expires,
         }
-        columns = {name: rows_of(column) for name, column in given.items() if column is not None}
+        columns: dict[str, Any] = {
+            name: rows_of(column) for name, column in given.items() if column is not None
+        }
         rows, texts = rows_of(ids), rows_of(expressions)
         checked = self._empty_like()
         refused = checked.add_many(rows, texts, **columns, on_error=on_error)
@@ -228,11 +230,8 @@ class Changing:
             if rows[row] in self:
                 held = checked[rows[row]]
                 self.replace(held.id, held.expression, **_details(held))
-        self.add_many(
-            [rows[row] for row in new],
-            [texts[row] for row in new],
-            **{name: [column[row] for row in new] for name, column in columns.items()},
-        )
+        selected: dict[str, Any] = {name: [column[row] for row in new] for name, column in columns.items()}
+        self.add_many([rows[row] for row in new], [texts[row] for row in new], **selected)
         return refused
 
     def remove_many(self, ids: Iterable[Id], *, missing: Literal["raise", "ignore"] = "raise") -> int:
@@ -273,7 +272,8 @@ class Changing:
     def update(self, id: Id, **fields: Any) -> None:
         """Change some fields of a subscription, and keep the others.
 
-        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None` takes one away.
+        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None`
+        takes one away.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -301,7 +301,7 @@ class Changing:
         >>> index.add("a", "x > 1", tags=["q4"])
         >>> index.set_tags("a", ["q1", "north"])
         >>> index["a"].tags
-        ('north', 'q1')
+        ('q1', 'north')
         """
         self.update(id, tags=tags)
 

@@ -283,9 +283,10 @@ class Matching:
         from batch to batch. String ids are dictionary-encoded. Columns named in `intervals` are structs of
         `low` and `high`. All cores are used unless `threads` says otherwise.
 
-        With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`, there is a
-        column `payload`. With `on_error="collect"`, events of a list or of JSON lines that cannot be read are left
-        out, and the result is the table and a list of `RefusedEvent`.
+        With `key`, events are named by this attribute of theirs instead of by row numbers; with
+        `payloads`, there is a column `payload`. With `on_error="collect"`, events of a list or of JSON
+        lines that cannot be read are left out, and the result is the table and a list of
+        `RefusedEvent`.
 
         >>> from tamis import Index
         >>> import pyarrow as pa

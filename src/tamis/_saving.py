@@ -1,7 +1,8 @@
 """Saving over a file that somebody else may have saved since: seen, and refused unless asked for.
 
-Two processes that open a file, add to their index and save would each drop what the other added. So an index remembers
-which file it was opened from; the check and the replacement happen under a lock on the file's folder.
+Two processes that open a file, add to their index and save would each drop what the other added. So an
+index remembers which file it was opened from; the check and the replacement happen under a lock on the
+file's folder.
 """
 
 import os

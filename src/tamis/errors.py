@@ -136,7 +136,7 @@ class SnapshotError(TamisError):
 
 
 class StaleSnapshotError(SnapshotError):
-    """A file that somebody else has saved since the index was opened: saving over it would drop their changes.
+    """A file that somebody else has saved since the index was opened: saving would drop their changes.
 
     >>> issubclass(StaleSnapshotError, SnapshotError)
     True

@@ -371,9 +371,9 @@ class Index(Changing, Matching):
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a snapshot file with everything the index holds. The file is replaced at once or not at all.
 
-        An index that was opened from this file, or saved to it, replaces it only if nobody else has saved there since:
-        otherwise `tamis.StaleSnapshotError` is raised and the file stays, unless `overwrite` says that their changes
-        may be dropped.
+        An index that was opened from this file, or saved to it, replaces it only if nobody else has
+        saved there since: otherwise `tamis.StaleSnapshotError` is raised and the file stays, unless
+        `overwrite` says that their changes may be dropped.
 
         >>> import tempfile
         >>> index = Index()
@@ -388,8 +388,8 @@ class Index(Changing, Matching):
             is_same_file = before is not None and found is not None and before.path == found.path
             if is_same_file and before != found and not overwrite:
                 raise StaleSnapshotError(
-                    f"{os.fspath(path)} was saved by somebody else since this index was opened from it: open it "
-                    "again and repeat the change, or drop theirs with save(path, overwrite=True)"
+                    f"{os.fspath(path)} was saved by somebody else since this index was opened from it: open "
+                    "it again and repeat the change, or drop theirs with save(path, overwrite=True)"
                 )
             self._kernel.save(path)
             if before is None or is_same_file or found is None:

@@ -1,7 +1,8 @@
 """An index that follows its file: when a new snapshot is saved there, it is opened, checked and swapped in.
 
-Every query is answered by one snapshot, from its first byte to its last. The next one is verified and warmed up before
-it takes over, so that no query meets half a file or a cold one; a file that cannot be read changes nothing.
+Every query is answered by one snapshot, from its first byte to its last. The next one is verified and
+warmed up before it takes over, so that no query meets half a file or a cold one; a file that cannot be
+read changes nothing.
 """
 
 import logging
@@ -30,8 +31,8 @@ _CHANGES = frozenset(
 class LiveIndex:
     """An index that is read from a file and follows it. Made by `tamis.open(path, watch=True)`.
 
-    It answers whatever a `tamis.Index` answers and cannot be changed: to change it, save another snapshot in the place of
-    the file.
+    It answers whatever a `tamis.Index` answers and cannot be changed: to change it, save another
+    snapshot in the place of the file.
 
     >>> import tempfile
     >>> import tamis

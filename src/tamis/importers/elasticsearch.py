@@ -72,7 +72,7 @@ def convert(id: str, query: Mapping[str, Any] | str) -> ImportedRule:
     """One query, as a record or as JSON text; a whole search body with `query` will do.
 
     >>> str(convert("a", {"bool": {"must_not": {"prefix": {"name": "test-"}}}}).expression)
-    "startswith(name, 'test-') IS NOT TRUE"
+    "(startswith(name, 'test-')) IS NOT TRUE"
     """
     notes: list[str] = []
     try:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tamis._kernel import Expression
+from tamis._parameters import written
 from tamis.errors import ExpressionError
 from tamis.importers.two_valued import Form
 
@@ -40,13 +41,7 @@ def literal(value: Any) -> str:
     >>> literal("it's"), literal(-3), literal(True)
     ("'it\\\\'s'", '-3', 'TRUE')
     """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return repr(value)
+    return written(value)
 
 
 def test(term: Term, operator: str, *operands: Any) -> dict[str, Any]:
@@ -96,7 +91,7 @@ def one_of(term: Term, values: Iterable[Any]) -> Form:
     """
     kinds: dict[type[Any], list[Any]] = {}
     for value in values:
-        kind = next(kind for kind in (bool, str, object) if isinstance(value, kind))
+        kind: type[Any] = bool if isinstance(value, bool) else str if isinstance(value, str) else float
         kinds.setdefault(kind, []).append(value)
     return any_of(test(term, "=" if len(same) == 1 else "IN", *same) for same in kinds.values())
 
@@ -107,7 +102,7 @@ def equals_or_holds(term: Term, values: list[Any]) -> Form:
     >>> print(expression(equals_or_holds(attribute("x"), ["a", "b"])))
     x IN ('a', 'b') OR arrays_overlap(x, ARRAY('a', 'b'))
     """
-    kinds = [
+    kinds: list[list[Any]] = [
         [value for value in values if isinstance(value, str)],
         [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)],
         [value for value in values if isinstance(value, bool)],

@@ -1,0 +1,158 @@
+"""Inputs as people have them: byte-order marks, arrays, compression, misspelt columns; and outputs."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+TAMIS = [sys.executable, "-m", "tamis.cli"]
+
+
+def tamis(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*TAMIS, *map(str, arguments)], input=stdin, capture_output=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression,payload\na,x > 1,first\nb,name = 'é',second\n", encoding="utf-8")
+    return path
+
+
+def zstd(text: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text)
+    return sink.getvalue().to_pybytes()
+
+
+EVENTS = '{"x": 2}\n{"name": "é"}\n'
+WHOLE = '[{"x": 2},\n {"name": "é"}]\n'
+PRETTY = '{\n  "x": 2\n}\n{\n  "name": "é"\n}\n'
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        EVENTS.encode(),
+        EVENTS.encode("utf-8-sig"),
+        EVENTS.encode("utf-16"),
+        WHOLE.encode(),
+        WHOLE.encode("utf-8-sig"),
+        PRETTY.encode(),
+        gzip.compress(EVENTS.encode()),
+        zstd(EVENTS.encode()),
+        zstd(WHOLE.encode("utf-16")),
+    ],
+    ids=["lines", "mark", "utf-16", "array", "array-mark", "pretty", "gzip", "zstd", "zstd-utf-16-array"],
+)
+def test_events_however_they_are_stored(rules: Path, stored: bytes) -> None:
+    ran = tamis("match", rules, "--format", "jsonl", stdin=stored)
+    assert ran.stderr == b""
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(row["event"], row["subscription"]) for row in found] == [(0, "a"), (1, "b")]
+
+
+def test_an_encoding_and_a_separator(rules: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_bytes("x;name\n0;é\n".encode("latin-1"))
+    ran = tamis("match", rules, events, "--encoding", "latin-1", "--separator", ";", "--to", "csv")
+    assert ran.stdout.decode() == '"event","subscription"\n0,"b"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'[{"x": 1},\n{"x": }]', b"<stdin>:2:7: not valid JSON: Expecting value"),
+        (b'[{"x": 1}\n', b"the array is never closed, ] is missing"),
+        (b'{\n"x": 1,\n}\n', b"<stdin>:3:1: not valid JSON"),
+        (b'{"x": 1}\n{"x": \n', b"<stdin>:2"),
+    ],
+)
+def test_what_cannot_be_read_says_where(rules: Path, text: bytes, said: bytes) -> None:
+    ran = tamis("match", rules, "--format", "jsonl", stdin=text)
+    assert ran.returncode == 2
+    assert said in ran.stderr, ran.stderr
+
+
+def test_a_misspelt_column_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression,prority\na,x > 1,5\n", encoding="utf-8")
+    ran = tamis("match", path, "-e", '{"x": 2}')
+    assert b"the column `prority` is not read: did you mean `priority`?" in ran.stderr
+
+
+def test_payloads_events_and_several_events(rules: Path) -> None:
+    ran = tamis(
+        "match", rules, "-e", '{"x": 2}', "-e", '{"x": 0}', "-e", '{"x": 3}', "--with", "payload,event"
+    )
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(row["event"], row["payload"], json.loads(row["record"])["x"]) for row in rows] == [
+        (0, "first", 2),
+        (2, "first", 3),
+    ]
+    assert b"did you mean `payload`" in tamis("match", rules, "-e", "{}", "--with", "paylod").stderr
+
+
+@pytest.mark.parametrize("name", ["m.jsonl", "m.csv", "m.parquet", "m.jsonl.gz", "m.csv.zst"])
+def test_output_is_whole_or_not_there(rules: Path, tmp_path: Path, name: str) -> None:
+    output = tmp_path / "out" / name
+    output.parent.mkdir()
+    bad = b'{"x": 2}\n{"x": 3}\n{"x": \n'
+    assert tamis("match", rules, "-o", output, "--format", "jsonl", stdin=bad).returncode == 2
+    assert list(output.parent.iterdir()) == []
+    output.write_bytes(b"before")
+    assert tamis("match", rules, "-o", output, "--format", "jsonl", stdin=bad).returncode == 2
+    assert output.read_bytes() == b"before"
+    assert tamis("match", rules, "-o", output, "--format", "jsonl", stdin=b'{"x": 2}\n').returncode == 0
+    assert output.read_bytes() != b"before"
+    assert [entry.name for entry in output.parent.iterdir()] == [name]
+
+
+def test_compressed_output_is_compressed(rules: Path, tmp_path: Path) -> None:
+    output = tmp_path / "m.jsonl.gz"
+    tamis("match", rules, "-o", output, "-e", '{"x": 2}')
+    assert json.loads(gzip.decompress(output.read_bytes())) == {"event": 0, "subscription": "a"}
+
+
+def test_a_schema_refuses_rules_and_types_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\na,zip = '01234'\n", encoding="utf-8")
+    events = b"zip\n01234\n"
+    assert tamis("match", path, "--format", "csv", stdin=events).returncode == 1  # read as a number
+    assert tamis("match", path, "--format", "csv", "--schema", "zip=string", stdin=events).returncode == 0
+    refused = tamis("match", path, "--schema", "zip=int", "-e", "{}")
+    assert refused.returncode == 2
+    assert b"zip" in refused.stderr
+    assert b"did you mean `string`" in tamis("match", path, "--schema", "zip=strng", "-e", "{}").stderr
+
+
+def test_import_and_match(tmp_path: Path) -> None:
+    given = tmp_path / "patterns.json"
+    given.write_text(json.dumps({"big": {"total": [{"numeric": [">", 100]}]}, "no": {"total": [None]}}))
+    rules, report = tmp_path / "rules.jsonl", tmp_path / "report.jsonl"
+    ran = tamis("import", "event-patterns", given, "-o", rules, "--report", report)
+    assert ran.returncode == 0
+    assert b"1 of 2 rules imported" in ran.stderr
+    reported = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(row["id"], row["imported"]) for row in reported] == [("big", True), ("no", False)]
+    assert json.loads(tamis("match", rules, "-e", '{"total": 101}').stdout)["subscription"] == "big"
+    assert tamis("import", "event-patterns", given, "--strict").returncode == 1
+
+
+def test_lints_and_examples(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression,colour\na,x > 1,\nb,x > 2 AND x < 1,\n", encoding="utf-8")
+    ran = tamis("check", path, "--lint", "--explain")
+    assert ran.returncode == 0
+    said = ran.stdout.decode()
+    assert "rules.csv:3: warning: never true" in said
+    assert "the column `colour` is not read" in said
+    assert 'rules.csv:2: example: {"x": ' in said
+    assert tamis("check", path, "--strict", "-q").returncode == 1
