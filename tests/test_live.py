@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def test_eight_threads_match_while_a_thousand_snapshots_are_swapped_in(tmp_path:
                 found = live.match({"x": 1})
                 if found not in sets:
                     wrong.append(found)
+                time.sleep(0.001)  # leave the interpreter to the thread that swaps
 
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
@@ -86,7 +88,7 @@ def test_half_a_file_changes_nothing(tmp_path: Path, content: bytes) -> None:
 def test_a_watched_index_cannot_be_changed(tmp_path: Path) -> None:
     path = tmp_path / "rules.tamis"
     saved(path, 1)
-    with LiveIndex(path) as live, pytest.raises(AttributeError, match=r"change a tamis\.Index and save it"):
+    with LiveIndex(path) as live, pytest.raises(AttributeError, match="follows its file"):
         live.add(2, "x > 1")
 
 

@@ -54,7 +54,12 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     kernels = [name for name in names if PurePosixPath(name).suffix in (".so", ".pyd", ".dylib")]
     assert kernels == ["tamis/_kernel.abi3.so"]
     rest = {name for name in names if name.startswith("tamis/") and not name.endswith(".py")}
-    assert rest - set(kernels) == tracked(".pyi") | tracked("py.typed") | tracked(".properties")
+    template = {
+        name for name in tracked("") if name.startswith("tamis/spark/template/") and not name.endswith(".py")
+    }
+    template = {name for name in template if PurePosixPath(name).suffix}
+    others = tracked(".pyi") | tracked("py.typed") | tracked(".properties")
+    assert rest - set(kernels) == others | template
 
 
 def test_the_source_distribution_holds_what_building_needs(dist: Path) -> None:

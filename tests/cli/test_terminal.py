@@ -51,6 +51,8 @@ def test_events_may_be_piped_and_interrupted(rules: Path, tmp_path: Path) -> Non
 
 
 def test_completion_is_offered() -> None:
-    terminal = spawn("--show-completion", "bash")
+    # The command asks which shell it was started from.
+    command = f"{sys.executable} -m tamis.cli --show-completion; true"
+    terminal = pexpect.spawn("bash", ["-c", command], encoding="utf-8", timeout=60)
     terminal.expect("_TAMIS_COMPLETE|complete ")
     terminal.expect(pexpect.EOF)

@@ -238,3 +238,40 @@ def test_covering_by_values_finds_what_all_pairs_find() -> None:
             assert id not in covering._hidden
         elif all(not entry.expression.covers(other.expression) for other in others):
             assert id in covering._hidden
+
+
+NEW_FORMS = [
+    "lower(name) = 'ada'",
+    "lower(name) IN ('ada', 'bob') AND price * quantity > 10",
+    "price * quantity > 20",
+    "price < limit",
+    "AT LEAST 2 OF (price > 1, quantity > 1, vip)",
+    "(price > 5 AND vip) IS NOT TRUE",
+    "ip_in(client, '10.0.0.0/8')",
+]
+
+
+def test_computed_terms_thresholds_and_truth_tests_are_generalised() -> None:
+    """Nothing that can be subscribed to stops a router, and nothing wanted is missed."""
+    entries = [Entry(str(place), tamis.parse(text), None) for place, text in enumerate(NEW_FORMS)]
+    seen = [
+        {"name": "ADA", "price": 3.5, "quantity": 9, "limit": 5, "client": "10.1.2.3"},
+        {"name": "x", "price": 30, "quantity": 1, "vip": True},
+        {},
+    ]
+    for stages in [[Covering()], [Covering(by_sets=True)], [Summaries("b1", most=2)]]:
+        outgoing = Outgoing(stages)
+        for entry in entries:
+            outgoing.show(entry)
+        for event in seen:
+            if any(entry.expression.evaluate(event) is True for entry in entries):
+                assert any(shown.expression.evaluate(event) is True for shown in outgoing.shown.values())
+        for entry in entries:
+            outgoing.hide(entry.id)
+        assert not outgoing.shown
+    expressions = {entry.id: entry.expression for entry in entries}
+    replacements = choose_replacements(expressions.values(), 1.0)
+    for id, changed in replace_all(expressions, replacements).items():
+        assert all(
+            changed.evaluate(event) is True for event in seen if expressions[id].evaluate(event) is True
+        )

@@ -64,6 +64,37 @@ def find_problems(rules: Rules) -> Iterator[Problem]:
                 yield from _of_expression(rules, row)
 
 
+def find_slips(rules: Rules) -> Iterator[Problem]:
+    """Yield what is probably a slip in rules that are well formed, and columns that nobody reads."""
+    from tamis.lint import lint
+
+    for name in rules.unread:
+        if rules.places:
+            yield Problem(rules.name, 1, rules.unit, None, f"warning: the column `{name}` is not read")
+    for finding in lint(rules.expressions):
+        other = "" if finding.other is None else f" ({rules.where(finding.other)})"
+        message = f"warning: {finding.lint}: {finding.message}{other}"
+        yield _problem(rules, finding.row, message)
+
+
+def find_examples(rules: Rules) -> Iterator[Problem]:
+    """Yield an event that matches, for each rule."""
+    import json
+
+    import tamis
+    from tamis.lint import example
+
+    for row, text in enumerate(rules.expressions):
+        if text is None:
+            continue
+        try:
+            event = example(tamis.parse(text))
+        except tamis.ExpressionError:
+            continue
+        shown = "none was found" if event is None else json.dumps(event, ensure_ascii=False, default=str)
+        yield _problem(rules, row, f"example: {shown}")
+
+
 def _problem(rules: Rules, row: int, message: str, **details: Any) -> Problem:
     return Problem(rules.name, rules.places[row], rules.unit, rules.ids[row], message, **details)
 

@@ -18,6 +18,17 @@ def check(
         Format | None,
         typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
     ] = None,
+    *,
+    lint: Annotated[
+        bool,
+        typer.Option(
+            "--lint", help="Also name rules that are never or always true, repeated or covered, ..."
+        ),
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for what --lint finds, too.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show an event that matches, for each rule.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if all are good.")
     ] = False,
@@ -28,9 +39,9 @@ def check(
     """
     from tamis.cli.failure import FOUND, NOT_FOUND, warn
     from tamis.cli.io.rules import read_rules
-    from tamis.cli.problems import find_problems
+    from tamis.cli.problems import find_examples, find_problems, find_slips
 
-    checked = bad = 0
+    checked = bad = slips = 0
     for path in files:
         rules = read_rules(path, rules_format)
         for note in [] if quiet else rules.notes():
@@ -40,6 +51,14 @@ def check(
             places.add(problem.place)
             if not quiet:
                 _print(problem, as_json)
+        if lint or strict:
+            for warning in find_slips(rules):
+                slips += 1
+                if not quiet:
+                    _print(warning, as_json)
+        if explain and not quiet:
+            for shown in find_examples(rules):
+                _print(shown, as_json)
         checked += len(rules)
         bad += len(places)
     if quiet:
@@ -47,8 +66,8 @@ def check(
     elif bad:
         warn(f"{bad:,} of {checked:,} rules are bad")
     elif not as_json:
-        typer.echo(f"{checked:,} rules, no errors")
-    return NOT_FOUND if bad else FOUND
+        typer.echo(f"{checked:,} rules, no errors" + (f", {slips:,} warnings" if slips else ""))
+    return NOT_FOUND if bad or (strict and slips) else FOUND
 
 
 def _print(problem: "Problem", as_json: bool) -> None:

@@ -99,17 +99,16 @@ def _cut_out(source: Source, line: int, blocks: Iterator[list[bytes]]) -> Iterat
         try:
             _, end = _DECODER.raw_decode(text, at)
         except ValueError as error:
+            within = getattr(error, "pos", at) - at
             if more():
                 continue
-            raise _broken(source, line, text, at, error) from None
+            raise _broken(source, line, text, within, error) from None
         yield [(line + text.count("\n", 0, at), text[at:end].encode())]
         at = end
 
 
-def _broken(source: Source, line: int, text: str, at: int, error: Any) -> UserError:
-    place = getattr(error, "pos", at)
-    column = place - (text.rfind("\n", 0, place) + 1) + 1
+def _broken(source: Source, line: int, text: str, place: int, error: Any) -> UserError:
+    before = text[:place]
+    column = place - (before.rfind("\n") + 1) + 1
     message = getattr(error, "msg", str(error))
-    return UserError(
-        f"{source.name}:{line + text.count(chr(10), 0, place)}:{column}: not valid JSON: {message}"
-    )
+    return UserError(f"{source.name}:{line + before.count(chr(10))}:{column}: not valid JSON: {message}")

@@ -98,7 +98,8 @@ def _chains(uses: Iterable[str]) -> list[list[str]]:
         if isinstance(operand, (int, float)) and not isinstance(operand, bool):
             includes = leaf["operator"].endswith("=")
             place = operand if direction == "below" else -operand
-            by_chain.setdefault((leaf["attribute"], str(direction)), []).append((place, includes, key))
+            looked_at = leaf.get("attribute") or f"term {leaf['term']}"
+            by_chain.setdefault((looked_at, str(direction)), []).append((place, includes, key))
     return [[key for _, _, key in sorted(chain)] for chain in by_chain.values() if len(chain) > 1]
 
 

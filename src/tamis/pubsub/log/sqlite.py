@@ -218,7 +218,7 @@ class SqliteLog:
             self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            self.identity = _prepare(connection, self._path, self._most_bytes)
+            self.identity = _when_free(lambda: _prepare(connection, self._path, self._most_bytes))
         except BaseException:
             connection.close()
             raise
@@ -234,6 +234,19 @@ def _file(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return found.st_dev, found.st_ino
+
+
+def _when_free(work: Callable[[], _Answer]) -> _Answer:
+    """Wait for a file that is busy: SQLite's own patience does not cover recovery after a kill."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "") or ""
+            if not name.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(LONGEST_POLL)
 
 
 def _prepare(database: sqlite3.Connection, path: Path, most_bytes: int | None) -> str:

@@ -185,7 +185,9 @@ def _wanted_values(text: str) -> list[tuple[str, Any]] | None:
         leaf = json.loads(Expression.parse(text).to_json())
     except ExpressionError:
         return None  # a predicate without a text form
-    if not isinstance(leaf, dict) or leaf.get("operator") not in ("=", "IN") or leaf.get("negated"):
+    if not isinstance(leaf, dict) or "attribute" not in leaf:
+        return None
+    if leaf.get("operator") not in ("=", "IN") or leaf.get("negated"):
         return None
     operands = leaf["operands"]
     if not all(isinstance(value, PLAIN) for value in operands):
