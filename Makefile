@@ -13,7 +13,7 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
-# How many processes share the tests; each starts a Spark of its own, which takes a gigabyte.
+# How many processes share the tests; those that need Spark stay together in one.
 PYTEST_WORKERS ?= 2
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
 PUBSUB_ARGS ?=
@@ -64,7 +64,7 @@ test-rust: .venv/.synced
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
-	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -26,8 +26,13 @@ settings.register_profile("thorough", deadline=None, max_examples=5000, suppress
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests of what the installed Spark does not have yet (`make test-spark-matrix`)."""
+    """Keep what needs Spark in one process; leave out tests of what the installed Spark does not have."""
+    for item in items:
+        # Two Java machines at once are short of memory and of ports.
+        if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
     marked = {item: mark.args[0] for item in items if (mark := item.get_closest_marker("spark_since"))}
     if not marked:
         return
