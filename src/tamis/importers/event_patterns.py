@@ -22,7 +22,6 @@ from tamis.importers.two_valued import Form, not_true
 
 NOT_CARRIED_OVER = {
     "null": "null and absent are the same here, and a pattern of null wants the first",
-    "cidr of IPv6": "an IPv6 address has several spellings, and this is text",
     "cidr": "it is no block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
     "wildcard": "a backslash stands before something else than * or a backslash",
@@ -204,7 +203,7 @@ def _text(path: str, term: Term, kind: str, operand: Any) -> Form:
         case "equals-ignore-case":
             return forms.test(without_case, "=", operand.lower())
         case "cidr":
-            return forms.test(term, "RLIKE", cidr.pattern(operand))
+            return cidr.in_block(term, operand)
     return forms.like(term, _wildcard_parts(path, operand))
 
 

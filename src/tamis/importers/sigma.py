@@ -230,12 +230,8 @@ class TamisBackend(Backend):
         return _matches(forms.attribute(cond.field), f"(?{flags}){text}" if flags else text)
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: Any) -> Form:
-        """A block of addresses; one of IPv6 as pySigma spells it, with wildcards."""
-        term, network = forms.attribute(cond.field), cond.value.network
-        if network.version == 4:
-            return forms.test(term, "RLIKE", cidr.pattern(str(network)))
-        spelled = [_parts(SigmaString(text.lower()), cond.field) for text in cond.value.expand()]
-        return forms.any_of(forms.like(Term(f"lower({term.text})"), parts) for parts in spelled)
+        """A block of addresses."""
+        return cidr.in_block(forms.attribute(cond.field), str(cond.value.network))
 
     def convert_condition_field_compare_op_val(self, cond: Any, state: Any) -> Form:
         """A bound."""
