@@ -9,6 +9,8 @@ use crate::value::timestamp::{format_timestamp, parse_timestamp};
 use crate::value::{Kind, Value, ValueRef};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Bytes of one string that is put together.
+const MAX_COMPUTED_BYTES: usize = 1 << 20;
 
 const NUMBER: Option<Kind> = Some(Kind::Number);
 const TEXT: Option<Kind> = Some(Kind::Str);
@@ -275,8 +277,11 @@ fn substring(values: &[ValueRef<'_>]) -> Option<Value> {
     Some(string(text.chars().skip(from).take(count).collect::<String>()))
 }
 
+/// Undefined where it would be too long: a short expression could otherwise double a long text again and again.
 fn concatenated(values: &[ValueRef<'_>]) -> Option<Value> {
-    values.iter().map(|value| text(*value)).collect::<Option<String>>().map(string)
+    let texts: Vec<&str> = values.iter().map(|value| text(*value)).collect::<Option<_>>()?;
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    (bytes <= MAX_COMPUTED_BYTES).then(|| string(texts.concat()))
 }
 
 /// The date and time of a timestamp; `None` beyond the years that the calendar knows.

@@ -229,3 +229,16 @@ fn what_the_normal_form_leaves_out_is_still_there_in_a_segment() {
         assert_eq!(index.reader().unwrap().get(&Id::Int(id)).unwrap().expression, parse(&text).unwrap());
     }
 }
+
+#[test]
+fn a_text_that_grows_too_long_is_undefined() {
+    let mut doubled = "s".to_string();
+    for _ in 0..9 {
+        doubled = format!("concat({doubled}, {doubled})");
+    }
+    let term = parse_term(&doubled).unwrap();
+    for (bytes, is_defined) in [(1 << 11, true), ((1 << 11) + 1, false), (1 << 20, false)] {
+        let event = TestEvent::from([("s", Value::Str("x".repeat(bytes).into()))]);
+        assert_eq!(term.with_value(&lookup(&event), |value| value.is_some()), is_defined, "{bytes}");
+    }
+}
