@@ -173,8 +173,10 @@ class Answers:
             carried = Carried(self.keys, keys, batch.num_rows)
             for table in self._pairs.of(attributes):
                 self.matches += table.num_rows
-                for pairs in table.to_batches():
-                    yield from self._rows(pairs, carried)
+                found = table.to_batches()
+                del table  # not held while the next is found
+                while found:
+                    yield from self._rows(found.pop(0), carried)
 
     def _rows(self, pairs: pa.RecordBatch, carried: Carried) -> Iterator[pa.RecordBatch]:
         ids = pairs.column("subscription")
