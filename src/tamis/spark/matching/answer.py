@@ -2,7 +2,7 @@
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
-What comes out is cut by bytes and by rows (`slices`) before it is made, so that memory does not depend on how
+What comes out is cut by bytes and by rows (`bounded_batches`) before it is made, so that memory does not depend on how
 many matches events have, nor on how much is carried.
 """
 
@@ -22,9 +22,9 @@ from tamis.errors import ArgumentError
 from tamis.index import Index
 from tamis.rank import ScoreFunction
 from tamis.spark.events.names import named_as_asked
+from tamis.spark.matching.bounded_batches import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
 from tamis.spark.matching.pairs import Pairs, plain_ids
 from tamis.spark.matching.payloads import Payloads
-from tamis.spark.matching.slices import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
 
 Mode = Literal["all", "top_k", "count", "exists", "unmatched", "by_subscription"]
 
@@ -146,7 +146,7 @@ class Carried:
 
 
 class Answers:
-    """Answers a query batch by batch, with memory bounded in matches (`pairs`) and in bytes (`slices`)."""
+    """Answers a query batch by batch, with memory bounded in matches (`pairs`) and in bytes (`bounded_batches`)."""
 
     def __init__(
         self, query: TableQuery, indexes: Sequence[Index], version: int, keys: Sequence[str]

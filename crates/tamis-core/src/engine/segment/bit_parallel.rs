@@ -20,8 +20,8 @@ use super::layout::{ACCEPTS, Layout, code_place};
 use super::masks::Masks;
 use super::program::Leaf;
 use crate::predicate::bits::Bits;
+use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Fired;
-use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
 /// Events in a block.

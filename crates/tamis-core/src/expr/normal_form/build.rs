@@ -8,7 +8,7 @@ use super::form::{Form, ParityChildren};
 use super::simplify::{Connective, connect};
 use crate::expr::ast::{Expr, Predicate};
 use crate::expr::atoms::{AtomTable, Literal};
-use crate::expr::operators::tested::Inner;
+use crate::expr::operators::truth_tested::Inner;
 use crate::expr::operators::{Operator, Shape};
 use crate::term::{Term, Terms};
 use crate::value::Value;
