@@ -2,8 +2,8 @@
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
-What comes out is cut by bytes and by rows (`bounded_batches`) before it is made, so that memory does not depend on how
-many matches events have, nor on how much is carried.
+What comes out is cut by bytes and by rows (`bounded_batches`) before it is made, so that memory does not
+depend on how many matches events have, nor on how much is carried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,7 +146,10 @@ class Carried:
 
 
 class Answers:
-    """Answers a query batch by batch, with memory bounded in matches (`pairs`) and in bytes (`bounded_batches`)."""
+    """Answers a query batch by batch.
+
+    Memory is bounded in matches (`pairs`) and in bytes (`bounded_batches`).
+    """
 
     def __init__(
         self, query: TableQuery, indexes: Sequence[Index], version: int, keys: Sequence[str]
