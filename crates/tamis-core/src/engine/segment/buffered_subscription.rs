@@ -19,10 +19,6 @@ impl BufferedSubscription {
     pub fn new(subscription: Subscription, terms: &mut Terms) -> Self {
         let mut atoms = AtomTable::default();
         let normal = normal_form(&subscription.expression, terms, &mut atoms);
-        // Also those that are in the expression as it was written, but not in its normal form.
-        subscription.expression.for_each_predicate(&mut |predicate| {
-            terms.intern_term(&predicate.term);
-        });
         let needed = Presence::needed_by(&normal.root, &atoms);
         Self { subscription, normal, atoms, needed }
     }
