@@ -228,7 +228,7 @@ impl CatalogBuilder {
         self.intervals[table as usize].insert((above, below), 0);
     }
 
-    /// Gives the wanted intervals their keys, in the order in which they are listed or a interval_tree tree finds
+    /// Gives the wanted intervals their keys, in the order in which they are listed or an interval tree finds
     /// them, so that what fires together is numbered together.
     pub fn number_intervals(&mut self) {
         for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {

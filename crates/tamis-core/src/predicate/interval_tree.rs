@@ -21,7 +21,7 @@ pub struct IntervalTreeNode {
     pub len: u32,
 }
 
-/// All interval_tree trees of a segment.
+/// All interval trees of a segment.
 #[derive(Clone, Default)]
 pub struct IntervalTree {
     pub nodes: SharedSlice<IntervalTreeNode>,

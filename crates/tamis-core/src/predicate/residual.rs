@@ -1,9 +1,8 @@
-//! Predicates whose truth has to be asked of their operator: patterns, whatever has no shape, and comparisons
-//! with decimals that have more digits than a key.
+//! Residual predicates: those that no table of points or cuts decides, so that each is evaluated. They are patterns,
+//! whatever has no shape, and comparisons with decimals that have more digits than a key.
 //!
-//! Literals rule most of them out: one automaton per attribute finds which literals a text contains,
-//! and only the patterns behind those are asked. Automata and compiled tests are built when an event
-//! first needs them.
+//! Literals rule most patterns out: one automaton per attribute finds which literals a text contains, and only the
+//! patterns behind those are evaluated. Automata and compiled tests are built when an event first needs them.
 
 use std::sync::OnceLock;
 

@@ -10,7 +10,7 @@ use crate::subscription::Location;
 #[derive(Default)]
 pub struct Owners {
     names: Vec<Box<str>>,
-    /// By part, the numbers of the owners of its subscription_table.
+    /// By part, the numbers of the owners of its subscriptions.
     by_part: Vec<Vec<u32>>,
     buffered: Vec<Option<u32>>,
 }
