@@ -1,6 +1,7 @@
 """One batch of events, matched: which deliveries come of it. Pure: no log, no clock."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,10 @@ class Matched:
     """Rows that cannot be processed, with the reason."""
     sites: dict[int, list[str]]
     """For events that were published here: the other sites that want them."""
+    numbers: list[int]
+    """The number of each event in the log."""
+    sizes: list[int]
+    """The bytes of each event."""
 
 
 def match(table: Table, records: Sequence[Record], site: str) -> Matched:
@@ -57,7 +62,16 @@ def match(table: Table, records: Sequence[Record], site: str) -> Matched:
     for name in sorted(found):
         if not name.startswith(SITE):
             wanted += _of_subscriber(name, found[name])
-    return Matched(records, events, headers, wanted, dead, _sites(table, found, events, headers, site))
+    return Matched(
+        records,
+        events,
+        headers,
+        wanted,
+        dead,
+        _sites(table, found, events, headers, site),
+        [record.seq for record in records],
+        [len(event) for event in events],
+    )
 
 
 def _is_for(header: EventHeader | None, site: str) -> bool:
@@ -135,14 +149,12 @@ def _match_run(
         return
     if not answer.num_rows:
         return
-    by_owner: dict[str, list[int]] = {}
-    pairs = zip(answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True)
-    for owner, place in pairs:
-        rows = by_owner.get(owner)
-        if rows is None:
-            by_owner[owner] = [run[place]]
-        else:
-            rows.append(run[place])
+    by_owner: dict[str, list[int]] = defaultdict(list)
+    # Python's own lists: what turns Arrow into NumPy imports pandas first, where it is installed.
+    for owner, place in zip(
+        answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True
+    ):
+        by_owner[owner].append(run[place])
     for text, rows in by_owner.items():
         owned = owner_of(text)
         found.setdefault(owned.name, []).append((owned, sorted(rows)))

@@ -92,7 +92,7 @@ class Router:
         settings: Settings,
         *,
         name: str | None = None,
-        batch: int = 1_000,
+        batch: int = 4_000,
         lease_seconds: float = 10.0,
         snapshot: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -379,7 +379,10 @@ class Router:
         unknown = [lane for lane in lanes if lane not in lease.numbers]
         if not unknown:
             return
-        for lane, record in (await self.log.last(QUEUES, unknown)).items():
+        # With a key that is there, a log can say that it knows all of them.
+        for lane, record in (await self.log.last(QUEUES, [*unknown, lease.key])).items():
+            if lane == lease.key:
+                continue
             try:
                 last = Delivery.read(record.body)
             except RecordError as error:
@@ -387,19 +390,19 @@ class Router:
             lease.numbers[lane] = last.first + len(last.events)
         empty = [lane for lane in unknown if lane not in lease.numbers]
         drops = {(keys.DROP, topic.removeprefix("q-")) for topic, _ in empty}
-        known = await self.log.last(STATE, drops) if empty else {}
+        known = await self.log.last(STATE, [*drops, keys.SETTINGS]) if empty else {}
         for topic, detail in empty:
             emptied = read_drops(known.get((keys.DROP, topic.removeprefix("q-")))).next
             lease.numbers[topic, detail] = emptied.get(detail, 1)
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
-        records, events = matched.records, matched.events
+        numbers, sizes = matched.numbers, matched.sizes
         attributes = self._projected(wanted.name) if self.table.grants else None
         return Delivery(
             first,
-            tuple([records[row].seq for row in wanted.rows]),
-            sum([len(events[row]) for row in wanted.rows]),
-            tuple([records[row].seq for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
+            tuple([numbers[row] for row in wanted.rows]),
+            sum([sizes[row] for row in wanted.rows]),
+            tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
         )
