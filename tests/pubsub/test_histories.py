@@ -14,7 +14,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [("plain", 0), ("plain", 1), ("plain", 2), ("limits", 2), ("rollback", 2)]
+    ("kind", "seed"),
+    [("plain", 0), ("plain", 1), ("plain", 2), ("limits", 2), ("rollback", 2), ("rollback", 1090)],
 )
 def test_a_short_history(tmp_path: Path, kind: str, seed: int) -> None:
     history = play(seed, tmp_path, KINDS[kind])

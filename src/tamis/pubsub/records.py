@@ -417,6 +417,8 @@ class Reading:
     """The next delivery number, by partition and priority."""
     is_replay: bool = False
     """An operator has set it: the client goes on from here."""
+    part_of: int = 0
+    """Which record `part` is of; 0 in records of releases that did not say, where it is the next one."""
 
     def body(self) -> bytes:
         """The record."""
@@ -428,6 +430,8 @@ class Reading:
         }
         if self.is_replay:
             fields["replay"] = True
+        if self.part_of:
+            fields["of"] = self.part_of
         return write(fields)
 
     @classmethod
@@ -440,6 +444,7 @@ class Reading:
             fields.number("part", 0),
             fields.counts("expected"),
             fields.optional("replay", lambda value: isinstance(value, bool)) or False,
+            fields.number("of", 0),
         )
 
 
