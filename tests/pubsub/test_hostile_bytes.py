@@ -30,7 +30,8 @@ READERS: list[Any] = [
 ]
 NAMES = """
     v p o l n h to expression priority expires most_bytes keep_seconds replay_seconds idle_seconds e b u c
-    router position done time mark sites client after part expected replay totals recent next event reason
+    router position done until of time mark sites client after part expected replay totals recent next event
+    reason
     site partitions filter attributes subscriptions k working configured life
 """
 FIELDS = NAMES.split()

@@ -364,26 +364,27 @@ class Cursor:
     position: int
     """All events of the partition up to this number are routed."""
     done: str = ""
-    """Of the event behind the position, the queues up to this one have it."""
+    """The events behind the position, up to `until`, are in the queues up to this one already."""
     time: int = 0
     """When the event at the position was stored."""
     mark: str = ""
     """A digest of the event at the position: another one there means that the log was rolled back."""
     sites: dict[str, int] = field(default_factory=dict)
     """How many events of this partition have left for each other site."""
+    until: int = 0
+    """See `done`; 0 is the event behind the position alone."""
 
     def body(self) -> bytes:
         """The record."""
-        return write(
-            {
-                "router": self.router,
-                "position": self.position,
-                "done": self.done,
-                "time": self.time,
-                "mark": self.mark,
-                "sites": self.sites,
-            }
-        )
+        fields: dict[str, Any] = {
+            "router": self.router,
+            "position": self.position,
+            "done": self.done,
+            "time": self.time,
+            "mark": self.mark,
+            "sites": self.sites,
+        }
+        return write(fields | {"until": self.until} if self.until else fields)
 
     @classmethod
     def read(cls, body: bytes) -> "Cursor":
@@ -396,6 +397,7 @@ class Cursor:
             fields.number("time", 0),
             fields.text("mark", ""),
             fields.counts("sites"),
+            fields.number("until", 0),
         )
 
 

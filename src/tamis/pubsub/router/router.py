@@ -268,16 +268,15 @@ class Router:
         while records := await self.log.read(EVENTS, topic=keys.partition_topic(partition), after=position):
             for record in records:
                 if record.time > cursor.time:
-                    return replace(cursor, position=position, mark="", done="")
+                    return replace(cursor, position=position, mark="", done="", until=0)
                 position = record.seq
-        return replace(cursor, position=position, mark="", done="")
+        return replace(cursor, position=position, mark="", done="", until=0)
 
     # --- routing -----------------------------------------------------------------------------------
 
     async def route(self, lease: Lease) -> int:
         """Route one batch of a partition; returns how many events."""
-        topic = keys.partition_topic(lease.partition)
-        records = await self.log.read(EVENTS, topic=topic, after=lease.cursor.position, most=self._batch)
+        records = await self._next_events(lease)
         if not records:
             await self._check_end(lease)
             return 0
@@ -299,6 +298,22 @@ class Router:
         self.counters.dead += len(matched.dead)
         return len(records)
 
+    async def _next_events(self, lease: Lease) -> list[Record]:
+        """The next batch of a partition; what some queues have already is read again as it was."""
+        topic, cursor = keys.partition_topic(lease.partition), lease.cursor
+        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._batch)
+        if not cursor.done:
+            return records
+        until = cursor.until or (records[0].seq if records else 0)
+        while records and records[-1].seq < until:
+            more = await self.log.read(EVENTS, topic=topic, after=records[-1].seq, most=self._batch)
+            if not more:
+                if await self.log.end(EVENTS) >= until:
+                    return []  # a replica that lags behind
+                break
+            records += more
+        return [record for record in records if record.seq <= until]
+
     async def _check_end(self, lease: Lease) -> None:
         if lease.cursor.position and await self.log.end(EVENTS) < lease.cursor.position:
             try:
@@ -313,45 +328,41 @@ class Router:
         logger.warning("partition lost", extra={"partition": lease.partition})
 
     async def _deliver(self, lease: Lease, matched: Matched, start: int, stop: int) -> None:
-        """Write the deliveries of some rows and move the cursor behind them: in one append, or in halves."""
+        """Write the deliveries of some rows and move the cursor behind them.
+
+        That is one append if it has room. Otherwise the rows are written queue by queue, so that each queue
+        has one record for all of them, and the cursor says which queues have it; or in halves, if what
+        fills the append belongs to the events themselves.
+        """
         to_sites, sites = site_deliveries(
             self.table, self.settings.site, matched, range(start, stop), lease.cursor
         )
-        deliveries = _within(matched.wanted, start, stop) + to_sites
+        queues = _by_queue(_within(matched.wanted, start, stop), lease.cursor.done)
         dead = [row for row in range(start, stop) if row in matched.dead]
-        copies = self._copies(matched, deliveries)
-        if stop - start == 1 and lease.cursor.done:
-            deliveries = [wanted for wanted in deliveries if _place(wanted) > lease.cursor.done]
-            copies = self._copies(matched, deliveries)
-        if len(deliveries) + len(dead) + len(copies) > MOST_DELIVERIES or (
-            lease.cursor.done and stop - start > 1
-        ):
-            if stop - start > 1:
-                middle = start + 1 if lease.cursor.done else (start + stop) // 2
-                await self._deliver(lease, matched, start, middle)
-                await self._deliver(lease, matched, middle, stop)
-                return
-            await self._deliver_in_parts(lease, matched, deliveries, sites)
+        is_heavy = (
+            len(dead) + len(to_sites) > MOST_DELIVERIES // 2
+            or max(map(len, queues.values()), default=0) > MOST_DELIVERIES // 4
+        )
+        if is_heavy and stop - start > 1 and not lease.cursor.done:
+            middle = (start + stop) // 2
+            await self._deliver(lease, matched, start, middle)
+            await self._deliver(lease, matched, middle, stop)
             return
         last = matched.records[stop - 1]
         cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
-        entries = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
-        await self._write(lease, matched, [*entries, *copies], deliveries, cursor)
-
-    async def _deliver_in_parts(
-        self, lease: Lease, matched: Matched, deliveries: list[Wanted], sites: dict[str, int]
-    ) -> None:
-        """One event for more subscribers than one append takes: the cursor says which have it."""
-        ordered = sorted(deliveries, key=_place)
-        size = MOST_DELIVERIES // 2
-        for start in range(0, len(ordered), size):
-            part = ordered[start : start + size]
-            if start + size < len(ordered):
-                cursor = replace(lease.cursor, done=_place(part[-1]))
-            else:
-                last = matched.records[part[0].rows[0]]
-                cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
-            await self._write(lease, matched, self._copies(matched, part), part, cursor)
+        letters = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
+        deliveries = [wanted for runs in queues.values() for wanted in runs]
+        copies = self._copies(matched, [*deliveries, *to_sites])
+        if len(deliveries) + len(to_sites) + len(letters) + len(copies) <= MOST_DELIVERIES:
+            await self._write(lease, matched, [*letters, *copies], [*deliveries, *to_sites], cursor)
+            return
+        for first in range(0, len(copies), MOST_DELIVERIES):  # a copy that is written again does no harm
+            await self._write(lease, matched, copies[first : first + MOST_DELIVERIES], [], lease.cursor)
+        *parts, rest = _parts(queues, MOST_DELIVERIES - len(letters) - len(to_sites))
+        for part in parts:
+            begun = replace(lease.cursor, done=part[-1].name, until=last.seq)
+            await self._write(lease, matched, [], part, begun)
+        await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
 
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
@@ -451,6 +462,38 @@ def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:
     return found
 
 
-def _place(wanted: Wanted) -> str:
-    """The order of queues within one event."""
-    return f"{wanted.name} {wanted.priority}"
+def _by_queue(wanted: list[Wanted], done: str) -> dict[str, list[Wanted]]:
+    """What is wanted for each queue, in the order of their names, behind those that have it already."""
+    queues: dict[str, list[Wanted]] = {}
+    for one in wanted:
+        if one.name > done:
+            queues.setdefault(one.name, []).append(one)
+    return {name: queues[name] for name in sorted(queues)}
+
+
+def _parts(queues: dict[str, list[Wanted]], most: int) -> list[list[Wanted]]:
+    """Deliveries in parts of so many at most; what one queue gets is in one part.
+
+    >>> runs = [Wanted("ann", 4, [0]), Wanted("ann", 5, [1])]
+    >>> parts = _parts({"ann": runs, "bob": [Wanted("bob", 4, [0])]}, 2)
+    >>> [[wanted.name for wanted in part] for part in parts]
+    [['ann', 'ann'], ['bob']]
+    """
+    parts: list[list[Wanted]] = [[]]
+    for runs in queues.values():
+        # More runs than a part has room for come from subscriptions that changed meanwhile: one will do.
+        fitting = runs if len(runs) <= most else [_together(runs)]
+        if len(parts[-1]) + len(fitting) > most:
+            parts.append([])
+        parts[-1] += fitting
+    return parts
+
+
+def _together(runs: list[Wanted]) -> Wanted:
+    """Runs of one queue as one, under their highest priority."""
+    return Wanted(
+        runs[0].name,
+        max(run.priority for run in runs),
+        [row for run in runs for row in run.rows],
+        set().union(*(run.unsure for run in runs)),
+    )
