@@ -116,6 +116,20 @@ def is_number(value: object) -> bool:
     return type(value) is int and 0 <= value <= MOST_NUMBER
 
 
+def number_of(body: bytes) -> int:
+    """The number that says what is newer, even of a record of a later version.
+
+    >>> number_of(b'{"v":99,"k":7}'), number_of(b"garbage")
+    (7, 0)
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return 0
+    number = found.get("k") if isinstance(found, dict) else None
+    return number if isinstance(number, int) and is_number(number) else 0
+
+
 def is_text_list(value: object) -> bool:
     """Whether a value is a list of texts.
 
@@ -236,6 +250,26 @@ class Subscription:
             fields.take("priority", is_priority, DEFAULT_PRIORITY),
             fields.optional("expires", lambda value: is_number(value) and value < LAST_MOMENT),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """What a publisher says of its future events: each satisfies one of its advertisements.
+
+    >>> Advertisement.read(Advertisement("price > 10").body()).expression
+    'price > 10'
+    """
+
+    expression: str
+
+    def body(self) -> bytes:
+        """The record."""
+        return write({"expression": self.expression})
+
+    @classmethod
+    def read(cls, body: bytes) -> "Advertisement":
+        """Read a record."""
+        return cls(Fields(body, "advertisement").text("expression"))
 
 
 def is_priority(value: object) -> bool:

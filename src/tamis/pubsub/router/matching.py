@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import tamis
@@ -15,6 +15,9 @@ from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
 """How the names of sites begin among subscribers: `@`, as a part of a key."""
+
+
+Everywhere = Callable[[str, Sequence[bytes]], tuple[set[str], dict[int, set[str]]]]
 
 
 @dataclass(slots=True)
@@ -47,10 +50,13 @@ class Matched:
     """The bytes of each event."""
 
 
-def match(table: Table, records: Sequence[Record], site: str) -> Matched:
+def match(
+    table: Table, records: Sequence[Record], site: str, everywhere: Everywhere | None = None
+) -> Matched:
     """Match a batch with one call per run of events for which the same subscriptions have expired.
 
     An event that only passes through this site is not matched: its origin has decided where it goes.
+    `everywhere` says, of events, which sites must get all of them, and which rows must go to which sites.
     """
     headers, events, dead = _split(records)
     good = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
@@ -68,7 +74,7 @@ def match(table: Table, records: Sequence[Record], site: str) -> Matched:
         headers,
         wanted,
         dead,
-        _sites(table, found, events, headers, site),
+        _sites(table, found, events, headers, site=site, everywhere=everywhere),
         [record.seq for record in records],
         [len(event) for event in events],
     )
@@ -188,7 +194,9 @@ def _sites(
     found: dict[str, list[tuple[Owner, list[int]]]],
     events: list[bytes],
     headers: list[EventHeader | None],
+    *,
     site: str,
+    everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
     wanting: dict[int, set[str]] = {}
@@ -202,6 +210,10 @@ def _sites(
         for row, event in enumerate(events):
             if b'"$' in event:
                 wanting[row] = set(table.sites)
+        if everywhere is not None:
+            always, also = everywhere(site, events)
+            for row in range(len(events)) if always else also:
+                wanting[row] = wanting.get(row, set()) | always | also.get(row, set())
     return {
         row: sorted(sites - {site})
         for row, sites in wanting.items()

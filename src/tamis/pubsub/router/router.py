@@ -40,12 +40,15 @@ from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
 from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.advertised import Promise
 from tamis.pubsub.sites.ways import site_deliveries
 
 logger = logging.getLogger("tamis.router")
 
 MOST_DELIVERIES = MOST_ENTRIES - 10
 TRIM_CURSOR_EVERY = 64
+SAMPLED = 32
+"""Of a batch, so many events are remembered."""
 LONGEST_PAUSE = 5.0
 
 
@@ -103,6 +106,7 @@ class Router:
         self.settings = settings
         self.table = Table(log, snapshot, settings.site)
         self.counters = Counters()
+        self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
         self._batch = batch
         self._lease_seconds = lease_seconds
@@ -283,7 +287,7 @@ class Router:
         # After the events were read: who was acknowledged before any of them was published is known now.
         await self.table.catch_up()
         started = time.perf_counter()
-        matched = match(self.table, records, self.settings.site)
+        matched = match(self.table, records, self.settings.site, self._promise.sites)
         self.counters.match_seconds += time.perf_counter() - started
         try:
             await self._deliver(lease, matched, 0, len(records))
@@ -294,9 +298,27 @@ class Router:
             # Written or not: the log knows. It is asked when the partition is taken again.
             del self.leases[lease.partition]
             raise
+        self._remember(matched)
         self.counters.events += len(records)
         self.counters.dead += len(matched.dead)
         return len(records)
+
+    def _remember(self, matched: Matched) -> None:
+        """Keep some events to learn from; count those that came from other sites, and those wanted here."""
+        rows = [row for row in range(len(matched.records)) if row not in matched.dead]
+        self.table.recent.extend(matched.events[row] for row in rows[:: max(1, len(rows) // SAMPLED)])
+        came = {
+            row
+            for row, header in enumerate(matched.headers)
+            if header is not None
+            and header.origin is not None
+            and any(site == self.settings.site for site, _ in header.targets)
+        }
+        if came:
+            self.counters.came += len(came)
+            self.counters.came_wanted += len(
+                came.intersection(row for one in matched.wanted for row in one.rows)
+            )
 
     async def _next_events(self, lease: Lease) -> list[Record]:
         """The next batch of a partition; what some queues have already is read again as it was."""
