@@ -107,7 +107,9 @@ TOPICS = [
     ),
     *((STATE, topic, "rome") for topic in (keys.LINKS, keys.PEER, keys.ROUTER, keys.TRIM)),
     (STATE, keys.INTEREST, "rome.x"),
-    (STATE, keys.APPLIED, "rome.main"),
+    *((STATE, topic, "rome.main") for topic in (keys.APPLIED, keys.HEARD)),
+    *((STATE, keys.ADVERTISED, site) for site in ("rome", "main")),
+    *((STATE, topic, "main.rome") for topic in (keys.HEARD, keys.ADVERTISEMENT)),
     (EVENTS, "p0", "evil"),
     (QUEUES, keys.DEAD, "0"),
 ]
