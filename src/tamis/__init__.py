@@ -95,7 +95,9 @@ def open(
     interval: float = 1.0,
     warm_up: Iterable[Any] = (),
 ) -> "Index | LiveIndex":
-    """Open a snapshot file; with `watch`, follow it: see `tamis.live.LiveIndex`.
+    """Open a snapshot file, or the latest version of a `tamis.store.RuleStore` by its folder or URL.
+
+    With `watch`, follow it: see `tamis.live.LiveIndex`. With `copy`, a file is read into memory.
 
     `interval` is how often a watched file is looked at, in seconds, and `warm_up` are events that a new
     snapshot is asked about before it takes over.
@@ -108,7 +110,11 @@ def open(
     if watch:
         live: LiveIndex = import_module("tamis.live").LiveIndex(path, interval=interval, warm_up=warm_up)
         return live
-    index: Index = import_module("tamis.index").Index.open(path, copy=copy)
+    index: Index
+    if "://" in os.fspath(path) or os.path.isdir(path):
+        index = import_module("tamis.store").RuleStore(path).open()
+    else:
+        index = import_module("tamis.index").Index.open(path, copy=copy)
     return index
 
 

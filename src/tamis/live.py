@@ -1,4 +1,4 @@
-"""An index that follows its file: when a new snapshot is saved there, it is opened, checked and swapped in.
+"""An index that follows its file, or a store: what is new there is opened, checked and swapped in.
 
 Every query is answered by one snapshot, from its first byte to its last. The next one is verified and
 warmed up before it takes over, so that no query meets half a file or a cold one; a file that cannot be read
@@ -11,14 +11,24 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tamis._matching import EventLike
 from tamis._saving import FileState, state_of
-from tamis.errors import TamisError
+from tamis.errors import SnapshotError
 from tamis.index import Index
 
 _LOG = logging.getLogger("tamis.live")
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a store: a URL or a folder; a snapshot is a file.
+
+    >>> is_store("s3://bucket/rules"), is_store("rules.tamis")
+    (True, False)
+    """
+    return "://" in os.fspath(path) or os.path.isdir(path)
+
 
 _CHANGES = frozenset(
     (
@@ -28,11 +38,61 @@ _CHANGES = frozenset(
 )
 
 
+class _Source(Protocol):
+    """Where snapshots come from."""
+
+    def state(self) -> FileState | int | None:
+        """What tells the latest snapshot from the one before; None if there is none."""
+
+    def open(self) -> tuple[Index, FileState | int]:
+        """The latest snapshot, with every byte checked, and its state."""
+
+
+class _File:
+    """A file that is replaced."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    def state(self) -> FileState | None:
+        return state_of(self._path)
+
+    def open(self) -> tuple[Index, FileState]:
+        while True:
+            before = self.state()
+            opened = Index.open(self._path)
+            opened.verify()
+            if before is not None and before == self.state():
+                return opened, before
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+
+class _Store:
+    """A store of versions."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        from tamis.store import RuleStore  # noqa: PLC0415 - a file needs none of it
+
+        self._store = RuleStore(path)
+
+    def state(self) -> int | None:
+        return self._store.latest
+
+    def open(self) -> tuple[Index, int]:
+        number, opened = self._store.open_latest()
+        return opened, number
+
+    def __str__(self) -> str:
+        return self._store.url
+
+
 class LiveIndex:
-    """An index that is read from a file and follows it. Made by `tamis.open(path, watch=True)`.
+    """An index that is read from a file or a store and follows it. Made by `tamis.open(path, watch=True)`.
 
     It answers whatever a `tamis.Index` answers and cannot be changed: to change it, save another snapshot
-    in the place of the file.
+    in the place of the file, or apply changes to the `tamis.store.RuleStore`.
 
     >>> import tempfile
     >>> import tamis
@@ -54,16 +114,16 @@ class LiveIndex:
         self, path: str | os.PathLike[str], *, interval: float = 1.0, warm_up: Iterable[EventLike] = ()
     ) -> None:
         """Open the file, and look at it every `interval` seconds; events of `warm_up` are matched first."""
-        self._path = Path(path)
+        self._source: _Source = _Store(path) if is_store(path) else _File(path)
         self._warm_up = list(warm_up)
         self._opening = threading.Lock()
         self._stopped = threading.Event()
         self._current, self._state = self._opened()
         self._generation = 1
         self._error: Exception | None = None
-        self._refused: FileState | None = None
+        self._refused: FileState | int | None = None
         self._thread = threading.Thread(
-            target=self._watch, args=(interval,), name=f"tamis watches {self._path.name}", daemon=True
+            target=self._watch, args=(interval,), name=f"tamis watches {self._source}", daemon=True
         )
         self._thread.start()
 
@@ -71,6 +131,11 @@ class LiveIndex:
     def generation(self) -> int:
         """How many snapshots were swapped in, the first included."""
         return self._generation
+
+    @property
+    def version(self) -> int | None:
+        """The version of the store that answers now; None for a file."""
+        return self._state if isinstance(self._state, int) else None
 
     @property
     def index(self) -> Index:
@@ -85,19 +150,26 @@ class LiveIndex:
     def refresh(self) -> bool:
         """Look at the file now; returns whether a new snapshot was swapped in."""
         with self._opening:
-            state = state_of(self._path)
-            if state is None or state in (self._state, self._refused):
-                return False
+            state: FileState | int | None = None
             try:
+                state = self._source.state()
+                if state is None or state in (self._state, self._refused):
+                    return False
                 opened, state = self._opened()
-            except (TamisError, OSError) as error:
-                self._error, self._refused = error, state
-                _LOG.warning("%s stays at generation %d: %s", self._path, self._generation, error)
-                return False
+            except Exception as error:  # file systems have errors of their own, and watching goes on
+                self._refused = state if isinstance(error, SnapshotError) else None
+                return self._stays(error)
             self._current, self._state = opened, state
             self._generation += 1
             self._error = self._refused = None
             return True
+
+    def _stays(self, error: Exception) -> bool:
+        """Remember why nothing was swapped in, and say so once."""
+        if str(error) != str(self._error):
+            _LOG.warning("%s stays at generation %d: %s", self._source, self._generation, error)
+        self._error = error
+        return False
 
     def close(self) -> None:
         """Stop watching; the last snapshot still answers."""
@@ -105,17 +177,13 @@ class LiveIndex:
         if self._thread is not threading.current_thread():
             self._thread.join()
 
-    def _opened(self) -> tuple[Index, FileState]:
-        """The file as it is now, with every byte checked, and its pages in memory."""
-        while True:
-            before = state_of(self._path)
-            opened = Index.open(self._path)
-            opened.verify()
-            opened.count({})
-            for event in self._warm_up:
-                opened.count(event)
-            if before is not None and before == state_of(self._path):
-                return opened, before
+    def _opened(self) -> tuple[Index, FileState | int]:
+        """What is there now, with every byte checked, and its pages in memory."""
+        opened, state = self._source.open()
+        opened.count({})
+        for event in self._warm_up:
+            opened.count(event)
+        return opened, state
 
     def _watch(self, interval: float) -> None:
         while not self._stopped.wait(interval):
@@ -128,7 +196,10 @@ class LiveIndex:
         if name in _CHANGES:
             raise AttributeError(
                 f"a watched index follows its file and has no {name!r}: change a tamis.Index and save it to "
-                f"{self._path}"
+                f"{self._source}"
+                if isinstance(self._source, _File)
+                else f"a watched index follows its store and has no {name!r}: apply changes to "
+                f"tamis.store.RuleStore({str(self._source)!r})"
             )
         return getattr(self._current, name)
 
@@ -150,7 +221,7 @@ class LiveIndex:
 
     def __repr__(self) -> str:
         """Which file, and which generation of it."""
-        return f"<tamis.live.LiveIndex of {self._path} at generation {self._generation}>"
+        return f"<tamis.live.LiveIndex of {self._source} at generation {self._generation}>"
 
     def __enter__(self) -> "LiveIndex":
         """Use it in a `with` block, which stops watching at its end."""

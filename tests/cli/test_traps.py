@@ -146,6 +146,17 @@ def test_import_and_match(tmp_path: Path) -> None:
     assert tamis("import", "event-patterns", given, "--strict").returncode == 1
 
 
+def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
+    given = tmp_path / "patterns.json"
+    given.write_text(json.dumps({"dear": {"order": {"items": {"price": [5]}}}}))
+    ran = tamis("import", "event-patterns", given)
+    assert b"1 imported with notes" in ran.stderr
+    assert b"array of records at order or order.items" in ran.stderr
+    told = tamis("import", "event-patterns", given, "--array-of-records", "order.items")
+    assert told.returncode == 1
+    assert b"a field of the records in an array" in told.stderr
+
+
 def test_lints_and_examples(tmp_path: Path) -> None:
     path = tmp_path / "rules.csv"
     path.write_text("id,expression,colour\na,x > 1,\nb,x > 2 AND x < 1,\n", encoding="utf-8")

@@ -1,13 +1,14 @@
 """Each importer against the engine whose rules it reads."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from importers import engines
+from importers import differences, engines
 from importers.cases import EventPatterns, JsonLogicRules, recorded
 from tamis.importers import event_patterns, json_logic, sql
 
@@ -42,6 +43,33 @@ def test_event_ruler_gives_the_recorded_answers_and_agrees_on_others() -> None:
     patterns = EventPatterns(seed=1)
     pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
     _agree(pairs, engines.event_ruler(pairs), event_patterns.convert)
+
+
+DIFFERENCES = [
+    *((json_logic, known) for known in differences.JSON_LOGIC),
+    *((event_patterns, known) for known in differences.EVENT_PATTERNS),
+]
+
+
+@pytest.mark.parametrize(("module", "known"), DIFFERENCES)
+def test_known_differences_are_differences_and_are_documented(
+    module: Any, known: differences.Difference
+) -> None:
+    imported = module.convert("r", known.rule)
+    assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(known.event) is True) != known.theirs
+    page = Path(__file__).parents[2] / "docs" / "importers.md"
+    assert known.says in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_engines_give_the_answers_that_are_known_to_differ() -> None:
+    for judge, known in (
+        (engines.json_logic, differences.JSON_LOGIC),
+        (engines.event_ruler, differences.EVENT_PATTERNS),
+    ):
+        answers = judge([[one.rule, one.event] for one in known])
+        assert answers == [one.theirs for one in known]
 
 
 def _agree(pairs: list[Any], answers: list[Any], convert: Any) -> None:

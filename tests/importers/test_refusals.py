@@ -182,6 +182,31 @@ def test_a_rule_without_its_attributes_matches_where_its_own_format_says_so() ->
         assert imported.expression.evaluate({"x": "a"}) is not True
 
 
+@pytest.mark.parametrize(
+    ("module", "rule"),
+    [
+        (event_patterns, {"detail": {"items": {"price": [5]}}, "source": ["shop"]}),
+        (elasticsearch, {"term": {"detail.items.price": 5}}),
+    ],
+)
+def test_fields_of_records_in_arrays_are_never_missed_silently(module: Any, rule: Any) -> None:
+    unsure = module.convert("r", rule)
+    assert any("detail.items.price" in note and "array of records" in note for note in unsure.notes)
+    told = module.read({"r": rule}, arrays_of_records=["detail.items"]).refused
+    assert [one.refused.feature for one in told] == ["a field of the records in an array"]
+    assert told[0].refused.where == "detail.items.price"
+    sure = module.convert("r", rule, arrays_of_records=["orders"])
+    assert sure.expression is not None
+    assert not sure.notes
+
+
+def test_the_report_counts_the_rules_with_notes() -> None:
+    patterns = {"a": {"d": {"x": [1]}}, "b": {"d": {"x": [{"prefix": "y"}]}}, "c": {"x": [1]}}
+    report = event_patterns.read(patterns)
+    assert [id for id, _ in report.notes] == ["a", "b", "b"]
+    assert "2 imported with notes on where they differ" in str(report)
+
+
 def test_refusals_survive_pickling() -> None:
     import pickle
 

@@ -18,6 +18,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import tamis
 from tamis.pubsub import keys
@@ -25,6 +26,7 @@ from tamis.pubsub.log import EVENTS, Entry, LogError, LogUnavailableError, Rolle
 from tamis.pubsub.log.sqlite import SqliteLog
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import QueueLimits
+from tamis.pubsub.router import router as routing
 from tamis.pubsub.router.housekeeping import Housekeeping
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
@@ -153,6 +155,12 @@ class History:
         return Site(Faulty(log, self.turns, loss), self.site.settings)  # type: ignore[arg-type]
 
     async def run(self) -> None:
+        # Of an append with little room, batches are written queue by queue.
+        room = self.chance.choice([8, 16, routing.MOST_DELIVERIES])
+        with mock.patch.object(routing, "MOST_DELIVERIES", room):
+            await self.play()
+
+    async def play(self) -> None:
         self.site = await Site.open(f"sqlite:{self.path}", partitions=self.chance.randint(1, 3))
         try:
             await self.make_readers()

@@ -1,9 +1,10 @@
-"""Random histories of a site on SQLite; the long ones are slow tests. A failure names its seed."""
+"""Random histories on SQLite, of one site and several; the long ones are slow tests. Failures name seeds."""
 
 from pathlib import Path
 
 import pytest
 
+from pubsub import random_sites_history as several
 from pubsub.random_history import Settings, play
 
 KINDS = {
@@ -14,7 +15,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [("plain", 0), ("plain", 1), ("plain", 2), ("limits", 2), ("rollback", 2)]
+    ("kind", "seed"),
+    [("plain", 0), ("plain", 1), ("plain", 2), ("limits", 2), ("rollback", 2), ("rollback", 1090)],
 )
 def test_a_short_history(tmp_path: Path, kind: str, seed: int) -> None:
     history = play(seed, tmp_path, KINDS[kind])
@@ -27,3 +29,25 @@ def test_a_short_history(tmp_path: Path, kind: str, seed: int) -> None:
 def test_long_histories(tmp_path: Path, kind: str, block: int) -> None:
     for seed in range(1_000 + 48 * block, 1_000 + 48 * (block + 1)):
         play(seed, tmp_path, KINDS[kind])
+
+
+SITES = {
+    "order": several.Settings(stops_sites=False),
+    "stops": several.Settings(),
+    "cuts": several.Settings(cuts_links=True),
+    "rollback": several.Settings(rolls_back=True),
+    "loss": several.Settings(loses_sites=True, cuts_links=True),
+}
+
+
+@pytest.mark.parametrize("kind", SITES)
+def test_a_short_history_of_several_sites(tmp_path: Path, kind: str) -> None:
+    history = several.play(1, tmp_path, SITES[kind])
+    assert history.published
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SITES)
+def test_long_histories_of_several_sites(tmp_path: Path, kind: str) -> None:
+    for seed in range(100, 140):
+        several.play(seed, tmp_path, SITES[kind])

@@ -18,6 +18,7 @@ from tamis.pubsub.records import RecordError
 from tamis.pubsub.router.housekeeping import Housekeeping
 from tamis.pubsub.service.config import ConfigError, config_of, read_config
 from tamis.pubsub.site import connect
+from tamis.pubsub.sites.advertised import Advertised
 from tamis.pubsub.sites.interest import InterestEntry
 from tamis.pubsub.sites.link import LinkCursor, _is_newer
 from tamis.pubsub.sites.network import Network
@@ -26,11 +27,12 @@ from tamis.pubsub.sites.topology import SiteLinks
 READERS: list[Any] = [
     *(records.EventHeader, records.Subscription, records.QueueLimits, records.Delivery, records.Cursor),
     *(records.Reading, records.Drops, records.DeadLetter, records.Settings, records.Grant),
-    *(InterestEntry, SiteLinks, LinkCursor),
+    *(InterestEntry, SiteLinks, LinkCursor, Advertised, records.Advertisement),
 ]
 NAMES = """
     v p o l n h to expression priority expires most_bytes keep_seconds replay_seconds idle_seconds e b u c
-    router position done time mark sites client after part expected replay totals recent next event reason
+    router position done until of time mark sites client after part expected replay totals recent next event
+    reason expressions
     site partitions filter attributes subscriptions k working configured life
 """
 FIELDS = NAMES.split()
@@ -105,7 +107,9 @@ TOPICS = [
     ),
     *((STATE, topic, "rome") for topic in (keys.LINKS, keys.PEER, keys.ROUTER, keys.TRIM)),
     (STATE, keys.INTEREST, "rome.x"),
-    (STATE, keys.APPLIED, "rome.main"),
+    *((STATE, topic, "rome.main") for topic in (keys.APPLIED, keys.HEARD)),
+    *((STATE, keys.ADVERTISED, site) for site in ("rome", "main")),
+    *((STATE, topic, "main.rome") for topic in (keys.HEARD, keys.ADVERTISEMENT)),
     (EVENTS, "p0", "evil"),
     (QUEUES, keys.DEAD, "0"),
 ]

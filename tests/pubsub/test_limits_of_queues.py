@@ -213,3 +213,43 @@ def test_a_queue_without_a_subscriber_is_removed(tmp_path: Path, name: str) -> N
             assert len(router.table.index) == 0
 
     run(main)
+
+
+def test_a_record_that_was_read_in_part_and_dropped_hides_nothing_of_the_next(log_url: str) -> None:
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            ann = await site.subscriber("ann", QueueLimits(most_bytes=0))
+            await ann.subscribe("all", "TRUE")
+            bob, router = await site.publisher("bob"), router_of(site)
+            await bob.publish([{"n": n} for n in range(4)])
+            await drain(router)
+            first = [await ann.next(10) for _ in range(2)]
+            await ann.acknowledge(first[1])  # two of the four events of a record
+            await tidy(housekeeping(site, router), router)
+            await bob.publish([{"n": n} for n in range(4, 9)])
+            await drain(router)
+            again = await site.subscriber("ann")
+            assert await heard(again) == [("bytes", 4), *({"n": n} for n in range(4, 9))]
+            await again.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
+
+    run(main)
+
+
+def test_positions_of_a_release_that_did_not_name_the_record(log_url: str) -> None:
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob, router = await site.publisher("bob"), router_of(site)
+            await bob.publish([{"n": n} for n in range(4)])
+            await drain(router)
+            old = Reading("", 0, 3, {"*": 1})  # without `part_of`: of the next record
+            await site.log.append(STATE, [Entry(keys.READ, "ann", old.body())])
+            again = await site.subscriber("ann")
+            await again.acknowledge()
+            assert await heard(again) == [{"n": 3}]
+            await again.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
+
+    run(main)

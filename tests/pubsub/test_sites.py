@@ -248,6 +248,19 @@ def test_an_event_does_not_travel_for_ever(tmp_path: Path) -> None:
             Generalising(predicates=1, measure=measure)  # type: ignore[arg-type]
             for measure in ("accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance")
         ),
+        *(
+            Generalising(pruning=share, measure=measure)  # type: ignore[arg-type]
+            for share, measure in [
+                (0.5, "accuracy"),
+                (1.0, "efficiency"),
+                (1.0, "memory"),
+                (0.5, "accuracy-occurrence"),
+                (1.0, "combined"),
+                ("auto", "accuracy"),
+            ]
+        ),
+        Generalising(replacement=1.0),
+        Generalising(pruning=0.5, replacement=0.5, merging="imperfect"),
     ],
 )
 def test_however_interest_is_generalised_nothing_is_missed_and_nothing_else_heard(

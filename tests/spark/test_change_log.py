@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import tamis
-from tamis.spark.building.on_executors import put_index
 from tamis.spark.plans.routing import RouterIndexes
-from tamis.spark.store import apply_changes as apply
-from tamis.spark.store import change_log, directory, folding, open_shards
-from tamis.spark.store.changes import change_schema
-from tamis.spark.store.directory import Directory, LocalDirectory
-from tamis.spark.store.versions import Router, Version, create_version, publish, read_version, version_file
+from tamis.store import apply_changes as apply
+from tamis.store import change_log, directory, folding, open_shards
+from tamis.store.changes import change_schema
+from tamis.store.directory import Directory, LocalDirectory
+from tamis.store.index_files import put_index
+from tamis.store.versions import Router, Version, create_version, publish, read_version, version_file
 
 SCHEMA = change_schema("int")
 

@@ -5,11 +5,8 @@ import errno
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,52 +17,13 @@ import s3fs
 
 import tamis
 import tamis.spark
-from tamis.spark.building.on_executors import put_index
 from tamis.spark.events import parquet_files as files
-from tamis.spark.store import garbage
-from tamis.spark.store import host_cache as opened
-from tamis.spark.store.directory import Directory, LocalDirectory, open_directory
-from tamis.spark.store.garbage import collect
-from tamis.spark.store.versions import IndexFile, Version, publish, read_version, version_numbers
-
-
-@pytest.fixture(scope="module")
-def object_store() -> Iterator[str]:
-    """The endpoint of an S3 server on loopback."""
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    assert server.stderr is not None
-    address = ""
-    for line in server.stderr:
-        if "http://" in line:
-            address = line[line.index("http://") :].split()[0]
-            break
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    while True:
-        try:
-            urllib.request.urlopen(address)
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield address
-    server.kill()
-    server.wait()
-
-
-@pytest.fixture
-def bucket(object_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A new bucket, which this process may use by its name alone."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", object_store)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    name = f"bucket-{tmp_path.name.replace('_', '-')[:40].lower()}"
-    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(name)
-    return name
+from tamis.store import garbage
+from tamis.store import host_cache as opened
+from tamis.store.directory import Directory, LocalDirectory, open_directory
+from tamis.store.garbage import collect
+from tamis.store.index_files import put_index
+from tamis.store.versions import IndexFile, Version, publish, read_version, version_numbers
 
 
 @pytest.fixture(params=["local", "s3", "s3a"])

@@ -18,10 +18,10 @@ from pyspark.sql.types import (
 
 import tamis
 import tamis.spark
-from tamis.spark.building.on_executors import put_index
 from tamis.spark.sql import matches
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.versions import Version, publish
+from tamis.store.directory import open_directory
+from tamis.store.index_files import put_index
+from tamis.store.versions import Version, publish
 
 NOON_UTC = "at = TIMESTAMP '2026-01-31 12:00:00'"
 

@@ -17,12 +17,12 @@ import tamis.spark
 from tamis.spark.matching import task
 from tamis.spark.matching.answer import TableQuery
 from tamis.spark.matching.task import Source
-from tamis.spark.store import apply_changes as apply
-from tamis.spark.store import folding, garbage
-from tamis.spark.store.directory import open_directory
 from tamis.spark.store.follow import as_changes
 from tamis.spark.store.pins import Pin, pin
-from tamis.spark.store.versions import read_version, version_numbers
+from tamis.store import apply_changes as apply
+from tamis.store import folding, garbage
+from tamis.store.directory import open_directory
+from tamis.store.versions import read_version, version_numbers
 
 pytestmark = pytest.mark.spark
 
@@ -92,8 +92,8 @@ def test_changes_are_folded_into_new_snapshots(
 ) -> None:
     import pyarrow as pa
 
-    from tamis.spark.store.changes import change_schema
-    from tamis.spark.store.open_shards import open_shard
+    from tamis.store.changes import change_schema
+    from tamis.store.open_shards import open_shard
 
     monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 10)
     directory = open_directory(store.url)
@@ -259,8 +259,8 @@ def test_a_detail_that_cannot_be_read_goes_to_quarantine(
 def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    from tamis.spark.store.change_log import known_sequences
-    from tamis.spark.store.changes import change_schema
+    from tamis.store.change_log import known_sequences
+    from tamis.store.changes import change_schema
 
     directory, schema = open_directory(tmp_path), change_schema("int")
     rows = [{"op": "add", "sequence": 3, "id": id, "expression": "x > 1"} for id in range(1000)]
@@ -273,7 +273,7 @@ def test_only_the_sequences_that_are_asked_for_are_loaded(tmp_path: Path) -> Non
 def test_an_emptied_store_keeps_the_type_of_its_ids(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    from tamis.spark.store.changes import change_schema
+    from tamis.store.changes import change_schema
 
     directory = open_directory(tmp_path)
     for op, sequence, id in (("add", 1, 7), ("remove", 2, 7), ("add", 1, "a")):
@@ -299,11 +299,11 @@ def test_only_subscriptions_that_are_held_bind_a_store_to_sources(
 
 
 def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tamis.spark.building.on_executors import put_index
     from tamis.spark.matching import task
     from tamis.spark.matching.answer import TableQuery
     from tamis.spark.store.pins import Pin
-    from tamis.spark.store.versions import Version, publish
+    from tamis.store.index_files import put_index
+    from tamis.store.versions import Version, publish
 
     directory, index = open_directory(tmp_path), tamis.Index()
     index.add(7, "x > 1")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from spark.test_clusters import descendants, environment, kill
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.open_shards import open_shard
-from tamis.spark.store.versions import read_version
+from tamis.store.directory import open_directory
+from tamis.store.open_shards import open_shard
+from tamis.store.versions import read_version
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

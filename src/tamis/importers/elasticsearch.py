@@ -7,17 +7,18 @@ are taken for keywords, numbers, booleans and dates as strings; a mapping is not
 `lower` does it.
 
 Difference: a field of several values matches in Elasticsearch if one of them does. Here `term` and
-`terms` look into arrays; other queries look at single values, and the rule has a note.
+`terms` look into arrays; other queries look at single values, and the rule has a note. The
+fields of objects in an array are not reached (`records_in_arrays`).
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import floor
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.importers import forms
+from tamis.importers import forms, records_in_arrays
 from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
 from tamis.importers.two_valued import Form, not_true
@@ -26,6 +27,7 @@ _TEXT = "it searches analysed text, and expressions see values"
 _RECORDS = "it is about the records of an array, which expressions do not reach into"
 
 NOT_CARRIED_OVER = {
+    records_in_arrays.FEATURE: records_in_arrays.REASON,
     **dict.fromkeys(
         (
             "match",
@@ -68,8 +70,13 @@ NOT_CARRIED_OVER = {
 _ONE_VALUE = "tests one value: where a document has several there, they are not looked at"
 
 
-def convert(id: str, query: Mapping[str, Any] | str) -> ImportedRule:
+def convert(
+    id: str, query: Mapping[str, Any] | str, arrays_of_records: Collection[str] | None = None
+) -> ImportedRule:
     """One query, as a record or as JSON text; a whole search body with `query` will do.
+
+    `arrays_of_records` names the fields that hold arrays of objects: a query that looks inside one is
+    refused. Where it is not given, every query that looks inside objects has a note.
 
     >>> str(convert("a", {"bool": {"must_not": {"prefix": {"name": "test-"}}}}).expression)
     "(startswith(name, 'test-')) IS NOT TRUE"
@@ -80,7 +87,9 @@ def convert(id: str, query: Mapping[str, Any] | str) -> ImportedRule:
         if set(parsed) >= {"query"} and isinstance(parsed["query"], Mapping):
             parsed = parsed["query"]
         form = _query("", parsed, notes)
-        return ImportedRule(id, forms.expression(form), notes=tuple(dict.fromkeys(notes)))
+        expression = forms.expression(form)
+        notes += records_in_arrays.notes_on(expression, arrays_of_records)
+        return ImportedRule(id, expression, notes=tuple(dict.fromkeys(notes)))
     except NotCarriedOverError as refused:
         return ImportedRule(id, None, refused)
     except (TamisError, ValueError, TypeError) as error:
@@ -88,7 +97,10 @@ def convert(id: str, query: Mapping[str, Any] | str) -> ImportedRule:
         return ImportedRule(id, None, NotCarriedOverError("an invalid query", message))
 
 
-def read(queries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
+def read(
+    queries: Mapping[str, Any] | Iterable[tuple[str, Any]],
+    arrays_of_records: Collection[str] | None = None,
+) -> Report:
     """Many queries by their ids.
 
     >>> report = read({"a": {"term": {"x": 1}}, "b": {"match": {"body": "two words"}}})
@@ -97,7 +109,7 @@ def read(queries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
     1 refused because of match: it searches analysed text, and expressions see values
     """
     pairs = queries.items() if isinstance(queries, Mapping) else queries
-    return gather(convert(id, query) for id, query in pairs)
+    return gather(convert(id, query, arrays_of_records) for id, query in pairs)
 
 
 def _refuse(feature: str, where: str) -> NotCarriedOverError:

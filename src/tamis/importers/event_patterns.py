@@ -5,22 +5,23 @@ Event Ruler looks at its elements. Here equality does too (`array_contains`); ot
 values only, and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
 
 Differences: null and absent are the same here, so patterns that tell them apart are refused; the fields
-of an array of records are not reached, in whatever pattern; numbers are exact here, and rounded to six
+of an array of records are not reached (`records_in_arrays`); numbers are exact here, and rounded to six
 digits there.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.importers import cidr, forms
+from tamis.importers import cidr, forms, records_in_arrays
 from tamis.importers.forms import Term
 from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
 from tamis.importers.two_valued import Form, not_true
 
 NOT_CARRIED_OVER = {
+    records_in_arrays.FEATURE: records_in_arrays.REASON,
     "null": "null and absent are the same here, and a pattern of null wants the first",
     "cidr": "it is no block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
@@ -35,8 +36,13 @@ _ONE_VALUE = "tests one value: where an event has an array there, its elements a
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "="})
 
 
-def convert(id: str, pattern: Mapping[str, Any] | str) -> ImportedRule:
+def convert(
+    id: str, pattern: Mapping[str, Any] | str, arrays_of_records: Collection[str] | None = None
+) -> ImportedRule:
     """One pattern, as a record or as JSON text.
+
+    `arrays_of_records` names the attributes of events that hold arrays of records: a pattern that looks
+    inside one is refused. Where it is not given, every pattern that looks inside records has a note.
 
     >>> str(convert("a", {"detail": {"state": [{"anything-but": "ok"}]}}).expression)
     "(concat(detail.state) IS NOT NULL OR ...) AND (detail.state = 'ok') IS NOT TRUE"
@@ -46,7 +52,9 @@ def convert(id: str, pattern: Mapping[str, Any] | str) -> ImportedRule:
         parsed = json.loads(pattern) if isinstance(pattern, str) else pattern
         _check_fields("", parsed, frozenset())
         form = forms.all_of(_fields("", parsed, notes))
-        return ImportedRule(id, forms.expression(form), notes=tuple(dict.fromkeys(notes)))
+        expression = forms.expression(form)
+        notes += records_in_arrays.notes_on(expression, arrays_of_records)
+        return ImportedRule(id, expression, notes=tuple(dict.fromkeys(notes)))
     except NotCarriedOverError as refused:
         return ImportedRule(id, None, refused)
     except (TamisError, ValueError) as error:
@@ -54,7 +62,10 @@ def convert(id: str, pattern: Mapping[str, Any] | str) -> ImportedRule:
         return ImportedRule(id, None, NotCarriedOverError("an invalid pattern", message))
 
 
-def read(patterns: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
+def read(
+    patterns: Mapping[str, Any] | Iterable[tuple[str, Any]],
+    arrays_of_records: Collection[str] | None = None,
+) -> Report:
     """Many patterns by their ids.
 
     >>> report = read({"a": {"x": [1, 2]}, "b": {"x": [None]}})
@@ -63,7 +74,7 @@ def read(patterns: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
     1 refused because of null: null and absent are the same here, and a pattern of null wants the first
     """
     pairs = patterns.items() if isinstance(patterns, Mapping) else patterns
-    return gather(convert(id, pattern) for id, pattern in pairs)
+    return gather(convert(id, pattern, arrays_of_records) for id, pattern in pairs)
 
 
 def _refuse(feature: str, where: str) -> NotCarriedOverError:

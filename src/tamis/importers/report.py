@@ -165,13 +165,26 @@ class Report:
         )
         return index
 
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """Every corner in which an imported rule means something else: (id, note).
+
+        >>> Report((ImportedRule("a", Expression.parse("x > 1"), notes=("x: one value",)),)).notes
+        [('a', 'x: one value')]
+        """
+        return [(rule.id, note) for rule in self.imported for note in rule.notes]
+
     def __str__(self) -> str:
-        """How many were imported, and why the others were not."""
+        """How many were imported, why the others were not, and which need a look."""
         lines = [f"{len(self.imported):,} of {len(self):,} rules imported"]
         lines += [
             f"{count:,} refused because of {feature}: {reason}"
             for (feature, reason), count in self.reasons.most_common()
         ]
+        if notes := self.notes:
+            rules = len({id for id, _ in notes})
+            lines.append(f"{rules:,} imported with notes on where they differ; the first is:")
+            lines.append(f"  {notes[0][0]}: {notes[0][1]}")
         return "\n".join(lines)
 
 

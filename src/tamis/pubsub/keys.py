@@ -20,6 +20,9 @@ state    sub       NAME.ID           a subscription
          interest  SITE.ID           what a site wants
          links     SITE              which neighbours a site has
          applied   SITE.BY           how much of a site's interest another one knows
+         ad        NAME.ID           what a publisher here advertises
+         advertised SITE             what a site advertises
+         heard     SITE.BY           up to which advertisement of a site another one's interest accounts for
          peer      SITE              a neighbour's sign of life
 """
 
@@ -32,6 +35,7 @@ CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
 SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
+ADVERTISEMENT, ADVERTISED, HEARD = "ad", "advertised", "heard"
 SETTINGS: Key = ("site", "settings")
 LIFE: Key = ("site", "life")
 
@@ -79,6 +83,15 @@ def subscription_key(subscriber: str, id: str) -> Key:
     ('sub', 'ann.s1')
     """
     return SUBSCRIPTION, f"{token(subscriber)}.{token(id)}"
+
+
+def advertisement_key(publisher: str, id: str) -> Key:
+    """The key of an advertisement.
+
+    >>> advertisement_key("bob", "a1")
+    ('ad', 'bob.a1')
+    """
+    return ADVERTISEMENT, f"{token(publisher)}.{token(id)}"
 
 
 def site_subscriber(site: str) -> str:

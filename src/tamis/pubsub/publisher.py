@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tamis
-from tamis._kernel import Event
+from tamis._kernel import Event, Expression
 from tamis.errors import ArgumentError
+from tamis.expr import Column
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
     EVENTS,
@@ -28,7 +29,7 @@ from tamis.pubsub.log.contract import (
     RolledBackError,
 )
 from tamis.pubsub.names import check_name
-from tamis.pubsub.records import EventHeader, Fields, Settings, event_body
+from tamis.pubsub.records import Advertisement, EventHeader, Fields, Settings, event_body
 
 MOST_EVENT_BYTES = 256 << 10
 SESSION_SECONDS = 600.0
@@ -84,6 +85,21 @@ class Publisher:
             for start in range(0, len(bodies), MOST_ENTRIES):
                 numbers += await self._append(bodies[start : start + MOST_ENTRIES])
         return numbers
+
+    async def advertise(self, id: str, expression: "str | Expression | Column") -> None:
+        """Say which events will be published: each satisfies one of the advertisements of this site.
+
+        Other sites then need not tell what they want of anything else. If some publishers of a site
+        advertise, all should: an event that satisfies no advertisement goes to every site, as do all events
+        until the other sites have heard of a new advertisement. Nothing is missed.
+        """
+        text = str(tamis.parse(expression) if isinstance(expression, str) else tamis.parse(str(expression)))
+        key = keys.advertisement_key(self.name, id)
+        await self._log.append(STATE, [Entry(*key, Advertisement(text).body())])
+
+    async def withdraw(self, id: str) -> None:
+        """Take an advertisement back; where none is left, anything may be published again."""
+        await self._log.append(STATE, [Entry(*keys.advertisement_key(self.name, id), b"")])
 
     def _checked(self, event: EventLike) -> bytes:
         if isinstance(event, Event):

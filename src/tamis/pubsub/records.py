@@ -116,6 +116,20 @@ def is_number(value: object) -> bool:
     return type(value) is int and 0 <= value <= MOST_NUMBER
 
 
+def number_of(body: bytes) -> int:
+    """The number that says what is newer, even of a record of a later version.
+
+    >>> number_of(b'{"v":99,"k":7}'), number_of(b"garbage")
+    (7, 0)
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return 0
+    number = found.get("k") if isinstance(found, dict) else None
+    return number if isinstance(number, int) and is_number(number) else 0
+
+
 def is_text_list(value: object) -> bool:
     """Whether a value is a list of texts.
 
@@ -236,6 +250,26 @@ class Subscription:
             fields.take("priority", is_priority, DEFAULT_PRIORITY),
             fields.optional("expires", lambda value: is_number(value) and value < LAST_MOMENT),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """What a publisher says of its future events: each satisfies one of its advertisements.
+
+    >>> Advertisement.read(Advertisement("price > 10").body()).expression
+    'price > 10'
+    """
+
+    expression: str
+
+    def body(self) -> bytes:
+        """The record."""
+        return write({"expression": self.expression})
+
+    @classmethod
+    def read(cls, body: bytes) -> "Advertisement":
+        """Read a record."""
+        return cls(Fields(body, "advertisement").text("expression"))
 
 
 def is_priority(value: object) -> bool:
@@ -364,26 +398,27 @@ class Cursor:
     position: int
     """All events of the partition up to this number are routed."""
     done: str = ""
-    """Of the event behind the position, the queues up to this one have it."""
+    """The events behind the position, up to `until`, are in the queues up to this one already."""
     time: int = 0
     """When the event at the position was stored."""
     mark: str = ""
     """A digest of the event at the position: another one there means that the log was rolled back."""
     sites: dict[str, int] = field(default_factory=dict)
     """How many events of this partition have left for each other site."""
+    until: int = 0
+    """See `done`; 0 is the event behind the position alone."""
 
     def body(self) -> bytes:
         """The record."""
-        return write(
-            {
-                "router": self.router,
-                "position": self.position,
-                "done": self.done,
-                "time": self.time,
-                "mark": self.mark,
-                "sites": self.sites,
-            }
-        )
+        fields: dict[str, Any] = {
+            "router": self.router,
+            "position": self.position,
+            "done": self.done,
+            "time": self.time,
+            "mark": self.mark,
+            "sites": self.sites,
+        }
+        return write(fields | {"until": self.until} if self.until else fields)
 
     @classmethod
     def read(cls, body: bytes) -> "Cursor":
@@ -396,6 +431,7 @@ class Cursor:
             fields.number("time", 0),
             fields.text("mark", ""),
             fields.counts("sites"),
+            fields.number("until", 0),
         )
 
 
@@ -417,6 +453,8 @@ class Reading:
     """The next delivery number, by partition and priority."""
     is_replay: bool = False
     """An operator has set it: the client goes on from here."""
+    part_of: int = 0
+    """Which record `part` is of; 0 in records of releases that did not say, where it is the next one."""
 
     def body(self) -> bytes:
         """The record."""
@@ -428,6 +466,8 @@ class Reading:
         }
         if self.is_replay:
             fields["replay"] = True
+        if self.part_of:
+            fields["of"] = self.part_of
         return write(fields)
 
     @classmethod
@@ -440,6 +480,7 @@ class Reading:
             fields.number("part", 0),
             fields.counts("expected"),
             fields.optional("replay", lambda value: isinstance(value, bool)) or False,
+            fields.number("of", 0),
         )
 
 

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -99,6 +99,9 @@ class Subscriber:
         """The last record of the queue that is in the buffer or before it."""
         self._seen: tuple[int, int] = (0, 0)
         """Where the last item was that the caller has got."""
+        self._start: tuple[int, int] = (0, 0)
+        self._partly_read: int | None = None
+        """The record of which the first events were read already; None until the next one is known."""
         self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
         self._expected: dict[str, int] = {}
         self._end = 0
@@ -237,7 +240,7 @@ class Subscriber:
         while True:
             is_known = record is not None and record.body
             reading = Reading.read(record.body) if record is not None and is_known else fresh or Reading("")
-            mine = Reading(self._client, reading.after, reading.part, reading.expected)
+            mine = replace(reading, client=self._client, is_replay=False)
             try:
                 self._reading_seq = await self._log.append(
                     STATE, [Entry(*key, mine.body())], {key: record.seq if record is not None else 0}
@@ -252,8 +255,9 @@ class Subscriber:
         self._reading = reading
         self._fetched = reading.after
         self._expected = dict(reading.expected)
-        self._seen = (reading.after, reading.part)
+        self._seen = self._start = (reading.part_of, reading.part) if reading.part_of else (reading.after, 0)
         self._places.clear()
+        self._partly_read = reading.part_of or None
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -302,6 +306,8 @@ class Subscriber:
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
+            if self._partly_read is None:
+                self._partly_read = record.seq
             if (record.time, record.seq) < self._old_until[:2] and delivery.first:
                 # Of a log that was rolled back, what it still has of what we had.
                 self._expected[record.detail] = delivery.first + len(delivery.events)
@@ -340,7 +346,8 @@ class Subscriber:
     async def _buffer_events(
         self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
     ) -> None:
-        skip = self._reading.part if record.seq > self._reading.after and not self._places else 0
+        # The record that was read in part may have been dropped since: then nothing is skipped.
+        skip = self._reading.part if record.seq == self._partly_read else 0
         if (record.time, record.seq) == self._old_until[:2]:
             skip = max(skip, self._old_until[2])
         for place, number in enumerate(delivery.events, 1):
@@ -402,6 +409,8 @@ class Subscriber:
 
         Who keeps the results of its work can make both one: store `Delivered.number` with them.
         """
+        if item is None and self._seen == self._start:
+            return
         seq, part = self._seen if item is None else item.place
         done = self._places.get((seq, part))
         if done is not None:
@@ -411,8 +420,8 @@ class Subscriber:
             after, _, expected = (
                 self._places[max(before)] if before else (self._reading.after, 0, self._reading.expected)
             )
-        reading = Reading(self._client, after, part, expected)
-        if (reading.after, reading.part) <= (self._reading.after, self._reading.part):
+        reading = Reading(self._client, after, part, expected, part_of=seq if part else 0)
+        if _progress(reading) <= _progress(self._reading):
             return
         if await self._write_reading(reading):
             for place in [place for place in self._places if place[0] < after]:
@@ -450,6 +459,11 @@ class Subscriber:
     async def remove(self) -> None:
         """Forget this subscriber: its queue, its position and its subscriptions."""
         await remove_subscriber(self._log, self.name)
+
+
+def _progress(reading: Reading) -> tuple[int, int, int]:
+    """Positions in their order."""
+    return reading.after, reading.part_of, reading.part
 
 
 async def remove_subscriber(log: Log, name: str) -> None:

@@ -40,7 +40,7 @@ from tamis.spark.plans.routing import (
 )
 from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
 from tamis.spark.session import wants_reports
-from tamis.spark.store.versions import Version
+from tamis.store.versions import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -19,7 +19,7 @@ from tamis import errors
 from tamis.errors import ArgumentError, TamisError
 from tamis.spark.plans.memory import ExecutorMemory, executor_memory, room_for_index
 from tamis.spark.release import own_release, refuse_other_release
-from tamis.spark.store.directory import open_directory
+from tamis.store.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,9 +30,9 @@ from tamis.spark.matching.answer import KEY_PREFIX, match_query
 from tamis.spark.matching.bounded_batches import MOST_ROWS
 from tamis.spark.matching.task import lease, refuse_relaxed_sources
 from tamis.spark.sql import as_utc
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.open_shards import open_all
-from tamis.spark.store.versions import Version, read_version
+from tamis.store.directory import open_directory
+from tamis.store.open_shards import open_all
+from tamis.store.versions import Version, read_version
 
 ROWS_AT_ONCE = 4096
 

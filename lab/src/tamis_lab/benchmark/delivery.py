@@ -2,7 +2,7 @@
 
 *Raw* is what the log itself costs: events of 1 KB are appended, and as many messages are read as deliveries
 would be read. *Routed* adds what Tamis does in between: matching, deliveries, cursors. Both are timed in
-turn, on logs of their own.
+turns, on logs of their own, and compared round by round, so that other work on the machine slows both.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -32,6 +33,7 @@ SUBSCRIBERS = 1_000
 BATCH = 1_000
 SHARES = (0.00001, 0.0001, 0.001, 0.01)
 MOST_DELIVERIES = 200_000
+ROUNDS = 5
 PADDING = "x" * 900
 
 
@@ -49,9 +51,9 @@ class Figure:
     """Events a second through the raw log: appended, and read as often as they are delivered."""
     routed_per_second: float
     ratio: float
-    """The second by the first."""
+    """The second by the first: the median of the rounds."""
     added: float
-    """What the router takes, as a share of what the raw log takes."""
+    """What the router takes, as a share of what the raw log takes: the median of the rounds."""
     p99_milliseconds: float
     replay_seconds: float
     """Until a fresh router has read all subscriptions."""
@@ -113,7 +115,8 @@ def _until_open(port: int) -> None:
 
 async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: int, share: float) -> Figure:
     values = max(1, round(1 / share))
-    events = max(200, min(events, int(MOST_DELIVERIES / max(1.0, subscriptions * share))))
+    fan_out = min(SUBSCRIBERS, max(1.0, subscriptions * share))
+    events = max(200, min(events, int(MOST_DELIVERIES / fan_out)))
     numbers = np.random.default_rng(1).integers(0, values, events)
     bodies = [f'{{"k":{number},"text":"{PADDING}"}}' for number in numbers]
     async with connect(urls[1]) as site:
@@ -128,31 +131,34 @@ async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: 
         again = Router(site.log, site.settings, snapshot=router.table._snapshot)
         await again.table.catch_up()
         snapshot = time.perf_counter() - started
-        started = time.perf_counter()
-        await _publish(site, bodies)
-        published = time.perf_counter()
-        while await router.step():
-            pass
-        routing = time.perf_counter() - published
-        deliveries = await _read_queues(site)
-        routed = time.perf_counter() - started
-        assert deliveries == router.counters.deliveries, (deliveries, router.counters)
+        raw, routed, routing = [], [], []
+        deliveries = after = after_raw = 0
+        async with connect(urls[0]) as beside:
+            for _ in range(ROUNDS):
+                started = time.perf_counter()
+                await _publish(site, bodies)
+                published = time.perf_counter()
+                while await router.step():
+                    pass
+                routing.append(time.perf_counter() - published)
+                deliveries, after = await _read_queues(site, after)
+                routed.append(time.perf_counter() - started)
+                started = time.perf_counter()
+                await _publish(beside, bodies)
+                after_raw = await _read_raw(beside, deliveries, after_raw)
+                raw.append(time.perf_counter() - started)
+        assert deliveries * ROUNDS == router.counters.deliveries, (deliveries, router.counters)
         p99 = await _latency(site, router, min(300, events))
-    async with connect(urls[0]) as site:
-        started = time.perf_counter()
-        await _publish(site, bodies)
-        await _read_raw(site, deliveries)
-        raw = time.perf_counter() - started
     return Figure(
         log,
         subscriptions,
         share,
         events,
         deliveries,
-        events / raw,
-        events / routed,
-        raw / routed,
-        routing / raw,
+        events / float(np.median(raw)),
+        events / float(np.median(routed)),
+        float(np.median(np.divide(raw, routed))),
+        float(np.median(np.divide(routing, raw))),
         p99 * 1_000,
         replay,
         snapshot,
@@ -165,7 +171,9 @@ async def _subscribe(site: Site, count: int, values: int) -> None:
     for start in range(0, count, BATCH):
         entries = [
             Entry(
-                *k.subscription_key(f"s{n % SUBSCRIBERS}", str(n)), Subscription(f"k = {n % values}").body()
+                # Those that match one event belong to different subscribers.
+                *k.subscription_key(f"s{(n + n // values) % SUBSCRIBERS}", str(n)),
+                Subscription(f"k = {n % values}").body(),
             )
             for n in range(start, min(start + BATCH, count))
         ]
@@ -178,27 +186,33 @@ async def _publish(site: Site, bodies: list[str]) -> None:
         await publisher.publish(bodies[start : start + BATCH])
 
 
-async def _read_queues(site: Site) -> int:
-    """Read all queues, and the event of each delivery, as subscribers do."""
-    after = found = 0
+async def _read_queues(site: Site, after: int) -> tuple[int, int]:
+    """Read what is new in all queues, and the event of each delivery, as often as it is delivered."""
+    found = 0
     while records := await site.log.read(QUEUES, after=after, most=BATCH):
-        numbers: list[int] = []
+        rounds: list[list[int]] = []
+        times: Counter[int] = Counter()
         for record in records:
             if record.topic.startswith("q-"):
-                numbers += Delivery.read(record.body).events
-        await site.log.fetch(EVENTS, numbers)
-        found += len(numbers)
+                for number in Delivery.read(record.body).events:
+                    if times[number] == len(rounds):
+                        rounds.append([])
+                    rounds[times[number]].append(number)
+                    times[number] += 1
+        for numbers in rounds:
+            found += len(await site.log.fetch(EVENTS, numbers))
         after = records[-1].seq
-    return found
+    return found, after
 
 
-async def _read_raw(site: Site, messages: int) -> None:
-    """Read so many messages, from the beginning again where there are not enough."""
-    after = found = 0
+async def _read_raw(site: Site, messages: int, after: int) -> int:
+    """Read so many messages, those of this round again where there are not enough."""
+    first, found = after, 0
     while found < messages:
         records = await site.log.read(EVENTS, after=after, most=min(BATCH, messages - found))
         found += len(records)
-        after = records[-1].seq if records else 0
+        after = records[-1].seq if records else first
+    return await site.log.end(EVENTS)
 
 
 async def _latency(site: Site, router: Router, count: int) -> float:

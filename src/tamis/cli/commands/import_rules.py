@@ -44,6 +44,14 @@ def import_rules(
         list[str] | None,
         typer.Option("--keywords-in", help="For Sigma: an attribute in which keywords are looked for."),
     ] = None,
+    arrays_of_records: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--array-of-records",
+            help="For event patterns and Elasticsearch: an attribute that holds an array of records; rules "
+            "that look inside are refused.",
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any rule is refused.")] = False,
 ) -> int:
     """Write the rules of another engine as rules of Tamis, and say what cannot be carried over.
@@ -58,7 +66,7 @@ def import_rules(
     from tamis.cli.io.whole_file import whole_file
 
     try:
-        imported = _read(format, files, dialect, keywords_in or [])
+        imported = _read(format, files, dialect, keywords_in or [], arrays_of_records)
     except ImportError as error:
         from tamis.cli.failure import UserError
 
@@ -84,7 +92,13 @@ def _lines(records: Any) -> Any:
     return (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def _read(format: ImportFormat, files: list[str], dialect: str, keywords_in: list[str]) -> "Report":
+def _read(
+    format: ImportFormat,
+    files: list[str],
+    dialect: str,
+    keywords_in: list[str],
+    arrays_of_records: list[str] | None,
+) -> "Report":
     from tamis import importers
 
     if format is ImportFormat.SIGMA:
@@ -106,7 +120,8 @@ def _read(format: ImportFormat, files: list[str], dialect: str, keywords_in: lis
     from importlib import import_module
 
     module = import_module(f"tamis.importers.{format.value.replace('-', '_')}")
-    found: importers.Report = module.read(pairs)
+    takes_arrays = format in (ImportFormat.EVENT_PATTERNS, ImportFormat.ELASTICSEARCH)
+    found: importers.Report = module.read(pairs, arrays_of_records) if takes_arrays else module.read(pairs)
     return found
 
 

@@ -17,8 +17,9 @@ import logging
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -48,6 +49,11 @@ ANSWER_SECONDS = 5.0
 RETRIES = 6
 RETRY_SECONDS = 0.25
 MOST_IN_FLIGHT = 500
+MOST_RANGES_IN_FLIGHT = 8
+NEAR = 4
+"""Numbers that lie so close are read as one range, with what is in between."""
+FEW = 4
+"""So few keys are asked of the leader at once."""
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
@@ -169,19 +175,32 @@ class NatsLog:
         """Records behind a number, in order: of one topic, or of all."""
         subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
-        return [
-            self._record(stream, message) async for message in self._direct(stream, [request], batch=True)
-        ]
+        messages, _ = await self._direct(stream, [request], are_batches=True)
+        return [self._record(stream, message) for message in messages]
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
         """Records by number; those that are gone are left out."""
         wanted = sorted(set(numbers))
         found: dict[int, Record] = {}
-        for start in range(0, len(wanted), MOST_IN_FLIGHT):
-            requests = [{"seq": number} for number in wanted[start : start + MOST_IN_FLIGHT]]
-            async for message in self._direct(stream, requests, batch=False):
-                record = self._record(stream, message)
-                found[record.seq] = record
+        every = f"tamis.{self._site}.{stream}.>"
+        alone, together = _runs(wanted)
+        ranges = [
+            {"seq": first, "next_by_subj": every, "batch": count, "max_bytes": MOST_READ_BYTES}
+            for first, count in together
+        ]
+        requests = [{"seq": number} for number in alone]
+        for start in range(0, len(requests), MOST_IN_FLIGHT):
+            messages, _ = await self._direct(
+                stream, requests[start : start + MOST_IN_FLIGHT], are_batches=False
+            )
+            found |= {record.seq: record for record in (self._record(stream, one) for one in messages)}
+        for start in range(0, len(ranges), MOST_RANGES_IN_FLIGHT):
+            messages, _ = await self._direct(
+                stream, ranges[start : start + MOST_RANGES_IN_FLIGHT], are_batches=True
+            )
+            asked = set(wanted)
+            records = (self._record(stream, one) for one in messages)
+            found |= {record.seq: record for record in records if record.seq in asked}
         # A replica that lags behind does not know yet what the leader has.
         missing = [number for number in wanted if number not in found]
         for answer in await self._leader(stream, [{"seq": number} for number in missing]):
@@ -192,9 +211,23 @@ class NatsLog:
     async def last(self, stream: str, keys: Iterable[Key]) -> dict[Key, Record]:
         """The last record of each key; keys without one are left out."""
         prefix = f"tamis.{self._site}.{stream}."
-        requests = [{"last_by_subj": f"{prefix}{topic}.{detail}"} for topic, detail in keys]
+        subjects = [f"{prefix}{topic}.{detail}" for topic, detail in keys]
         found: dict[Key, Record] = {}
-        for answer in await self._leader(stream, requests):
+        unsure: list[str] = []
+        if len(subjects) < FEW:
+            unsure = subjects
+        else:
+            end = await self.end(stream)
+            for start in range(0, len(subjects), MOST_IN_FLIGHT):
+                some = subjects[start : start + MOST_IN_FLIGHT]
+                request = {"multi_last": some, "batch": len(some), "max_bytes": MOST_READ_BYTES}
+                messages, known_until = await self._direct(stream, [request], are_batches=True)
+                records = [self._record(stream, message) for message in messages]
+                found |= {(record.topic, record.detail): record for record in records}
+                # Any replica may answer: unless it knows what the leader knew, the leader is asked.
+                if known_until < end:
+                    unsure += some
+        for answer in await self._leader(stream, [{"last_by_subj": subject} for subject in unsure]):
             record = self._stored(stream, answer)
             found[record.topic, record.detail] = record
         return found
@@ -316,16 +349,22 @@ class NatsLog:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
     async def _direct(
-        self, stream: str, requests: list[dict[str, Any]], *, batch: bool
-    ) -> "AsyncIterator[Msg]":
-        """The messages that answer direct requests: one each, or a batch of them."""
+        self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool
+    ) -> "tuple[list[Msg], int]":
+        """The messages that answer direct requests, one each or a batch; and up to which number it is sure.
+
+        The number is 0 where the server did not say.
+        """
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
         if not requests:
-            return
+            return [], 0
+        answers = _Answers(len(requests), are_batches)
         inbox = self._client.new_inbox()
         try:
-            listening = await self._client.subscribe(inbox, pending_msgs_limit=-1, pending_bytes_limit=-1)
+            listening = await self._client.subscribe(
+                inbox, cb=answers.take, pending_msgs_limit=-1, pending_bytes_limit=-1
+            )
             try:
                 for request in requests:
                     await self._client.publish(
@@ -333,21 +372,14 @@ class NatsLog:
                         json.dumps(request).encode(),
                         reply=inbox,
                     )
-                ended = 0
-                while ended < len(requests):
-                    message = await listening.next_msg(ANSWER_SECONDS)
-                    status = message.headers.get("Status") if message.headers else None
-                    if status == "503":
-                        raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
-                    if status is None:
-                        ended += 0 if batch else 1
-                        yield message
-                    else:
-                        ended += 1
+                await answers.complete()
             finally:
                 await listening.unsubscribe()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+        if answers.is_unserved:
+            raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
+        return answers.messages, answers.known_until
 
     async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What the leader has stored; what it has not is left out."""
@@ -398,6 +430,63 @@ class NatsLog:
             grown.set()
 
 
+class _Answers:
+    """The answers to direct requests as they come: taken by a callback, so that none costs a task."""
+
+    def __init__(self, requests: int, are_batches: bool) -> None:
+        self.messages: list[Msg] = []
+        self.known_until = 0
+        self.is_unserved = False
+        self._left = requests
+        self._are_batches = are_batches
+        self._done = asyncio.Event()
+
+    async def take(self, message: "Msg") -> None:
+        headers = message.headers or {}
+        status = headers.get("Status")
+        if status is None:
+            self.messages.append(message)
+            self._left -= 0 if self._are_batches else 1
+        else:
+            self.is_unserved |= status == "503"
+            self.known_until = int(headers.get("Nats-UpTo-Sequence", 0))
+            self._left -= 1
+        if self._left <= 0 or self.is_unserved:
+            self._done.set()
+
+    async def complete(self) -> None:
+        """Wait for the last answer; `TimeoutError` if none comes for long."""
+        while not self._done.is_set():
+            before = len(self.messages), self._left
+            try:
+                await asyncio.wait_for(self._done.wait(), ANSWER_SECONDS)
+            except TimeoutError:
+                if before == (len(self.messages), self._left):
+                    raise
+
+
+def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Sorted numbers as single ones, and as ranges (first, count) where few in between are not wanted.
+
+    >>> _runs([1, 2, 4, 90, 200, 201, 202, 205])
+    ([90], [(1, 4), (200, 6)])
+    """
+    alone: list[int] = []
+    together: list[tuple[int, int]] = []
+    first = last = -1
+    for number in [*numbers, -1]:
+        if first >= 0 and 0 < number - last <= NEAR and number - first < MOST_ENTRIES:
+            last = number
+            continue
+        if first >= 0:
+            if first == last:
+                alone.append(first)
+            else:
+                together.append((first, last - first + 1))
+        first = last = number
+    return alone, together
+
+
 class _MissingError(LogError):
     """There is no such stream."""
 
@@ -434,5 +523,10 @@ def _micros(text: str) -> int:
     (1500000, 0)
     """
     whole, _, fraction = text.removesuffix("Z").partition(".")
-    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
-    return seconds * 1_000_000 + int((fraction + "000000")[:6])
+    return _seconds(whole) * 1_000_000 + int((fraction + "000000")[:6])
+
+
+@lru_cache(maxsize=1_000)
+def _seconds(text: str) -> int:
+    """Seconds of a time without a fraction; many messages have the same."""
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())

@@ -9,6 +9,7 @@ operation: the file is opened again and `generation` grows.
 """
 
 import asyncio
+import json
 import os
 import sqlite3
 import time
@@ -111,12 +112,14 @@ class SqliteLog:
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
         """Records by number; those that are gone are left out."""
-        wanted = list(numbers)
+        wanted = sorted(set(numbers))
 
         def fetching(database: sqlite3.Connection) -> dict[int, Record]:
-            query = f"SELECT seq, topic, detail, time, body FROM {stream} WHERE seq = ?"
-            rows = (database.execute(query, (number,)).fetchone() for number in wanted)
-            return {row[0]: Record(*row) for row in rows if row is not None}
+            query = (
+                f"SELECT seq, topic, detail, time, body FROM {stream} "
+                "WHERE seq IN (SELECT value FROM json_each(?))"
+            )
+            return {row[0]: Record(*row) for row in database.execute(query, (json.dumps(wanted),))}
 
         return await self._run(fetching)
 
@@ -125,12 +128,13 @@ class SqliteLog:
         wanted = list(keys)
 
         def looking(database: sqlite3.Connection) -> dict[Key, Record]:
+            # CROSS JOIN keeps the order: for each key that is asked for, one search in the index of keys.
             query = (
-                f"SELECT seq, topic, detail, time, body FROM {stream} "
-                "WHERE topic = ? AND detail = ? ORDER BY seq DESC LIMIT 1"
+                f"SELECT seq, topic, detail, time, body FROM json_each(?) AS asked CROSS JOIN {stream} "
+                f"WHERE seq = (SELECT max(seq) FROM {stream} WHERE topic = json_extract(asked.value, '$[0]') "
+                "AND detail = json_extract(asked.value, '$[1]'))"
             )
-            rows = (database.execute(query, key).fetchone() for key in wanted)
-            return {(row[1], row[2]): Record(*row) for row in rows if row is not None}
+            return {(row[1], row[2]): Record(*row) for row in database.execute(query, (json.dumps(wanted),))}
 
         return await self._run(looking)
 

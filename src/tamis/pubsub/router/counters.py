@@ -28,6 +28,10 @@ class Counters:
     """Subscribers that were forgotten."""
     forwarded: int = 0
     """Events that came over links."""
+    came: int = 0
+    """Events from other sites that were for this one."""
+    came_wanted: int = 0
+    """Those of them that somebody here wants."""
     repeated: int = 0
     """Events that came over links and were known already."""
     trouble: str | None = None

@@ -1,7 +1,8 @@
 """One batch of events, matched: which deliveries come of it. Pure: no log, no clock."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import tamis
@@ -14,6 +15,9 @@ from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
 """How the names of sites begin among subscribers: `@`, as a part of a key."""
+
+
+Everywhere = Callable[[str, Sequence[bytes]], tuple[set[str], dict[int, set[str]]]]
 
 
 @dataclass(slots=True)
@@ -40,12 +44,19 @@ class Matched:
     """Rows that cannot be processed, with the reason."""
     sites: dict[int, list[str]]
     """For events that were published here: the other sites that want them."""
+    numbers: list[int]
+    """The number of each event in the log."""
+    sizes: list[int]
+    """The bytes of each event."""
 
 
-def match(table: Table, records: Sequence[Record], site: str) -> Matched:
+def match(
+    table: Table, records: Sequence[Record], site: str, everywhere: Everywhere | None = None
+) -> Matched:
     """Match a batch with one call per run of events for which the same subscriptions have expired.
 
     An event that only passes through this site is not matched: its origin has decided where it goes.
+    `everywhere` says, of events, which sites must get all of them, and which rows must go to which sites.
     """
     headers, events, dead = _split(records)
     good = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
@@ -57,7 +68,16 @@ def match(table: Table, records: Sequence[Record], site: str) -> Matched:
     for name in sorted(found):
         if not name.startswith(SITE):
             wanted += _of_subscriber(name, found[name])
-    return Matched(records, events, headers, wanted, dead, _sites(table, found, events, headers, site))
+    return Matched(
+        records,
+        events,
+        headers,
+        wanted,
+        dead,
+        _sites(table, found, events, headers, site=site, everywhere=everywhere),
+        [record.seq for record in records],
+        [len(event) for event in events],
+    )
 
 
 def _is_for(header: EventHeader | None, site: str) -> bool:
@@ -135,14 +155,12 @@ def _match_run(
         return
     if not answer.num_rows:
         return
-    by_owner: dict[str, list[int]] = {}
-    pairs = zip(answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True)
-    for owner, place in pairs:
-        rows = by_owner.get(owner)
-        if rows is None:
-            by_owner[owner] = [run[place]]
-        else:
-            rows.append(run[place])
+    by_owner: dict[str, list[int]] = defaultdict(list)
+    # Python's own lists: what turns Arrow into NumPy imports pandas first, where it is installed.
+    for owner, place in zip(
+        answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True
+    ):
+        by_owner[owner].append(run[place])
     for text, rows in by_owner.items():
         owned = owner_of(text)
         found.setdefault(owned.name, []).append((owned, sorted(rows)))
@@ -176,7 +194,9 @@ def _sites(
     found: dict[str, list[tuple[Owner, list[int]]]],
     events: list[bytes],
     headers: list[EventHeader | None],
+    *,
     site: str,
+    everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
     wanting: dict[int, set[str]] = {}
@@ -190,6 +210,10 @@ def _sites(
         for row, event in enumerate(events):
             if b'"$' in event:
                 wanting[row] = set(table.sites)
+        if everywhere is not None:
+            always, also = everywhere(site, events)
+            for row in range(len(events)) if always else also:
+                wanting[row] = wanting.get(row, set()) | always | also.get(row, set())
     return {
         row: sorted(sites - {site})
         for row, sites in wanting.items()

@@ -40,12 +40,15 @@ from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
 from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.advertised import Promise
 from tamis.pubsub.sites.ways import site_deliveries
 
 logger = logging.getLogger("tamis.router")
 
 MOST_DELIVERIES = MOST_ENTRIES - 10
 TRIM_CURSOR_EVERY = 64
+SAMPLED = 32
+"""Of a batch, so many events are remembered."""
 LONGEST_PAUSE = 5.0
 
 
@@ -92,7 +95,7 @@ class Router:
         settings: Settings,
         *,
         name: str | None = None,
-        batch: int = 1_000,
+        batch: int = 4_000,
         lease_seconds: float = 10.0,
         snapshot: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -103,6 +106,7 @@ class Router:
         self.settings = settings
         self.table = Table(log, snapshot, settings.site)
         self.counters = Counters()
+        self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
         self._batch = batch
         self._lease_seconds = lease_seconds
@@ -268,23 +272,22 @@ class Router:
         while records := await self.log.read(EVENTS, topic=keys.partition_topic(partition), after=position):
             for record in records:
                 if record.time > cursor.time:
-                    return replace(cursor, position=position, mark="", done="")
+                    return replace(cursor, position=position, mark="", done="", until=0)
                 position = record.seq
-        return replace(cursor, position=position, mark="", done="")
+        return replace(cursor, position=position, mark="", done="", until=0)
 
     # --- routing -----------------------------------------------------------------------------------
 
     async def route(self, lease: Lease) -> int:
         """Route one batch of a partition; returns how many events."""
-        topic = keys.partition_topic(lease.partition)
-        records = await self.log.read(EVENTS, topic=topic, after=lease.cursor.position, most=self._batch)
+        records = await self._next_events(lease)
         if not records:
             await self._check_end(lease)
             return 0
         # After the events were read: who was acknowledged before any of them was published is known now.
         await self.table.catch_up()
         started = time.perf_counter()
-        matched = match(self.table, records, self.settings.site)
+        matched = match(self.table, records, self.settings.site, self._promise.sites)
         self.counters.match_seconds += time.perf_counter() - started
         try:
             await self._deliver(lease, matched, 0, len(records))
@@ -295,9 +298,43 @@ class Router:
             # Written or not: the log knows. It is asked when the partition is taken again.
             del self.leases[lease.partition]
             raise
+        self._remember(matched)
         self.counters.events += len(records)
         self.counters.dead += len(matched.dead)
         return len(records)
+
+    def _remember(self, matched: Matched) -> None:
+        """Keep some events to learn from; count those that came from other sites, and those wanted here."""
+        rows = [row for row in range(len(matched.records)) if row not in matched.dead]
+        self.table.recent.extend(matched.events[row] for row in rows[:: max(1, len(rows) // SAMPLED)])
+        came = {
+            row
+            for row, header in enumerate(matched.headers)
+            if header is not None
+            and header.origin is not None
+            and any(site == self.settings.site for site, _ in header.targets)
+        }
+        if came:
+            self.counters.came += len(came)
+            self.counters.came_wanted += len(
+                came.intersection(row for one in matched.wanted for row in one.rows)
+            )
+
+    async def _next_events(self, lease: Lease) -> list[Record]:
+        """The next batch of a partition; what some queues have already is read again as it was."""
+        topic, cursor = keys.partition_topic(lease.partition), lease.cursor
+        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._batch)
+        if not cursor.done:
+            return records
+        until = cursor.until or (records[0].seq if records else 0)
+        while records and records[-1].seq < until:
+            more = await self.log.read(EVENTS, topic=topic, after=records[-1].seq, most=self._batch)
+            if not more:
+                if await self.log.end(EVENTS) >= until:
+                    return []  # a replica that lags behind
+                break
+            records += more
+        return [record for record in records if record.seq <= until]
 
     async def _check_end(self, lease: Lease) -> None:
         if lease.cursor.position and await self.log.end(EVENTS) < lease.cursor.position:
@@ -313,45 +350,41 @@ class Router:
         logger.warning("partition lost", extra={"partition": lease.partition})
 
     async def _deliver(self, lease: Lease, matched: Matched, start: int, stop: int) -> None:
-        """Write the deliveries of some rows and move the cursor behind them: in one append, or in halves."""
+        """Write the deliveries of some rows and move the cursor behind them.
+
+        That is one append if it has room. Otherwise the rows are written queue by queue, so that each queue
+        has one record for all of them, and the cursor says which queues have it; or in halves, if what
+        fills the append belongs to the events themselves.
+        """
         to_sites, sites = site_deliveries(
             self.table, self.settings.site, matched, range(start, stop), lease.cursor
         )
-        deliveries = _within(matched.wanted, start, stop) + to_sites
+        queues = _by_queue(_within(matched.wanted, start, stop), lease.cursor.done)
         dead = [row for row in range(start, stop) if row in matched.dead]
-        copies = self._copies(matched, deliveries)
-        if stop - start == 1 and lease.cursor.done:
-            deliveries = [wanted for wanted in deliveries if _place(wanted) > lease.cursor.done]
-            copies = self._copies(matched, deliveries)
-        if len(deliveries) + len(dead) + len(copies) > MOST_DELIVERIES or (
-            lease.cursor.done and stop - start > 1
-        ):
-            if stop - start > 1:
-                middle = start + 1 if lease.cursor.done else (start + stop) // 2
-                await self._deliver(lease, matched, start, middle)
-                await self._deliver(lease, matched, middle, stop)
-                return
-            await self._deliver_in_parts(lease, matched, deliveries, sites)
+        is_heavy = (
+            len(dead) + len(to_sites) > MOST_DELIVERIES // 2
+            or max(map(len, queues.values()), default=0) > MOST_DELIVERIES // 4
+        )
+        if is_heavy and stop - start > 1 and not lease.cursor.done:
+            middle = (start + stop) // 2
+            await self._deliver(lease, matched, start, middle)
+            await self._deliver(lease, matched, middle, stop)
             return
         last = matched.records[stop - 1]
         cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
-        entries = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
-        await self._write(lease, matched, [*entries, *copies], deliveries, cursor)
-
-    async def _deliver_in_parts(
-        self, lease: Lease, matched: Matched, deliveries: list[Wanted], sites: dict[str, int]
-    ) -> None:
-        """One event for more subscribers than one append takes: the cursor says which have it."""
-        ordered = sorted(deliveries, key=_place)
-        size = MOST_DELIVERIES // 2
-        for start in range(0, len(ordered), size):
-            part = ordered[start : start + size]
-            if start + size < len(ordered):
-                cursor = replace(lease.cursor, done=_place(part[-1]))
-            else:
-                last = matched.records[part[0].rows[0]]
-                cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
-            await self._write(lease, matched, self._copies(matched, part), part, cursor)
+        letters = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
+        deliveries = [wanted for runs in queues.values() for wanted in runs]
+        copies = self._copies(matched, [*deliveries, *to_sites])
+        if len(deliveries) + len(to_sites) + len(letters) + len(copies) <= MOST_DELIVERIES:
+            await self._write(lease, matched, [*letters, *copies], [*deliveries, *to_sites], cursor)
+            return
+        for first in range(0, len(copies), MOST_DELIVERIES):  # a copy that is written again does no harm
+            await self._write(lease, matched, copies[first : first + MOST_DELIVERIES], [], lease.cursor)
+        *parts, rest = _parts(queues, MOST_DELIVERIES - len(letters) - len(to_sites))
+        for part in parts:
+            begun = replace(lease.cursor, done=part[-1].name, until=last.seq)
+            await self._write(lease, matched, [], part, begun)
+        await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
 
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
@@ -379,7 +412,10 @@ class Router:
         unknown = [lane for lane in lanes if lane not in lease.numbers]
         if not unknown:
             return
-        for lane, record in (await self.log.last(QUEUES, unknown)).items():
+        # With a key that is there, a log can say that it knows all of them.
+        for lane, record in (await self.log.last(QUEUES, [*unknown, lease.key])).items():
+            if lane == lease.key:
+                continue
             try:
                 last = Delivery.read(record.body)
             except RecordError as error:
@@ -387,19 +423,19 @@ class Router:
             lease.numbers[lane] = last.first + len(last.events)
         empty = [lane for lane in unknown if lane not in lease.numbers]
         drops = {(keys.DROP, topic.removeprefix("q-")) for topic, _ in empty}
-        known = await self.log.last(STATE, drops) if empty else {}
+        known = await self.log.last(STATE, [*drops, keys.SETTINGS]) if empty else {}
         for topic, detail in empty:
             emptied = read_drops(known.get((keys.DROP, topic.removeprefix("q-")))).next
             lease.numbers[topic, detail] = emptied.get(detail, 1)
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
-        records, events = matched.records, matched.events
+        numbers, sizes = matched.numbers, matched.sizes
         attributes = self._projected(wanted.name) if self.table.grants else None
         return Delivery(
             first,
-            tuple([records[row].seq for row in wanted.rows]),
-            sum([len(events[row]) for row in wanted.rows]),
-            tuple([records[row].seq for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
+            tuple([numbers[row] for row in wanted.rows]),
+            sum([sizes[row] for row in wanted.rows]),
+            tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
         )
@@ -448,6 +484,38 @@ def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:
     return found
 
 
-def _place(wanted: Wanted) -> str:
-    """The order of queues within one event."""
-    return f"{wanted.name} {wanted.priority}"
+def _by_queue(wanted: list[Wanted], done: str) -> dict[str, list[Wanted]]:
+    """What is wanted for each queue, in the order of their names, behind those that have it already."""
+    queues: dict[str, list[Wanted]] = {}
+    for one in wanted:
+        if one.name > done:
+            queues.setdefault(one.name, []).append(one)
+    return {name: queues[name] for name in sorted(queues)}
+
+
+def _parts(queues: dict[str, list[Wanted]], most: int) -> list[list[Wanted]]:
+    """Deliveries in parts of so many at most; what one queue gets is in one part.
+
+    >>> runs = [Wanted("ann", 4, [0]), Wanted("ann", 5, [1])]
+    >>> parts = _parts({"ann": runs, "bob": [Wanted("bob", 4, [0])]}, 2)
+    >>> [[wanted.name for wanted in part] for part in parts]
+    [['ann', 'ann'], ['bob']]
+    """
+    parts: list[list[Wanted]] = [[]]
+    for runs in queues.values():
+        # More runs than a part has room for come from subscriptions that changed meanwhile: one will do.
+        fitting = runs if len(runs) <= most else [_together(runs)]
+        if len(parts[-1]) + len(fitting) > most:
+            parts.append([])
+        parts[-1] += fitting
+    return parts
+
+
+def _together(runs: list[Wanted]) -> Wanted:
+    """Runs of one queue as one, under their highest priority."""
+    return Wanted(
+        runs[0].name,
+        max(run.priority for run in runs),
+        [row for run in runs for row in run.rows],
+        set().union(*(run.unsure for run in runs)),
+    )

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import time
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +34,7 @@ logger = logging.getLogger("tamis.router")
 READ_AT_ONCE = 5_000
 LAG_SECONDS = 0.01
 MARKS = 32
+RECENT_EVENTS = 512
 SNAPSHOT_VERSION = 1
 SNAPSHOT_SECONDS = 43_200
 """An older snapshot is not used: signs of removal are kept for a day."""
@@ -101,6 +103,8 @@ class Table:
         """How often the log turned out to be older than what was read of it."""
         self.unreadable = 0
         """How many records could not be read."""
+        self.recent: deque[bytes] = deque(maxlen=RECENT_EVENTS)
+        """Some of the events that were routed lately."""
         self._clear()
         self._generation = 0
 
@@ -116,6 +120,8 @@ class Table:
         self.expiries: list[int] = []
         self.refused: dict[str, str] = {}
         """Subscriptions that a grant does not allow, with the reason."""
+        self.sites: set[str] = set()
+        """The sites that have told anything of themselves."""
         self._removed: set[str] = set()
         self._marks: dict[int, str] = {}
         self._saved = 0
@@ -187,8 +193,12 @@ class Table:
                 self._queue(record)
             elif record.body:
                 self.others[record.topic, record.detail] = record
+                if record.topic == keys.LINKS:
+                    self.sites.add(name_of(record.detail))
             else:
                 self.others.pop((record.topic, record.detail), None)
+                if record.topic == keys.LINKS:
+                    self.sites.discard(name_of(record.detail))
         self._add(added)
         self.position = records[-1].seq
         self.time = max(self.time, records[-1].time)
@@ -303,11 +313,6 @@ class Table:
             self.index.remove(id)
 
     @property
-    def sites(self) -> set[str]:
-        """The sites that have told anything of themselves."""
-        return {name_of(detail) for topic, detail in self.others if topic == keys.LINKS}
-
-    @property
     def expires_any(self) -> bool:
         """Whether any subscription expires."""
         return bool(self.expiries)
@@ -371,6 +376,7 @@ class Table:
             self.grants = {name: Grant.read(text.encode()) for name, text in about["grants"].items()}
             for topic, detail, seq, at, text in about["others"]:
                 self.others[topic, detail] = Record(seq, topic, detail, at, text.encode("latin-1"))
+            self.sites = {name_of(detail) for topic, detail in self.others if topic == keys.LINKS}
             self.expiries = about["expiries"]
             self.refused = about["refused"]
             self.position = self._saved = about["position"]

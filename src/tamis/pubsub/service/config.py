@@ -16,7 +16,7 @@ from tamis.pubsub.records import Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
 from tamis.pubsub.sites.interest import Generalising
 
-MEASURES = ("accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance")
+MEASURES = ("accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance", "combined")
 
 
 class ConfigError(TamisError, ValueError):
@@ -48,7 +48,7 @@ class Config:
     """HOST:PORT for /health, /ready and /metrics."""
     snapshot: str | None = None
     """A file for a faster start."""
-    batch: int = 1_000
+    batch: int = 4_000
     lease_seconds: float = 10.0
     link_seconds: float = 5.0
     housekeeping_seconds: float = 5.0
@@ -81,6 +81,10 @@ def read_config(path: Path) -> Config:
         raise ConfigError(f"{path}: {error}") from None
 
 
+def _is_share(value: object) -> bool:
+    return is_seconds(value) and value <= 1  # type: ignore[operator]
+
+
 _TEXT = ("text", lambda value: isinstance(value, str))
 _COUNT = ("a whole number above 0", lambda value: is_number(value) and value > 0)
 _SECONDS = ("a number of seconds above 0", lambda value: is_seconds(value) and value > 0)
@@ -92,7 +96,7 @@ _KINDS: dict[str, Any] = {
     "name": _TEXT,
     "listen": _TEXT,
     "snapshot": _TEXT,
-    "batch": ("a whole number from 1 to 1000", lambda value: is_number(value) and 1 <= value <= 1_000),
+    "batch": ("a whole number from 1 to 10000", lambda value: is_number(value) and 1 <= value <= 10_000),
     "lease_seconds": _SECONDS,
     "link_seconds": _SECONDS,
     "housekeeping_seconds": _SECONDS,
@@ -119,6 +123,11 @@ _INTEREST_KINDS: dict[str, Any] = {
     "summaries": _COUNT,
     "predicates": _COUNT,
     "measure": (", ".join(MEASURES), lambda value: value in MEASURES),
+    "pruning": ('a number from 0 to 1, or "auto"', lambda value: value == "auto" or _is_share(value)),
+    "replacement": ("a number from 0 to 1", _is_share),
+    "table_weight": ("a number that is not negative", is_seconds),
+    "advertisements": _YES,
+    "advertisement_prunings": ("a whole number", is_number),
 }
 _GRANT_KINDS: dict[str, Any] = {
     "filter": _TEXT,

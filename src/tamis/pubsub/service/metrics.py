@@ -21,6 +21,8 @@ COUNTERS = {
     "dropped": "Deliveries that were dropped because of limits.",
     "forgotten": "Subscribers that were forgotten.",
     "forwarded": "Events that came over links.",
+    "came": "Events from other sites that were for this one.",
+    "came_wanted": "Those of them that somebody here wants.",
     "repeated": "Events that came over links and were known already.",
 }
 MOST_SUBSCRIBERS = 1_000

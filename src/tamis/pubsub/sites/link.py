@@ -6,7 +6,6 @@ this site is read, as any subscriber reads its own; the events, the position in 
 were seen are one fenced append. So a link that breaks anywhere goes on where it was, and takes nothing twice.
 """
 
-import json
 import logging
 import time
 import uuid
@@ -29,6 +28,7 @@ from tamis.pubsub.records import (
     Target,
     event_body,
     is_number,
+    number_of,
     split_event,
     write,
 )
@@ -42,7 +42,10 @@ TAKE_AT_ONCE = 40
 MOST_EVENTS = 500
 SIGN_SECONDS = 1.0
 TRIM_EVERY = 50
-GOSSIP = (keys.INTEREST, keys.LINKS, keys.APPLIED)
+GOSSIP = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
+"""What is copied, in the order in which it is written: what is vouched for comes before who vouches."""
+OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
+"""Records that the second site of their key has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,7 @@ class Link:
         me = token(self._here)
         news: dict[str, list[Record]] = {}
         # Links first: what they say of interest is there when the interest is read after them.
-        for topic in (keys.LINKS, keys.INTEREST, keys.APPLIED):
+        for topic in (keys.LINKS, keys.HEARD, keys.INTEREST, keys.ADVERTISED, keys.APPLIED):
             news[topic] = await self._news(there, topic)
         if not any(news.values()):
             return
@@ -200,22 +203,28 @@ class Link:
         entries: list[Entry] = []
         for topic in GOSSIP:
             for record in news[topic]:
-                is_own = record.detail.partition(".")[0] == me and topic != keys.APPLIED
-                is_own |= topic == keys.APPLIED and record.detail.partition(".")[2] == me
+                site, _, by = record.detail.partition(".")
+                is_own = me == (by if topic in OF_TWO_SITES else site)
                 if record.body and not is_own:
                     known = self._table.others.get((topic, record.detail))
                     if known is None or _is_newer(record.body, known.body):
                         entries.append(Entry(topic, record.detail, record.body))
         applied = [
             Entry(
-                keys.APPLIED, f"{entry.detail}.{me}", write({"k": _number(entry.body), "position": position})
+                keys.APPLIED,
+                f"{entry.detail}.{me}",
+                write({"k": number_of(entry.body), "position": position}),
             )
             for entry in entries
             if entry.topic == keys.LINKS and (position := _position(entry.body)) is not None
         ]
         entries += applied
-        for start in range(0, len(entries), MOST_EVENTS):
-            await self._log.append(STATE, entries[start : start + MOST_EVENTS])
+        try:
+            for start in range(0, len(entries), MOST_EVENTS):
+                await self._log.append(STATE, entries[start : start + MOST_EVENTS])
+        except LogError:
+            self._told.clear()  # it is unknown what is written: look at all of it again
+            raise
 
     async def _news(self, there: Log, topic: str) -> list[Record]:
         found: list[Record] = []
@@ -411,16 +420,6 @@ def _ranges(record: Record | None) -> Ranges:
     return Ranges((first, last) for first, last in fields.take("r", good, []))
 
 
-def _number(body: bytes) -> int:
-    """The number that says what is newer, even of a record of a later version."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return 0
-    number = found.get("k") if isinstance(found, dict) else None
-    return number if isinstance(number, int) and is_number(number) else 0
-
-
 def _position(body: bytes) -> int | None:
     try:
         return Fields(body, "list of links").number("position", 0)
@@ -430,4 +429,4 @@ def _position(body: bytes) -> int | None:
 
 def _is_newer(body: bytes, known: bytes) -> bool:
     """The higher number; of equal ones the larger bytes, so that all sites end with the same."""
-    return (_number(body), body) > (_number(known), known)
+    return (number_of(body), body) > (number_of(known), known)

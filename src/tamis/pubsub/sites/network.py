@@ -7,13 +7,27 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
+import tamis
+from tamis.errors import TamisError
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Key, Log, LogError
+from tamis.pubsub.entry import Entry as PubsubEntry
+from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
+from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Key, Log, LogError, Record
 from tamis.pubsub.names import name_of, token
-from tamis.pubsub.records import Delivery, Reading, RecordError, Settings, Target
+from tamis.pubsub.records import (
+    Advertisement,
+    Delivery,
+    Reading,
+    RecordError,
+    Settings,
+    Target,
+    number_of,
+    write,
+)
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.table import Table
+from tamis.pubsub.sites.advertised import Advertised, heard_of, others_advertise
 from tamis.pubsub.sites.interest import Generalising, Interest, InterestEntry
 from tamis.pubsub.sites.link import Link
 from tamis.pubsub.sites.topology import SiteLinks
@@ -22,6 +36,8 @@ from tamis.pubsub.sites.ways import topology_of
 logger = logging.getLogger("tamis.link")
 
 READ_AT_ONCE = 1_000
+WINDOW = 200
+"""After so many events from other sites it is judged what generality costs."""
 REROUTE_LANE = "x.0"
 """Where events go that could not go their first way."""
 
@@ -55,6 +71,11 @@ class Network:
         }
         self._interest: Interest | None = None
         self._read = 0
+        self._accounted: dict[str, int] = {}
+        """Which advertisements of other sites the interest accounts for."""
+        self._advertisements: dict[str, str] = {}
+        self._read_advertisements = 0
+        self._came = (0, 0)
         self._generation = 0
         self._signs: dict[str, tuple[int, float]] = {}
         self._rerouted: dict[str, int] = {}
@@ -109,15 +130,30 @@ class Network:
         """Write down what changed: new interest, then the links, then the interest that is gone."""
         if self._interest is None or self._generation != self._log.generation:
             self._generation = self._log.generation
-            self._interest, self._read, self._links = Interest(self._here, self._generalising), 0, None
+            self._interest = Interest(self._here, self._generalising, lambda: self._table.recent)
+            self._read, self._links, self._accounted = 0, None, {}
+            self._advertisements, self._read_advertisements = {}, 0
+        await self._tell_advertisements()
         before = self._read
         while records := await self._log.read(
             STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
         ):
             self._interest.put_many((record.detail, record.body) for record in records)
             self._read = records[-1].seq
-        if self._read != before or self._links is None:
+        heard = heard_of(self._table, self._here)
+        is_new = self._read != before or self._links is None or heard != self._accounted
+        if self._observe(self._interest) or is_new:
             await self._tell_interest(self._interest)
+        if heard != self._accounted:
+            mine = token(self._here)
+            await self._log.append(
+                STATE,
+                [
+                    Entry(keys.HEARD, f"{token(site)}.{mine}", write({"k": number}))
+                    for site, number in heard.items()
+                ],
+            )
+            self._accounted = heard
         now = (self.working(), tuple(sorted(self.links)), self._read)
         if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
             number = max(self._table.time, (self._links.number if self._links else 0) + 1)
@@ -125,13 +161,61 @@ class Network:
             await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), self._links.body())])
             self._rerouted.clear()
 
+    def _observe(self, interest: Interest) -> bool:
+        """Tell the interest what its generality costs, from time to time; whether it has changed."""
+        counters, (came, wanted) = self._counters, self._came
+        if counters.came - came < WINDOW:
+            return False
+        self._came = counters.came, counters.came_wanted
+        return interest.observe(counters.came - came, counters.came_wanted - wanted)
+
+    async def _tell_advertisements(self) -> None:
+        """What publishers here advertise, as one record, if it has changed."""
+        while records := await self._log.read(
+            STATE, topic=keys.ADVERTISEMENT, after=self._read_advertisements, most=READ_AT_ONCE
+        ):
+            for record in records:
+                self._advertisements.pop(record.detail, None)
+                if record.body:
+                    self._advertisements[record.detail] = _advertisement(record)
+            self._read_advertisements = records[-1].seq
+        known = self._table.others.get((keys.ADVERTISED, token(self._here)))
+        if known is None and not self._advertisements:
+            return
+        texts = tuple(sorted(set(self._generalised_advertisements())))
+        try:
+            if known is not None and Advertised.read(known.body).expressions == texts:
+                return
+        except RecordError:
+            logger.warning("unreadable advertisements are told again")
+        number = max(self._table.time, 0 if known is None else number_of(known.body) + 1, 1)
+        told = Advertised(number, texts)
+        await self._log.append(STATE, [Entry(keys.ADVERTISED, token(self._here), told.body())])
+        await self._table.catch_up()
+
+    def _generalised_advertisements(self) -> list[str]:
+        steps = self._generalising.advertisement_prunings
+        if not steps or not self._advertisements:
+            return list(self._advertisements.values())
+        interest = []
+        for (topic, detail), record in self._table.others.items():
+            if topic == keys.INTEREST and not detail.startswith(f"{token(self._here)}."):
+                text = InterestEntry.read_or_everything(record.body).expression
+                interest += [tamis.parse(text)] if text is not None else []
+        pruner = AdvertisementPruner()
+        for id, text in self._advertisements.items():
+            pruner.originals[id] = PubsubEntry(id, tamis.parse(text), None)
+        pruner.prune(steps, Worth(interest, {}).of)
+        return [str(pruner.current.get(id, entry.expression)) for id, entry in pruner.originals.items()]
+
     async def _tell_interest(self, interest: Interest) -> None:
         mine = f"{token(self._here)}."
+        advertised = others_advertise(self._table, self._here)
         known: dict[str, InterestEntry] = {}
         for (topic, detail), record in self._table.others.items():
             if topic == keys.INTEREST and detail.startswith(mine):
                 known[detail] = InterestEntry.read_or_everything(record.body)
-        wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted().items()}
+        wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted(advertised).items()}
         number = max(self._table.time, *(entry.number + 1 for entry in known.values()), 1)
         shown = [
             Entry(keys.INTEREST, key, InterestEntry(number, text).body())
@@ -193,3 +277,13 @@ class Network:
         delivery = Delivery(first, numbers, 0, (), None, targets)
         await self._log.append(QUEUES, [Entry(*lane, delivery.body())], {lane: fence})
         logger.info("rerouted", extra={"site": hop, "events": len(events)})
+
+
+def _advertisement(record: Record) -> str:
+    """What a publisher advertises; what cannot be read here may be anything."""
+    try:
+        text = Advertisement.read(record.body).expression
+        tamis.parse(text)
+    except (RecordError, TamisError):
+        return "TRUE"
+    return text

@@ -20,20 +20,14 @@ from tamis.spark.building.subscriptions import (
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.plans.by_source import assign_shards_by_source, collect_advertisements, put_advertisements
 from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose
-from tamis.spark.plans.sharding import (
-    ROUTER_BYTES,
-    assign_shards,
-    gather_by_number,
-    join_routes,
-    put_routes,
-    sample_events,
-)
+from tamis.spark.plans.sharding import assign_shards, gather_by_number, sample_events, visits_per_event
 from tamis.spark.session import cluster, on_executor, snapshot_directory
-from tamis.spark.store.apply_changes import with_sequences
-from tamis.spark.store.directory import Directory, open_directory
 from tamis.spark.store.pins import micro_batch as current_micro_batch
 from tamis.spark.store.pins import pin
-from tamis.spark.store.versions import IndexFile, Router, Version, publish, read_version
+from tamis.store.apply_changes import with_sequences
+from tamis.store.directory import Directory, open_directory
+from tamis.store.routes import ROUTER_BYTES, join_routes, put_routes
+from tamis.store.versions import IndexFile, Router, Version, publish, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,8 +143,8 @@ def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOu
             named.setdefault(part.shard, []).append(part.routes)
 
     def join() -> tuple[dict[str, Any], float | None]:
-        file, visits = join_routes(directory, named, events)
-        return asdict(file), visits
+        file, index = join_routes(directory, named)
+        return asdict(file), visits_per_event(index, events)
 
     file, visits = on_executor(work.spark, join)
     notes = {} if visits is None else {"visits": visits}

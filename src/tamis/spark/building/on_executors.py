@@ -6,21 +6,18 @@ with the other garbage.
 """
 
 import json
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tamis.errors import SnapshotError
 from tamis.index import Index
 from tamis.spark.building.subscriptions import add_readable, joined, problem_rows
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import sha256_of
-from tamis.spark.store.versions import IndexFile
+from tamis.store.directory import Directory
+from tamis.store.index_files import put_index
+from tamis.store.versions import IndexFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,33 +101,6 @@ def _build_one(
         "problems": [(row["id"], row["error"]) for row in problems],
         "refused": len(refused),
     }
-
-
-def put_index(directory: Directory, index: Index) -> IndexFile:
-    """Save an index into the directory under a name of its own.
-
-    >>> import tempfile
-    >>> from tamis.spark.store.directory import open_directory
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     put_index(open_directory(folder), Index()).subscriptions
-    0
-    """
-    name = f"snapshots/{uuid.uuid4().hex}.tamis"
-    with directory.scratch() as draft:
-        try:
-            index.save(draft)
-            file = _described(name, draft, len(index))
-            directory.upload(name, draft)
-        except OSError as error:
-            raise SnapshotError(
-                f"cannot write a snapshot to {directory.url}: {error.strerror or error}. The version before "
-                "this one stays in use; make room, or name another directory."
-            ) from error
-    return file
-
-
-def _described(name: str, path: Path, subscriptions: int) -> IndexFile:
-    return IndexFile(name, bytes=path.stat().st_size, sha256=sha256_of(path), subscriptions=subscriptions)
 
 
 def all_attributes(built: list[Built]) -> dict[str, list[str]]:

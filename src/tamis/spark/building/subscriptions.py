@@ -12,9 +12,10 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, DuplicateIdError, ExpressionError, TamisError
-from tamis.expr import col, parse
 from tamis.index import Index, RefusedRow
 from tamis.spark.session import cluster
+from tamis.store.bound_rules import from_source
+from tamis.store.changes import PROBLEM
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,9 +31,6 @@ _DETAILS = {
     "expires": "timestamp",
     "source": "string",
 }
-
-PROBLEM = "__tamis_problem"
-"""The column that says which detail of a row could not be read; null where all could."""
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -137,31 +135,6 @@ def bound_to_source(rows: "DataFrame") -> "DataFrame":
 def any_bound(rows: "DataFrame") -> bool:
     """Whether any subscription names a `source`."""
     return "source" in rows.columns and not rows.filter("source IS NOT NULL").isEmpty()
-
-
-def from_source(text: str | None, source: str | None) -> str | None:
-    """An expression for events of one source; one that cannot be read stays, to be reported as it is.
-
-    The source adds nothing to a score: the score is that of the expression as it was written.
-
-    >>> from_source("x > 1 OR y > 2", "shop")
-    "(x > 1 OR y > 2) AND (source = 'shop')^0"
-    """
-    if source is None or text is None:
-        return text
-    try:
-        return str(parse(text) & (col("source") == source).boost(0.0))
-    except ExpressionError:
-        return text
-
-
-def is_bound(text: str | None) -> bool:
-    """Whether an expression was made by `from_source`.
-
-    >>> is_bound(from_source("x > 1", "shop")), is_bound("x > 1")
-    (True, False)
-    """
-    return text is not None and text.endswith(")^0") and "AND (source = " in text
 
 
 def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None) -> "DataFrame":

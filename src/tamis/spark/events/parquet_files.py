@@ -28,7 +28,7 @@ from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gather_by_number
 from tamis.spark.session import on_executor, wants_reports
-from tamis.spark.store.open_shards import open_all
+from tamis.store.open_shards import open_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,9 +15,9 @@ from tamis.expr import parse
 from tamis.index import Index
 from tamis.spark.history.rules import rules
 from tamis.spark.session import cluster
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.open_shards import open_all
-from tamis.spark.store.versions import IdKind, Version
+from tamis.store.directory import open_directory
+from tamis.store.open_shards import open_all
+from tamis.store.versions import IdKind, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,10 +8,10 @@ from pyspark.sql import functions as sf
 
 from tamis.spark.building.subscriptions import bound_to_source, id_kind, normalised
 from tamis.spark.session import on_executor
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.open_shards import open_shard
-from tamis.spark.store.rows import subscription_batches
-from tamis.spark.store.versions import Version, read_version
+from tamis.store.directory import open_directory
+from tamis.store.open_shards import open_shard
+from tamis.store.rows import subscription_batches
+from tamis.store.versions import Version, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 from tamis.spark.plans.choose import PlanReport
-from tamis.spark.store.directory import open_directory
+from tamis.store.directory import open_directory
 
 OBSERVED = "tamis_result"
 """The name under which a query counts its result."""

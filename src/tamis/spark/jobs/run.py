@@ -35,9 +35,9 @@ from tamis.spark.jobs.model import Job, Matching, SnapshotSubscriptions, StoredS
 from tamis.spark.jobs.progress import OBSERVED, SECONDS_BETWEEN_LOOKS, Display, Figures, display, watched
 from tamis.spark.jobs.report import JobReport
 from tamis.spark.session import on_executor
-from tamis.spark.store.directory import open_directory
 from tamis.spark.store.subscription_store import SubscriptionStore
-from tamis.spark.store.versions import latest_number
+from tamis.store.directory import open_directory
+from tamis.store.versions import latest_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ from tamis.errors import ArgumentError
 from tamis.spark.matching.answer import TableQuery, attribute_columns
 from tamis.spark.matching.pairs import Pairs, plain_ids
 from tamis.spark.matching.task import Seen, Source
-from tamis.spark.store.open_shards import open_all
-from tamis.spark.store.versions import IdKind
+from tamis.store.open_shards import open_all
+from tamis.store.versions import IdKind
 
 MOST_MATCHES = 50_000_000
 """In the lists of one Arrow batch: offsets have 32 bits, and a task has not all the memory of the host."""

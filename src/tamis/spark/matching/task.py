@@ -20,11 +20,11 @@ from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import arrow_paths
 from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns
 from tamis.spark.release import own_release, refuse_other_release
-from tamis.spark.store.directory import Directory, open_directory
-from tamis.spark.store.garbage import collect_now_and_then
-from tamis.spark.store.open_shards import open_all
 from tamis.spark.store.pins import micro_batch, pinned
-from tamis.spark.store.versions import IdKind, Version, read_version
+from tamis.store.directory import Directory, open_directory
+from tamis.store.garbage import collect_now_and_then
+from tamis.store.open_shards import open_all
+from tamis.store.versions import IdKind, Version, read_version
 
 BATCHES_REPORTED = 100
 """Micro-batches of a stream whose reports stay: older ones go as new ones come."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tamis._kernel import Expression
 from tamis.errors import ArgumentError, ExpressionError
 from tamis.expr import parse
 from tamis.index import Index
-from tamis.spark.building.on_executors import SHARD, put_index
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.versions import IndexFile
+from tamis.spark.building.on_executors import SHARD
+from tamis.store.directory import Directory
+from tamis.store.index_files import put_index
+from tamis.store.routes import overlapping
+from tamis.store.versions import IndexFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,23 +75,6 @@ def assign_shards_by_source(
             yield batch.drop_columns([_SOURCES]).append_column(SHARD, pa.array(found, pa.int32()))
 
     return signed.mapInArrow(place, f"{types}, {SHARD} int"), visits
-
-
-def overlapping(text: str | None, promised: list[list[Expression]]) -> str:
-    """The numbers of the sources whose events might match, joined by commas.
-
-    >>> overlapping("price < 5", [[parse("price > 9")], [parse("price < 7 AND kind = 'a'")]])
-    '1'
-    """
-    try:
-        expression = parse(text or "FALSE")
-    except ExpressionError:
-        return ""
-    return ",".join(
-        str(number)
-        for number, texts in enumerate(promised)
-        if any(expression.overlaps(advertisement) for advertisement in texts)
-    )
 
 
 def group_by_sources(

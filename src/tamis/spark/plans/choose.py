@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ArgumentError
 from tamis.spark.session import on_executor
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.versions import PlanName, Version
+from tamis.store.directory import open_directory
+from tamis.store.versions import PlanName, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,12 +24,12 @@ from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribu
 from tamis.spark.matching.bounded_batches import gather_rows
 from tamis.spark.matching.pairs import best_rows, matched_prefixes, ranks_of
 from tamis.spark.matching.task import Seen, Source, Task
-from tamis.spark.store.change_log import changes_after
-from tamis.spark.store.changes import UPSERT, latest
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import open_file
-from tamis.spark.store.open_shards import open_shard
-from tamis.spark.store.versions import Router, Version
+from tamis.store.change_log import changes_after
+from tamis.store.changes import UPSERT, latest
+from tamis.store.directory import Directory
+from tamis.store.host_cache import open_file
+from tamis.store.open_shards import open_shard
+from tamis.store.versions import Router, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

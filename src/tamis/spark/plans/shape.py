@@ -18,7 +18,7 @@ from tamis.errors import ArgumentError
 from tamis.spark.matching.answer import TableQuery
 from tamis.spark.matching.lists import answer_type, list_task, list_type
 from tamis.spark.matching.task import Source
-from tamis.spark.store.versions import IdKind, Version
+from tamis.store.versions import IdKind, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

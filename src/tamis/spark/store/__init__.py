@@ -1,1 +1,1 @@
-"""Where the files of an index lie, in which versions, and who still needs them."""
+"""What a store of versions needs of Spark: changes as DataFrames, and pins of micro-batches."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from pyspark import TaskContext
 
 from tamis.errors import TamisError
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.garbage import PINS_KEPT
-from tamis.spark.store.versions import read_version
+from tamis.store.directory import Directory
+from tamis.store.garbage import PINS_KEPT
+from tamis.store.versions import read_version
 
 _MICROSECONDS = 1_000_000
 
@@ -45,8 +45,8 @@ def pin(directory: Directory, query: str, batch: int, version: int | None = None
     """Pin a micro-batch to a version, the latest unless one is named, unless it is pinned already.
 
     >>> import tempfile
-    >>> from tamis.spark.store.directory import open_directory
-    >>> from tamis.spark.store.versions import Version, publish
+    >>> from tamis.store.directory import open_directory
+    >>> from tamis.store.versions import Version, publish
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     directory = open_directory(folder)
     ...     empty = Version(number=1, plan="replicated", ids="string", shards=[[]])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tamis.index import Index
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.session import on_executor
-from tamis.spark.store.directory import open_directory
-from tamis.spark.store.host_cache import sha256_of
-from tamis.spark.store.versions import IndexFile, Version
+from tamis.store.directory import open_directory
+from tamis.store.host_cache import sha256_of
+from tamis.store.versions import IndexFile, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,11 +19,11 @@ from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normal
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.session import on_executor
-from tamis.spark.store.apply_changes import Applied, apply_to_store
-from tamis.spark.store.changes import change_schema, from_bytes
-from tamis.spark.store.directory import open_directory
 from tamis.spark.store.follow import as_changes, read_feed
-from tamis.spark.store.garbage import collect
+from tamis.store.apply_changes import Applied, apply_to_store, quarantined_changes
+from tamis.store.changes import change_schema
+from tamis.store.directory import open_directory
+from tamis.store.garbage import collect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -178,9 +178,7 @@ class SubscriptionStore:
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
-                directory = open_directory(url)
-                for name in directory.list("quarantine"):
-                    yield from from_bytes(directory.read(f"quarantine/{name}")).to_batches()
+                yield from quarantined_changes(open_directory(url)).to_batches()
 
         return spark.range(1).coalesce(1).mapInArrow(read, _QUARANTINE)
 

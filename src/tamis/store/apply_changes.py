@@ -8,24 +8,39 @@ the changes, not of all that came before: `change_log` keeps files few, and the 
 import hashlib
 import json
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
-from tamis.spark.building.subscriptions import PROBLEM, is_bound
-from tamis.spark.events.absent_attributes import EventColumns
-from tamis.spark.plans.placement import shards_of_changes
-from tamis.spark.store.change_log import append, known_sequences, put_sequences, sequence_tables
-from tamis.spark.store.changes import REMOVE, UPSERT, apply_changes, latest, stored_schema, to_bytes
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.folding import attributes_of, fold_changes, fold_is_due
-from tamis.spark.store.garbage import collect_now_and_then
-from tamis.spark.store.open_shards import OpenShard, put_back, take
-from tamis.spark.store.versions import IdKind, Version, create_version, latest_number, read_version
+from tamis.store.bound_rules import is_bound
+from tamis.store.change_log import append, known_sequences, put_sequences, sequence_tables
+from tamis.store.changes import (
+    PROBLEM,
+    REMOVE,
+    UPSERT,
+    apply_changes,
+    from_bytes,
+    latest,
+    stored_schema,
+    to_bytes,
+)
+from tamis.store.directory import Directory
+from tamis.store.folding import attributes_of, fold_changes, fold_is_due
+from tamis.store.garbage import collect_now_and_then
+from tamis.store.open_shards import OpenShard, put_back, take
+from tamis.store.placement import shards_of_changes
+from tamis.store.versions import IdKind, Version, create_version, latest_number, read_version
 
 _UPSERTS = ("add", "replace", "upsert")
+
+
+class KnownColumns(Protocol):
+    """The columns of the events that rules are for."""
+
+    def problem(self, expression: str) -> str | None:
+        """What is wrong with a rule that asks for other columns; None where all are there."""
 
 
 class Applied(NamedTuple):
@@ -38,7 +53,7 @@ class Applied(NamedTuple):
 
 
 def apply_to_store(
-    directory: Directory, given: pa.Table, schema: pa.Schema, columns: EventColumns | None = None
+    directory: Directory, given: pa.Table, schema: pa.Schema, columns: KnownColumns | None = None
 ) -> Applied:
     """Apply changes to the latest version of a store and publish the next, unless nothing changed.
 
@@ -99,7 +114,7 @@ def _latest(directory: Directory, schema: pa.Schema) -> Version:
 
 
 def _checked(
-    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None, columns: EventColumns | None
+    given: pa.Table, schema: pa.Schema, types: dict[str, Any] | None, columns: KnownColumns | None
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The changes that can be applied, and those that cannot, with what is wrong."""
     good: list[dict[str, Any]] = []
@@ -172,17 +187,26 @@ def _next_version(
     return fold_changes(directory, after, shards) if fold_is_due(after) else after
 
 
+_QUARANTINED = pa.schema(
+    {
+        "id": pa.string(),
+        "op": pa.string(),
+        "sequence": pa.int64(),
+        "expression": pa.string(),
+        "error": pa.string(),
+        "version": pa.int64(),
+    }
+)
+
+
+def quarantined_changes(directory: Directory) -> pa.Table:
+    """The changes of a store that could not be applied, with what is wrong with each."""
+    names = directory.list("quarantine")
+    tables = [from_bytes(directory.read(f"quarantine/{name}")) for name in names]
+    return pa.concat_tables([_QUARANTINED.empty_table(), *tables])
+
+
 def _quarantine(directory: Directory, refused: list[dict[str, Any]], version: int) -> None:
-    schema = pa.schema(
-        {
-            "id": pa.string(),
-            "op": pa.string(),
-            "sequence": pa.int64(),
-            "expression": pa.string(),
-            "error": pa.string(),
-            "version": pa.int64(),
-        }
-    )
     rows = [
         {
             **{name: row[name] for name in ("op", "sequence", "expression", "error")},
@@ -194,4 +218,4 @@ def _quarantine(directory: Directory, refused: list[dict[str, Any]], version: in
     # Named by content: a batch that is applied again after a crash adds nothing.
     what = json.dumps([{**row, "version": None} for row in rows], sort_keys=True)
     name = hashlib.sha256(what.encode()).hexdigest()[:32]
-    directory.create(f"quarantine/{name}.arrow", to_bytes(pa.Table.from_pylist(rows, schema)))
+    directory.create(f"quarantine/{name}.arrow", to_bytes(pa.Table.from_pylist(rows, _QUARANTINED)))

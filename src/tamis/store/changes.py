@@ -14,6 +14,9 @@ from tamis.index import Index
 
 UPSERT, REMOVE = "upsert", "remove"
 
+PROBLEM = "__tamis_problem"
+"""The column that says which detail of a row could not be read; null where all could."""
+
 
 def change_schema(ids: str) -> pa.Schema:
     """The columns of a change file for ids of a kind.

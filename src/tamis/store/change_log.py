@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tamis.spark.store.changes import from_bytes, to_bytes
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import local_copy
-from tamis.spark.store.versions import ChangeFile, Version
+from tamis.store.changes import from_bytes, to_bytes
+from tamis.store.directory import Directory
+from tamis.store.host_cache import local_copy
+from tamis.store.versions import ChangeFile, Version
 
 FILES_MERGED = 4
 

@@ -7,11 +7,11 @@ version, which a replayed micro-batch may ask for, is opened from its files.
 from collections import OrderedDict
 
 from tamis.index import Index
-from tamis.spark.store.change_log import changes_after
-from tamis.spark.store.changes import apply_changes
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import open_file
-from tamis.spark.store.versions import Version
+from tamis.store.change_log import changes_after
+from tamis.store.changes import apply_changes
+from tamis.store.directory import Directory
+from tamis.store.host_cache import open_file
+from tamis.store.versions import Version
 
 SHARDS_HELD = 256
 """Shards that one worker process keeps open."""

@@ -14,14 +14,22 @@ from typing import Any
 import pyarrow as pa
 
 from tamis.index import Index
-from tamis.spark.plans.by_source import overlapping
-from tamis.spark.plans.sharding import ROUTER_BYTES, Place, costs_of, cut, join_routes, places, put_routes
-from tamis.spark.store.change_log import changes_after
-from tamis.spark.store.changes import UPSERT
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.host_cache import open_file
-from tamis.spark.store.rows import subscription_rows, subscription_schema
-from tamis.spark.store.versions import IdKind, Version
+from tamis.store.change_log import changes_after
+from tamis.store.changes import UPSERT
+from tamis.store.directory import Directory
+from tamis.store.host_cache import open_file
+from tamis.store.routes import (
+    ROUTER_BYTES,
+    Place,
+    costs_of,
+    cut,
+    join_routes,
+    overlapping,
+    places,
+    put_routes,
+)
+from tamis.store.rows import subscription_rows, subscription_schema
+from tamis.store.versions import IdKind, Version
 
 UNEVEN = 1.5
 """How much more than its even share the largest shard may hold before shards are cut again."""
@@ -126,7 +134,7 @@ def with_new_routes(
     for shard, indexes in enumerate(shards):
         texts = [str(held.expression) for index in indexes for _, held in index.items()]
         routes[shard] = [put_routes(directory, texts, budget, None)]
-    rules, _ = join_routes(directory, routes, None)
+    rules, _ = join_routes(directory, routes)
     return replace(after, router=replace(router, rules=rules))
 
 

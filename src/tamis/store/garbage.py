@@ -12,8 +12,8 @@ import time
 from contextlib import suppress
 
 from tamis.errors import TamisError
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.versions import (
+from tamis.store.directory import Directory
+from tamis.store.versions import (
     files_of_version,
     read_version,
     version_groups,
@@ -59,8 +59,8 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
     """Remove versions that are neither recent nor in use, and files that no version names.
 
     >>> import tempfile
-    >>> from tamis.spark.store.directory import open_directory
-    >>> from tamis.spark.store.versions import Version, publish
+    >>> from tamis.store.directory import open_directory
+    >>> from tamis.store.versions import Version, publish
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = open_directory(folder)
     ...     for _ in range(3):

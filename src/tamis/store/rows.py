@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from tamis.index import Index
-from tamis.spark.store.changes import change_schema
-from tamis.spark.store.versions import IdKind
+from tamis.store.changes import change_schema
+from tamis.store.versions import IdKind
 
 ROWS_AT_ONCE = 10_000
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from tamis.errors import SnapshotError
-from tamis.spark.store.directory import Directory
+from tamis.store.directory import Directory
 
 FORMAT = 2
 """Format 1 had no groups of versions, and change files without versions and shards; it can be read."""
@@ -186,7 +186,7 @@ def latest_number(directory: Directory) -> int | None:
     """The number of the latest version, or None when there is none.
 
     >>> import tempfile
-    >>> from tamis.spark.store.directory import open_directory
+    >>> from tamis.store.directory import open_directory
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     latest_number(open_directory(folder)) is None
     True

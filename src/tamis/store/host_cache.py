@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tamis.errors import SnapshotError
 from tamis.index import Index
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.versions import IndexFile
+from tamis.store.directory import Directory
+from tamis.store.versions import IndexFile
 
 UNUSED_FOR = 7 * 24 * 3600.0
 """Seconds after which a fetched copy that nobody opened is removed."""

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tamis.index import Index
-from tamis.spark.building.on_executors import put_index
-from tamis.spark.plans.placement import are_uneven, cut_shards_again, with_new_routes
-from tamis.spark.store.change_log import put_sequences, sequence_tables
-from tamis.spark.store.directory import Directory
-from tamis.spark.store.open_shards import OpenShard
-from tamis.spark.store.versions import IndexFile, Router, Version
+from tamis.store.change_log import put_sequences, sequence_tables
+from tamis.store.directory import Directory
+from tamis.store.index_files import put_index
+from tamis.store.open_shards import OpenShard
+from tamis.store.placement import are_uneven, cut_shards_again, with_new_routes
+from tamis.store.versions import IndexFile, Router, Version
 
 CHANGES_BEFORE_FOLD = 20_000
 """Changes that may lie on top of snapshots, unless a tenth of the subscriptions is more."""

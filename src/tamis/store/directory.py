@@ -238,7 +238,7 @@ class RemoteDirectory(Directory):
             import fsspec  # noqa: PLC0415 - only URLs need it
         except ImportError as missing:
             instead = "; a path of a file system that all executors mount needs none"
-            raise ArgumentError(missing_extra(url, "spark") + instead) from missing
+            raise ArgumentError(missing_extra(url, "store") + instead) from missing
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as unknown:

@@ -1,0 +1,67 @@
+"""Where an imported rule and its own engine answer differently: every known case, with the engine's answer.
+
+The sentences stand in docs/importers.md, under "What differs".
+"""
+
+from typing import Any, NamedTuple
+
+
+class Difference(NamedTuple):
+    says: str
+    rule: Any
+    event: dict[str, Any]
+    theirs: bool
+
+
+_X = {"var": "x"}
+
+EVENT_PATTERNS = [
+    Difference(
+        "The fields of records in an array are not reached",
+        {"d": {"s": ["a"]}},
+        {"d": [{"s": "a"}]},
+        True,
+    ),
+    Difference(
+        "Other tests than equality look at single values, not into arrays",
+        {"n": [{"numeric": [">", 3]}]},
+        {"n": [5]},
+        True,
+    ),
+    Difference(
+        "Other tests than equality look at single values, not into arrays",
+        {"s": [{"anything-but": "a"}]},
+        {"s": ["a"]},
+        False,
+    ),
+    Difference("null and absent are the same", {"s": [{"exists": True}]}, {"s": None}, True),
+    Difference("null and absent are the same", {"s": [{"anything-but": "a"}]}, {"s": None}, True),
+    Difference("Event Ruler rounds numbers to six digits", {"n": [1.0000001]}, {"n": 1.00000012}, True),
+    Difference(
+        "Case is ignored by `lower`, which differs outside of ASCII",
+        {"s": [{"equals-ignore-case": "ß"}]},
+        {"s": "ẞ"},
+        False,
+    ),
+    Difference(
+        "Event Ruler matches too much where one field has `wildcard` and `equals-ignore-case`",
+        {"t": [{"wildcard": "*b"}, {"equals-ignore-case": "a"}]},
+        {"t": "ac"},
+        True,
+    ),
+]
+
+JSON_LOGIC = [
+    Difference("Values are not converted", {"==": [_X, 1]}, {"x": "1"}, True),
+    Difference("Values are not converted", {"==": [_X, 0]}, {"x": ""}, True),
+    Difference("Values are not converted", {">": [_X, 9]}, {"x": "10"}, True),
+    Difference("Values are not converted", {"==": [{"+": [_X, 1]}, 3]}, {"x": "2"}, True),
+    Difference(
+        "A number with a fraction does not become text",
+        {"==": [{"cat": ["a", _X]}, "a1.5"]},
+        {"x": 1.5},
+        True,
+    ),
+    Difference("A division by zero is infinite there", {">": [{"/": [1, _X]}, 5]}, {"x": 0}, True),
+    Difference("A record on its own is true there", _X, {"x": {}}, True),
+]
