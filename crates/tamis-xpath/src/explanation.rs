@@ -1,0 +1,2 @@
+pub struct Explanation;
+pub struct StepReached;

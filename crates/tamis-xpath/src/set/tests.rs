@@ -1,0 +1,39 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::reader::Limits;
+use crate::{Selector, testing};
+
+fn found(set: &PathSet, document: &Document) -> Vec<u32> {
+    let mut found = vec![];
+    set.matches(document, &mut |path| found.push(path));
+    found.sort_unstable();
+    found
+}
+
+fn expected(paths: &[Path], document: &Document) -> Vec<u32> {
+    (0..).zip(paths).filter(|(_, path)| Selector::new(path).is_true(document)).map(|(at, _)| at).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_set_finds_what_each_path_says(
+        texts in prop::collection::vec(testing::path(), 1..40),
+        documents in prop::collection::vec(testing::document(), 1..4),
+    ) {
+        let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+        let set = PathSet::new(&paths);
+        for text in &documents {
+            let document = Document::read(text, &Limits::default()).unwrap();
+            prop_assert_eq!(found(&set, &document), expected(&paths, &document), "{}", text);
+        }
+    }
+
+    #[test]
+    fn paths_print_and_read_back(text in testing::path()) {
+        let path = Path::parse(&text).unwrap();
+        prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path);
+    }
+}
