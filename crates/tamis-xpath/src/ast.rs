@@ -115,6 +115,10 @@ impl Comparison {
         }
     }
 
+    pub fn is_equality(self) -> bool {
+        matches!(self, Self::Equal | Self::NotEqual)
+    }
+
     /// The comparison with its sides exchanged.
     pub fn flipped(self) -> Self {
         match self {

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 
 use crate::ast::{self, Axis, Comparison, Literal, NameTest, Test};
@@ -23,6 +23,9 @@ pub(crate) const NO_LABEL: Label = u32::MAX - 1;
 pub(crate) struct Labels {
     all: Vec<(Arc<str>, Arc<str>)>,
     by_name: HashTable<Label>,
+    /// How numbers were written that the shortest form of their value would not give back, by their bits and by whether
+    /// they are compared for equality, where texts are no numbers.
+    odd_numbers: HashMap<(u64, bool), Literal, FxBuildHasher>,
 }
 
 /// What a name of a document is for some paths: the label of the name, and that of all names in its namespace.
@@ -131,15 +134,6 @@ pub(crate) enum ValueTest {
 }
 
 impl ValueTest {
-    fn new(comparison: Comparison, literal: &Literal) -> Self {
-        match (comparison, literal) {
-            (Comparison::Equal, Literal::Text(text)) => Self::Text { equal: true, text: text.clone() },
-            (Comparison::NotEqual, Literal::Text(text)) => Self::Text { equal: false, text: text.clone() },
-            (_, Literal::Text(text)) => Self::Number { comparison, number: number(text) },
-            (_, Literal::Number(_, value)) => Self::Number { comparison, number: *value },
-        }
-    }
-
     pub fn holds(&self, value: &str) -> bool {
         match self {
             Self::Text { equal, text } => (value == &**text) == *equal,
@@ -159,6 +153,11 @@ pub(crate) fn compare(value: f64, comparison: Comparison, operand: f64) -> bool 
     }
 }
 
+fn reads_back(value: f64) -> bool {
+    let text = value.to_string();
+    value.is_finite() && text.len() < 32 && number(&text).to_bits() == value.to_bits()
+}
+
 impl Labels {
     pub fn compile_steps(&mut self, steps: &[ast::Step]) -> Steps {
         steps.iter().map(|step| self.compile_step(step)).collect()
@@ -174,6 +173,31 @@ impl Labels {
         Step { axis: step.axis, kind, label, conditions }
     }
 
+    fn value_test(&mut self, comparison: Comparison, literal: &Literal) -> ValueTest {
+        let written = match (comparison, literal) {
+            (Comparison::Equal, Literal::Text(text)) => {
+                return ValueTest::Text { equal: true, text: text.clone() };
+            }
+            (Comparison::NotEqual, Literal::Text(text)) => {
+                return ValueTest::Text { equal: false, text: text.clone() };
+            }
+            (_, Literal::Text(text) | Literal::Number(text, _)) => text,
+        };
+        let number = number(written);
+        if !reads_back(number) {
+            self.odd_numbers.insert((number.to_bits(), comparison.is_equality()), literal.clone());
+        }
+        ValueTest::Number { comparison, number }
+    }
+
+    /// What reads as this number, which some path has.
+    pub fn number_literal(&self, comparison: Comparison, number: f64) -> Literal {
+        match self.odd_numbers.get(&(number.to_bits(), comparison.is_equality())) {
+            Some(literal) => literal.clone(),
+            None => Literal::Number(number.to_string().into(), number),
+        }
+    }
+
     pub fn compile(&mut self, condition: &ast::Condition) -> Condition {
         use ast::Condition as Written;
         match condition {
@@ -182,7 +206,8 @@ impl Labels {
             Written::Not(inner) => Condition::Not(Box::new(self.compile(inner))),
             Written::Exists(path) => Condition::Exists(self.compile_steps(&path.steps)),
             Written::Compare(path, comparison, literal) => {
-                Condition::Compare(self.compile_steps(&path.steps), ValueTest::new(*comparison, literal))
+                let steps = self.compile_steps(&path.steps);
+                Condition::Compare(steps, self.value_test(*comparison, literal))
             }
             Written::Contains(path, text) => {
                 Condition::Contains(self.compile_steps(&path.steps), text.clone())

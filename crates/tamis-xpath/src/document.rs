@@ -207,10 +207,6 @@ impl Names {
         self.by_text.clear();
     }
 
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
     /// The number of a namespace.
     pub fn namespace(&mut self, uri: &str) -> u32 {
         match self.namespaces.iter().position(|known| **known == *uri) {

@@ -49,4 +49,4 @@ pub use error::{DocumentError, PathError};
 pub use evaluation::Selector;
 pub use explanation::{Explanation, StepReached};
 pub use reader::Limits;
-pub use set::PathSet;
+pub use set::{PathSet, PathSetBuilder};

@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 
+use super::paths::PathPredicates;
 use super::patterns::{Patterns, TextShape};
 use crate::error::Result;
 use crate::event::{TermId, Value, ValueRef};
@@ -26,6 +27,9 @@ pub struct Asked {
     pub operands: Box<[Value]>,
 }
 
+/// The predicates of one attribute: those that are asked one by one, and paths in documents, which are asked together.
+pub type AskedOfAttribute = (Vec<Asked>, Option<PathPredicates>);
+
 #[derive(Default)]
 pub struct AskedPredicates {
     /// The encoded form, if it came from a file.
@@ -37,6 +41,7 @@ pub struct AskedPredicates {
 #[derive(Default)]
 struct AskedList {
     predicates: Vec<Asked>,
+    paths: Option<PathPredicates>,
     /// Elsewhere, because it is large and most attributes have none.
     ready: OnceLock<Box<Ready>>,
 }
@@ -50,7 +55,7 @@ struct Ready {
 }
 
 impl AskedPredicates {
-    pub fn new(by_attribute: Vec<Vec<Asked>>) -> Self {
+    pub fn new(by_attribute: Vec<AskedOfAttribute>) -> Self {
         Self { stored: Buffer::default(), lists: OnceLock::from(into_lists(by_attribute)) }
     }
 
@@ -68,7 +73,10 @@ impl AskedPredicates {
         }
         let lists = self.lists();
         let good = |asked: &Asked| asked.bit < bits && asked.false_bit < bits;
-        if lists.len() == terms && lists.iter().all(|list| list.predicates.iter().all(good)) {
+        let good = |list: &AskedList| {
+            list.predicates.iter().all(good) && list.paths.as_ref().is_none_or(|paths| paths.end_bit() <= bits)
+        };
+        if lists.len() == terms && lists.iter().all(good) {
             Ok(())
         } else {
             Err(wrong())
@@ -82,6 +90,12 @@ impl AskedPredicates {
     /// Calls `set` with the bits that `value` sets among the predicates of one attribute.
     pub fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
         let Some(list) = self.lists().get(attribute) else { return };
+        if let (Some(paths), ValueRef::Str(text)) = (&list.paths, value) {
+            paths.fire(text, set);
+        }
+        if list.predicates.is_empty() {
+            return;
+        }
         let ready = get_or_init(&list.ready, || Box::new(Ready::new(&list.predicates)));
         let ask = |at: u32, set: &mut dyn FnMut(u32)| {
             let asked = &list.predicates[at as usize];
@@ -107,7 +121,12 @@ impl AskedPredicates {
         }
     }
 
-    /// Appends the stored form: per attribute a count, then per predicate its bits and expression.
+    /// The bytes of what predicates on documents are found by.
+    pub fn path_bytes(&self) -> usize {
+        self.lists().iter().filter_map(|list| list.paths.as_ref()).map(PathPredicates::heap_bytes).sum()
+    }
+
+    /// Appends the stored form: per attribute a count, then per predicate its bits and expression; then its paths.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for list in self.lists() {
             put(out, list.predicates.len() as u32);
@@ -126,27 +145,31 @@ impl AskedPredicates {
                 put(out, bytes.len() as u32);
                 out.extend_from_slice(&bytes);
             }
+            PathPredicates::encode(list.paths.as_ref(), out);
         }
     }
 }
 
-fn into_lists(by_attribute: Vec<Vec<Asked>>) -> Vec<AskedList> {
-    by_attribute.into_iter().map(|predicates| AskedList { predicates, ready: OnceLock::new() }).collect()
+fn into_lists(by_attribute: Vec<AskedOfAttribute>) -> Vec<AskedList> {
+    let list = |(predicates, paths)| AskedList { predicates, paths, ready: OnceLock::new() };
+    by_attribute.into_iter().map(list).collect()
 }
 
-fn put(out: &mut Vec<u8>, number: u32) {
+pub(super) fn put(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Asked>>> {
-    fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-        let (head, tail) = bytes.split_at_checked(length)?;
-        *bytes = tail;
-        Some(head)
-    }
-    fn number(bytes: &mut &[u8]) -> Option<u32> {
-        Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?))
-    }
+pub(super) fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, tail) = bytes.split_at_checked(length)?;
+    *bytes = tail;
+    Some(head)
+}
+
+pub(super) fn number(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?))
+}
+
+fn decode(mut bytes: &[u8]) -> Option<Vec<AskedOfAttribute>> {
     let mut lists = vec![];
     while !bytes.is_empty() {
         let mut list = vec![];
@@ -157,7 +180,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Asked>>> {
             let Expr::Predicate(predicate) = expression else { return None };
             list.push(Asked { bit, false_bit, operator: predicate.operator, operands: predicate.operands });
         }
-        lists.push(list);
+        lists.push((list, PathPredicates::decode(&mut bytes)?));
     }
     Some(lists)
 }

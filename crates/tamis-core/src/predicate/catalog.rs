@@ -321,6 +321,7 @@ impl Catalog {
             + self.stabbing.by_low.byte_len()
             + self.stabbing.by_high.byte_len()
             + self.pool.byte_len()
+            + self.asked.path_bytes()
     }
 }
 

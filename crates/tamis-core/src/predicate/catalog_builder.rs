@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::asked::{Asked, AskedPredicates};
+use super::asked::{Asked, AskedOfAttribute, AskedPredicates};
 use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
 use super::cuts::{Cut, CutTable, CutsBuilder};
 use super::keys::has_exact_key;
 use super::listing::ListingBuilder;
+use super::paths::PathPredicates;
 use super::points::PointsBuilder;
 use super::stabbing::{NONE, StabbingBuilder};
 use crate::event::value::Kind;
@@ -290,8 +291,11 @@ struct Layout<'a> {
     cut_tables: Vec<CutTable>,
     cuts: CutsBuilder,
     pool: Vec<u8>,
-    asked: Vec<Vec<Asked>>,
+    asked: Vec<AskedOfAttribute>,
 }
+
+/// Beside the kinds that are expected of an attribute: that paths look into it, so that it should be a document.
+pub const DOCUMENT: u32 = 1 << 30;
 
 const SCALAR_KINDS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
 
@@ -311,6 +315,7 @@ impl Layout<'_> {
         let (mut asked_atoms, mut asked) = (vec![], vec![]);
         let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
         let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
+        let mut paths = vec![];
         for (at, &id) in group.iter().enumerate() {
             fetch_ahead(atoms, group, at);
             let atom = atoms.atom(id);
@@ -334,6 +339,11 @@ impl Layout<'_> {
                         asked_atoms.push(id);
                     }
                 }
+                continue;
+            }
+            if atom.operator == Operator::XPATH {
+                entry.expected_kinds |= DOCUMENT;
+                paths.push(id);
                 continue;
             }
             let defined = kind.map_or(entry.present, |kind| entry.defined[kind as usize]);
@@ -394,8 +404,9 @@ impl Layout<'_> {
         entry.points = self.points.tables_so_far() - entry.first_points;
         entry.first_asked = 0;
         asked.extend(asked_atoms.into_iter().map(|id| self.asked_atom(id, &entry)));
-        entry.asked = asked.len() as u32;
-        self.asked.push(asked);
+        entry.asked = asked.len() as u32 + u32::from(!paths.is_empty());
+        let paths = (!paths.is_empty()).then(|| self.paths(&paths));
+        self.asked.push((asked, paths));
         entry.first_cuts = self.cut_tables.len() as u32;
         for (kind, ids) in ranges.iter().enumerate() {
             if !ids.is_empty() {
@@ -413,6 +424,18 @@ impl Layout<'_> {
             self.asks_absence.push(self.terms.len() as u32);
         }
         entry.absent
+    }
+
+    /// Paths have consecutive bits; one more says that there is a document.
+    fn paths(&mut self, ids: &[u32]) -> PathPredicates {
+        let document_bit = self.bit();
+        let first_bit = self.next_bit;
+        for id in ids {
+            let bit = self.bit();
+            self.places[*id as usize] = Place::Bit { bit, defined: document_bit };
+        }
+        let texts = ids.iter().map(|id| self.atoms.atom(*id).operands[0].as_ref().text());
+        PathPredicates::new(document_bit, first_bit, texts).expect("what is stored was checked")
     }
 
     fn asked_atom(&mut self, id: u32, entry: &AttributeEntry) -> Asked {

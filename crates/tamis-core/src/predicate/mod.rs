@@ -14,7 +14,10 @@ pub mod cuts;
 pub mod keys;
 pub(crate) mod lanes;
 pub(crate) mod listing;
+pub(crate) mod paths;
 pub mod patterns;
 pub(crate) mod placed;
 pub(crate) mod points;
 pub(crate) mod stabbing;
+
+pub(crate) use catalog_builder::DOCUMENT;

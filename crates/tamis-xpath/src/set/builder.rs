@@ -11,7 +11,7 @@ use crate::compiled::{ANY, Condition, Kind, Labels, Step, Steps, ValueTest};
 /// Of a path of which nothing is left to verify.
 pub(super) const PROVED: u32 = u32::MAX;
 /// Of a path that is true for no document.
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// Takes paths one by one, so that not all of them need to be in memory.
 #[derive(Default)]

@@ -24,6 +24,7 @@
 mod automaton;
 mod builder;
 mod matching;
+mod text;
 mod tree;
 mod values;
 mod verification;

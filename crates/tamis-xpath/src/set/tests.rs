@@ -32,8 +32,32 @@ proptest! {
     }
 
     #[test]
+    fn what_is_stored_of_a_set_is_true_for_the_same_documents(
+        texts in prop::collection::vec(testing::path(), 1..20),
+        text in testing::document(),
+    ) {
+        let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+        let document = Document::read(&text, &Limits::default()).unwrap();
+        let mut stored = vec![];
+        PathSet::new(&paths).for_each_text(&mut |text| stored.push(Path::parse(text).unwrap()));
+        prop_assert_eq!(found(&PathSet::new(&stored), &document), expected(&paths, &document));
+    }
+
+    #[test]
     fn paths_print_and_read_back(text in testing::path()) {
         let path = Path::parse(&text).unwrap();
         prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path);
+    }
+}
+
+#[test]
+fn numbers_that_round_oddly_are_stored_as_they_were_written() {
+    let texts = ["/a[b = 0.1]", "/a[b = 123456789.123456789123456789]", "/a[not(b > 'x')]", "/a[b < '1e300']", "/a[b = -0]"];
+    let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+    let mut stored = vec![];
+    PathSet::new(&paths).for_each_text(&mut |text| stored.push(Path::parse(text).unwrap()));
+    for value in ["0.1", "123456789.123456789123456789", "0", "5"] {
+        let document = Document::read(&format!("<a><b>{value}</b></a>"), &Limits::default()).unwrap();
+        assert_eq!(found(&PathSet::new(&stored), &document), expected(&paths, &document), "{value}");
     }
 }

@@ -345,6 +345,15 @@ impl Lists {
         &self.entries[start..end]
     }
 
+    /// Every path that has an access, with the condition.
+    pub fn accesses(&self) -> impl Iterator<Item = (u32, u32)> {
+        let entries = |(at, list): (u32, &List)| {
+            let condition = list.condition;
+            self.entries(at).iter().map(move |entry| (entry.path, condition))
+        };
+        (0..).zip(&self.lists).flat_map(entries)
+    }
+
     /// Calls `found` with the lists of the conditions that a value of the subject satisfies.
     pub fn satisfied(
         &self,

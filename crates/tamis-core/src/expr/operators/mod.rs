@@ -20,6 +20,7 @@ mod string_parts;
 pub mod tested;
 mod truth;
 pub(super) mod wildcard;
+mod xpath;
 
 use std::fmt;
 
@@ -177,6 +178,7 @@ registry! {
     17 TRUTH = truth::Truth;
     18 IS_TRUE = tested::IsTrue;
     19 KNOWN = tested::Known;
+    20 XPATH = xpath::XPath;
 }
 
 impl Operator {
@@ -244,6 +246,7 @@ mod tests {
             (Operator::TRUTH, "truth"),
             (Operator::IS_TRUE, "IS TRUE"),
             (Operator::KNOWN, "IS NOT UNKNOWN"),
+            (Operator::XPATH, "xpath"),
         ];
         assert_eq!(constants.len(), REGISTRY.len());
         for (at, (operator, name)) in constants.into_iter().enumerate() {
