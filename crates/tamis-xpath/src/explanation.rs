@@ -146,7 +146,9 @@ fn location(document: &Document, node: Node) -> String {
         Node::Text(_) => "/text()".into(),
     };
     let owner = match node {
-        Node::Attribute(at) => document.elements.partition_point(|element| element.first_attribute <= at) as u32 - 1,
+        Node::Attribute(at) => {
+            document.elements.partition_point(|element| element.first_attribute <= at) as u32 - 1
+        }
         _ => {
             let offset = document.offset(node);
             let inside = document.elements.partition_point(|element| element.offset < offset) as u32 - 1;
@@ -227,7 +229,10 @@ mod tests {
     #[test]
     fn steps_that_hold_name_their_nodes() {
         assert_eq!(explained("/n"), "satisfies /n at /n");
-        assert_eq!(explained("/n/i/@l"), "satisfies /n at /n, /i at /n/i[1], /@l at /n/i[1]/@l (2 nodes in all)");
+        assert_eq!(
+            explained("/n/i/@l"),
+            "satisfies /n at /n, /i at /n/i[1], /@l at /n/i[1]/@l (2 nodes in all)"
+        );
         assert_eq!(explained("//i[p < 5]/@l"), "satisfies //i[p < 5] at /n/i[3], /@l at /n/i[3]/@l");
         assert_eq!(
             explained("//t/text()[. = 'z']"),
@@ -239,7 +244,10 @@ mod tests {
     fn the_deepest_step_is_named() {
         assert_eq!(explained("/x/y"), "reaches none of 2 steps; there is no /x");
         assert_eq!(explained("/n/i/q/r"), "reaches step 2 of 4, /i; there is no /q");
-        assert_eq!(explained("/n/i[p > 9]"), "reaches step 1 of 2, /n; of 3 nodes at /i none satisfies [p > 9]");
+        assert_eq!(
+            explained("/n/i[p > 9]"),
+            "reaches step 1 of 2, /n; of 3 nodes at /i none satisfies [p > 9]"
+        );
         assert_eq!(
             explained("/n/i[p < 5][@l = 'en']"),
             "reaches step 1 of 2, /n; of 3 nodes at /i none satisfies [p < 5] (1) and [@l = 'en'] (1)"

@@ -1,12 +1,16 @@
 //! From paths to a [`PathSet`]: cuts each into skeleton and conditions, and chooses its access.
 
+use std::cmp::Reverse;
 use std::sync::Mutex;
 
-use super::tree::{Key, ROOT, TreeBuilder};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use super::tree::{Key, ROOT, Tree, TreeBuilder};
 use super::values::{Access, COMPARISONS, Lists, SimpleConditions, SimpleTest, SubjectNumbers};
 use super::{ConditionId, OPAQUE, PathEntry, PathSet};
 use crate::ast::{Axis, Comparison, Path};
-use crate::compiled::{ANY, Condition, Kind, Labels, Step, Steps, ValueTest};
+use crate::compiled::{ANY, Condition, Kind, Label, Labels, Step, Steps, ValueTest};
 
 /// Of a path of which nothing is left to verify.
 pub(super) const PROVED: u32 = u32::MAX;
@@ -22,11 +26,12 @@ pub struct PathSetBuilder {
     subject_numbers: SubjectNumbers,
     simple: SimpleConditions,
     opaque: Vec<Condition>,
-    accesses: Vec<Access>,
+    /// For each of them that is an OR of simple ones: these.
+    alternatives: Vec<Box<[u32]>>,
     paths: Vec<PathEntry>,
-    rests: Vec<u32>,
+    /// For each path with conditions how many there are, then for each its step and number.
+    written: Vec<u32>,
     plain: Vec<(u32, u32)>,
-    checked: Vec<(u32, u32)>,
 }
 
 /// A path cut into pieces.
@@ -56,49 +61,28 @@ impl PathSetBuilder {
             self.paths.push(PathEntry { node, rest: PROVED });
             return number;
         }
-        let ranked = conditions
-            .iter()
-            .enumerate()
-            .filter_map(|(at, (step, condition))| Some((access_rank(condition)?, *step, at)));
-        let Some((_, access_step, access)) = ranked.max() else {
-            self.checked.push((node, number));
-            let rest = self.rest(last, conditions, None);
-            self.paths.push(PathEntry { node, rest });
-            return number;
-        };
-        let (label, anchor) = (skeleton[access_step as usize].label(), nodes[access_step as usize]);
-        let alternatives: Vec<u32> = match &conditions[access].1 {
-            Condition::Or(parts) => parts.iter().map(|part| self.intern_simple(part)).collect(),
-            condition => vec![self.intern_simple(condition)],
-        };
-        for condition in &alternatives {
-            self.accesses.push(Access { label, condition: *condition, node: anchor, path: number });
+        let rest = self.written.len() as u32;
+        self.written.push(conditions.len() as u32);
+        for (step, condition) in conditions {
+            let id = self.intern(condition);
+            self.written.extend([step, id]);
         }
-        let nothing_left = conditions.len() == 1 && access_step == last;
-        let rest = if nothing_left { PROVED } else { self.rest(access_step, conditions, Some(access)) };
         self.paths.push(PathEntry { node, rest });
         number
-    }
-
-    /// Writes down what is left to verify once the access is known to hold.
-    fn rest(&mut self, access_step: u32, conditions: Vec<(u32, Condition)>, access: Option<usize>) -> u32 {
-        let at = self.rests.len() as u32;
-        let others = conditions.len() as u32 - u32::from(access.is_some());
-        self.rests.push(access_step | others << 8);
-        for (number, (step, condition)) in conditions.into_iter().enumerate() {
-            if Some(number) != access {
-                let id = self.intern(condition);
-                self.rests.extend([step, id]);
-            }
-        }
-        at
     }
 
     fn intern(&mut self, condition: Condition) -> ConditionId {
         if simple_test(&condition).is_some() {
             return self.intern_simple(&condition);
         }
+        let alternatives = match &condition {
+            Condition::Or(parts) if parts.iter().all(|part| simple_test(part).is_some()) => {
+                parts.iter().map(|part| self.intern_simple(part)).collect()
+            }
+            _ => Box::default(),
+        };
         self.opaque.push(condition);
+        self.alternatives.push(alternatives);
         OPAQUE | (self.opaque.len() as u32 - 1)
     }
 
@@ -117,6 +101,8 @@ impl PathSetBuilder {
         })
     }
 
+    /// The set. Accesses are chosen now that it is known how many paths have each condition: one that few paths have
+    /// is likely to be true for few documents.
     pub fn finish(self) -> PathSet {
         let Self {
             labels,
@@ -124,33 +110,48 @@ impl PathSetBuilder {
             subjects,
             mut simple,
             opaque,
-            mut accesses,
+            alternatives,
             mut paths,
-            mut rests,
+            written,
             mut plain,
-            mut checked,
             ..
         } = self;
         let (mut tree, numbers) = tree.finish();
-        for access in &mut accesses {
-            access.node = numbers[access.node as usize];
-        }
         for path in paths.iter_mut().filter(|path| path.node != NOWHERE) {
             path.node = numbers[path.node as usize];
         }
-        for (node, _) in plain.iter_mut().chain(&mut checked) {
+        for (node, _) in &mut plain {
             *node = numbers[*node as usize];
             tree.make_live(*node);
         }
         plain.sort_unstable();
-        checked.sort_unstable();
+        plain.shrink_to_fit();
         simple.finish();
-        let lists = Lists::new(accesses, labels.len(), &simple);
+        let mut choice = Choice {
+            tree: &tree,
+            simple: &simple,
+            alternatives: &alternatives,
+            uses: HashMap::default(),
+            accesses: vec![],
+            checked: vec![],
+            rests: vec![],
+        };
+        let conditional = |path: &&mut PathEntry| path.rest != PROVED;
+        paths.iter_mut().filter(conditional).for_each(|path| choice.count(path, &written));
+        for (number, path) in (0..).zip(&mut paths) {
+            if path.rest != PROVED {
+                choice.choose(number, path, &written);
+            }
+        }
+        let Choice { uses, accesses, mut checked, mut rests, .. } = choice;
+        drop(written);
+        let lists = Lists::new(accesses, uses.into_keys().collect(), labels.len(), &simple);
         lists.anchor_nodes().iter().for_each(|node| tree.make_live(*node));
+        checked.iter().for_each(|(node, _)| tree.make_live(*node));
+        checked.sort_unstable();
+        checked.shrink_to_fit();
         paths.shrink_to_fit();
         rests.shrink_to_fit();
-        plain.shrink_to_fit();
-        checked.shrink_to_fit();
         PathSet {
             labels,
             tree,
@@ -165,6 +166,111 @@ impl PathSetBuilder {
             scratches: Mutex::default(),
         }
     }
+}
+
+/// Chooses the accesses of all paths.
+struct Choice<'b> {
+    tree: &'b Tree,
+    simple: &'b SimpleConditions,
+    alternatives: &'b [Box<[u32]>],
+    /// How many paths have a simple condition at a step with a label.
+    uses: HashMap<(Label, u32), u32, FxBuildHasher>,
+    accesses: Vec<Access>,
+    checked: Vec<(u32, u32)>,
+    rests: Vec<u32>,
+}
+
+/// How good an access is: its kind, then how few paths have it, then how deep it lies.
+type Merit = (u32, Reverse<u32>, u32);
+
+impl Choice<'_> {
+    /// The nodes of a path, from the first step to the last.
+    fn nodes(&self, path: &PathEntry) -> Vec<u32> {
+        let mut nodes = vec![];
+        let mut node = path.node;
+        while node != ROOT {
+            nodes.push(node);
+            node = self.tree.parent(node);
+        }
+        nodes.reverse();
+        nodes
+    }
+
+    /// The simple conditions that a condition is, or is the OR of; none if it is something else.
+    fn parts<'c>(&'c self, id: &'c ConditionId) -> &'c [u32] {
+        match id & OPAQUE {
+            0 => std::slice::from_ref(id),
+            _ => &self.alternatives[(id & !OPAQUE) as usize],
+        }
+    }
+
+    fn count(&mut self, path: &PathEntry, written: &[u32]) {
+        let nodes = self.nodes(path);
+        for pair in conditions(path, written).chunks_exact(2) {
+            let label = self.tree.key(nodes[pair[0] as usize]).label();
+            let parts = if pair[1] & OPAQUE == 0 {
+                &pair[1..]
+            } else {
+                &*self.alternatives[(pair[1] & !OPAQUE) as usize]
+            };
+            for part in parts {
+                *self.uses.entry((label, *part)).or_default() += 1;
+            }
+        }
+    }
+
+    fn merit(&self, label: Label, step: u32, id: ConditionId) -> Option<Merit> {
+        let parts = self.parts(&id);
+        let rank = parts.iter().map(|part| self.simple.test(*part).rank()).min()?;
+        Some((rank, Reverse(parts.iter().map(|part| self.uses[&(label, *part)]).sum()), step))
+    }
+
+    fn choose(&mut self, number: u32, path: &mut PathEntry, written: &[u32]) {
+        let nodes = self.nodes(path);
+        let label = |step: u32| self.tree.key(nodes[step as usize]).label();
+        let conditions = conditions(path, written);
+        let ranked = |without: Option<usize>, simple_only: bool| {
+            let pairs = conditions.chunks_exact(2).enumerate();
+            let merits = pairs.filter_map(|(at, pair)| {
+                let merit = self.merit(label(pair[0]), pair[0], pair[1])?;
+                (Some(at) != without && !(simple_only && pair[1] & OPAQUE != 0)).then_some((merit, at))
+            });
+            merits.max().map(|(_, at)| at)
+        };
+        let access = ranked(None, false);
+        let last = nodes.len() as u32 - 1;
+        let access_step = access.map_or(last, |at| conditions[2 * at]);
+        match access {
+            None => self.checked.push((path.node, number)),
+            Some(at) => {
+                let second =
+                    ranked(Some(at), true).map(|at| (label(conditions[2 * at]), conditions[2 * at + 1]));
+                let (label, node) = (label(access_step), nodes[access_step as usize]);
+                let id = conditions[2 * at + 1];
+                let parts: Vec<u32> = self.parts(&id).to_vec();
+                let access = |condition: u32| Access { label, condition, node, path: number, second };
+                self.accesses.extend(parts.into_iter().map(access));
+            }
+        }
+        let others = conditions.len() / 2 - usize::from(access.is_some());
+        if others == 0 && access_step == last {
+            path.rest = PROVED;
+            return;
+        }
+        path.rest = self.rests.len() as u32;
+        self.rests.push(access_step | (others as u32) << 8);
+        for (at, pair) in conditions.chunks_exact(2).enumerate() {
+            if Some(at) != access {
+                self.rests.extend_from_slice(pair);
+            }
+        }
+    }
+}
+
+/// Steps and conditions of a path, in turns.
+fn conditions<'w>(path: &PathEntry, written: &'w [u32]) -> &'w [u32] {
+    let start = path.rest as usize;
+    &written[start + 1..start + 1 + 2 * written[start] as usize]
 }
 
 /// The subject and test of a condition that can be an access.
@@ -186,14 +292,6 @@ fn simple_test(condition: &Condition) -> Option<(&[Step], SimpleTest<'_>)> {
 /// Nothing is equal to what is no number, or in an order with it.
 fn is_simple(comparison: Comparison, number: f64) -> bool {
     COMPARISONS.contains(&comparison) && !number.is_nan()
-}
-
-/// How good an access a condition is, if it can be one.
-fn access_rank(condition: &Condition) -> Option<u32> {
-    match condition {
-        Condition::Or(parts) => parts.iter().map(|part| Some(simple_test(part)?.1.rank())).min().flatten(),
-        condition => Some(simple_test(condition)?.1.rank()),
-    }
 }
 
 /// Cuts a path; `None` if it is true for no document.

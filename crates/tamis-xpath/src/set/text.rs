@@ -52,7 +52,8 @@ impl PathSet {
                 steps[pair[0] as usize].conditions.push(self.condition(pair[1]));
             }
         }
-        let mut alternatives: Vec<_> = accesses.iter().map(|(_, condition)| self.condition(*condition)).collect();
+        let mut alternatives: Vec<_> =
+            accesses.iter().map(|(_, condition)| self.condition(*condition)).collect();
         let access = match alternatives.len() {
             0 => return Some(Path { steps }),
             1 => alternatives.remove(0),
@@ -94,9 +95,11 @@ impl PathSet {
                 let comparison = if *equal { Comparison::Equal } else { Comparison::NotEqual };
                 Written::Compare(self.relative(steps), comparison, Literal::Text(text.clone()))
             }
-            Condition::Compare(steps, ValueTest::Number { comparison, number }) => {
-                Written::Compare(self.relative(steps), *comparison, self.labels.number_literal(*comparison, *number))
-            }
+            Condition::Compare(steps, ValueTest::Number { comparison, number }) => Written::Compare(
+                self.relative(steps),
+                *comparison,
+                self.labels.number_literal(*comparison, *number),
+            ),
             Condition::Contains(steps, text) => Written::Contains(self.relative(steps), text.clone()),
             Condition::StartsWith(steps, text) => Written::StartsWith(self.relative(steps), text.clone()),
         }

@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! watch       (label, subject): what elements of that name are asked for
-//! list        (watch, condition): its entries are (anchor, path), sorted by anchor
+//! list        (watch, condition), also without entries; an entry is (anchor, path, another list), sorted by anchor
 //! by text     hash of (watch, text) → list of `subject = 'text'`
 //! by number   hash of (watch, number) → list of `subject = number`
-//! thresholds  per watch and comparison, sorted: a value satisfies one run of them
+//! thresholds  per watch and comparison, sorted, as their lists are: a value satisfies one run of lists
 //! ```
+//!
+//! The other list of an entry is that of another condition of the path: unless that is satisfied somewhere in the document, the path
+//! is not true.
 //!
 //! An anchor is a place in the tree at which some path has its access. Anchors are numbered by label, so that those that
 //! an element can have active are a run of numbers for its name and one for `*`.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
@@ -37,13 +41,25 @@ impl SimpleTest<'_> {
         }
     }
 
+    /// Lists are sorted by it: those of one comparison lie together, in the order of their thresholds.
+    fn order(&self) -> (u32, u64) {
+        match self {
+            Self::Exists => (0, 0),
+            Self::Text(_) => (1, 0),
+            Self::Number(comparison, number) => {
+                let bits = number_bits(*number);
+                let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
+                (2 + *comparison as u32, ordered)
+            }
+        }
+    }
+
     /// How selective it is likely to be, from 1.
     pub fn rank(&self) -> u32 {
         match self {
             Self::Exists => 1,
-            Self::Number(Comparison::Equal, _) => 3,
+            Self::Number(Comparison::Equal, _) | Self::Text(_) => 3,
             Self::Number(..) => 2,
-            Self::Text(_) => 4,
         }
     }
 }
@@ -155,8 +171,16 @@ pub(super) struct Watch {
     pub exists: u32,
     pub has_texts: bool,
     pub has_numbers: bool,
-    /// For each of [`COMPARISONS`] but equality: the run of thresholds.
-    runs: [(u32, u32); 4],
+    /// For each of [`COMPARISONS`] but equality.
+    runs: [Run; 4],
+}
+
+/// The lists of one comparison, and where their thresholds begin.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    start: u32,
+    end: u32,
+    threshold: u32,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -172,6 +196,8 @@ struct List {
 pub(super) struct Entry {
     pub anchor: u32,
     pub path: u32,
+    /// The list of another condition, or [`NONE`].
+    pub second: u32,
 }
 
 #[derive(Default)]
@@ -184,7 +210,6 @@ pub(super) struct Lists {
     by_text: HashTable<u32>,
     by_number: HashTable<u32>,
     thresholds: Vec<f64>,
-    threshold_lists: Vec<u32>,
     /// Tree nodes, sorted by label and node; the place is the anchor.
     anchors: Vec<u32>,
     /// By label, `*` last.
@@ -192,13 +217,15 @@ pub(super) struct Lists {
 }
 
 /// An access of a path, before lists are made.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) struct Access {
     pub label: Label,
     pub condition: u32,
     /// A node of the tree.
     pub node: u32,
     pub path: u32,
+    /// Another simple condition of the path, and the label of its step.
+    pub second: Option<(Label, u32)>,
 }
 
 fn text_hash(watch: u32, text: &str) -> u64 {
@@ -210,9 +237,20 @@ fn number_hash(watch: u32, number: f64) -> u64 {
 }
 
 impl Lists {
-    /// Lists of these accesses, for paths with so many labels.
-    pub fn new(mut accesses: Vec<Access>, labels: usize, simple: &SimpleConditions) -> Self {
+    /// Lists of these accesses and of all simple conditions, each with the label of a step, for paths with so many labels.
+    pub fn new(
+        accesses: Vec<Access>,
+        mut conditions: Vec<(Label, u32)>,
+        labels: usize,
+        simple: &SimpleConditions,
+    ) -> Self {
         let place = |label: Label| if label == ANY { labels } else { label as usize };
+        conditions.sort_unstable_by_key(|(label, id)| {
+            (place(*label), simple.subject(*id), simple.test(*id).order(), *id)
+        });
+        let number = |(list, key): (u32, &(Label, u32))| (*key, list);
+        let number_of: HashMap<(Label, u32), u32, FxBuildHasher> =
+            (0..).zip(&conditions).map(number).collect();
         let mut nodes: Vec<(usize, u32)> =
             accesses.iter().map(|access| (place(access.label), access.node)).collect();
         nodes.sort_unstable();
@@ -223,79 +261,76 @@ impl Lists {
         };
         let anchor_of =
             |label: Label, node: u32| nodes.binary_search(&(place(label), node)).expect("it is one") as u32;
-        accesses.sort_unstable_by_key(|access| {
-            (
-                place(access.label),
-                simple.subject(access.condition),
-                access.condition,
-                access.node,
-                access.path,
-            )
-        });
+        let mut entries: Vec<(u32, Entry)> = accesses
+            .into_iter()
+            .map(|access| {
+                let second = access.second.map_or(NONE, |second| number_of[&second]);
+                let anchor = anchor_of(access.label, access.node);
+                (number_of[&(access.label, access.condition)], Entry { anchor, path: access.path, second })
+            })
+            .collect();
+        entries.sort_unstable_by_key(|(list, entry)| (*list, entry.anchor, entry.path));
+        let first_entries = starts(entries.iter().map(|(list, _)| *list as usize), conditions.len());
+        built.entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        built.lists = Vec::with_capacity(conditions.len() + 1);
         let mut watch_places = vec![];
-        let same_watch = |a: &Access, b: &Access| {
-            a.label == b.label && simple.subject(a.condition) == simple.subject(b.condition)
-        };
-        for of_watch in accesses.chunk_by(same_watch) {
+        let subject = |id: u32| simple.subject(id);
+        for of_watch in conditions.chunk_by(|a, b| a.0 == b.0 && subject(a.1) == subject(b.1)) {
             let watch = built.watches.len() as u32;
-            watch_places.push(place(of_watch[0].label));
-            let mut ranges: [Vec<(f64, u32)>; 4] = Default::default();
+            watch_places.push(place(of_watch[0].0));
             let mut new = Watch {
-                subject: simple.subject(of_watch[0].condition),
+                subject: subject(of_watch[0].1),
                 exists: NONE,
                 has_texts: false,
                 has_numbers: false,
-                runs: [(0, 0); 4],
+                runs: [Run::default(); 4],
             };
-            for of_condition in of_watch.chunk_by(|a, b| a.condition == b.condition) {
-                let condition = of_condition[0].condition;
+            for &(_, condition) in of_watch {
                 let list = built.lists.len() as u32;
-                built.lists.push(List { watch, condition, first_entry: built.entries.len() as u32 });
-                built.entries.extend(
-                    of_condition.iter().map(|a| Entry { anchor: anchor_of(a.label, a.node), path: a.path }),
-                );
-                let lists = &built.lists;
-                match simple.test(condition) {
-                    SimpleTest::Exists => new.exists = list,
-                    SimpleTest::Text(text) => {
-                        new.has_texts = true;
-                        built.by_text.insert_unique(text_hash(watch, text), list, |at| {
-                            match lists[*at as usize].text(simple) {
-                                Some(text) => text_hash(lists[*at as usize].watch, text),
-                                None => 0,
-                            }
-                        });
-                    }
-                    SimpleTest::Number(Comparison::Equal, number) => {
-                        new.has_numbers = true;
-                        built.by_number.insert_unique(number_hash(watch, number), list, |at| {
-                            match lists[*at as usize].number(simple) {
-                                Some(number) => number_hash(lists[*at as usize].watch, number),
-                                None => 0,
-                            }
-                        });
-                    }
-                    SimpleTest::Number(comparison, number) => {
-                        new.has_numbers = true;
-                        let at = COMPARISONS[1..].iter().position(|known| *known == comparison);
-                        ranges[at.expect("it is simple")].push((number, list));
-                    }
-                }
-            }
-            for (run, mut range) in new.runs.iter_mut().zip(ranges) {
-                range.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-                let start = built.thresholds.len() as u32;
-                built.thresholds.extend(range.iter().map(|(number, _)| *number));
-                built.threshold_lists.extend(range.iter().map(|(_, list)| *list));
-                *run = (start, built.thresholds.len() as u32);
+                built.lists.push(List { watch, condition, first_entry: first_entries[list as usize] });
+                built.put(&mut new, list, simple);
             }
             built.watches.push(new);
         }
+        built.lists.push(List { watch: NONE, condition: 0, first_entry: built.entries.len() as u32 });
         built.first_watch = starts(watch_places.into_iter(), labels + 1);
         built.anchors = nodes.into_iter().map(|(_, node)| node).collect();
-        built.lists.shrink_to_fit();
-        built.entries.shrink_to_fit();
         built
+    }
+
+    /// Puts the last list where a value of its watch finds it.
+    fn put(&mut self, watch: &mut Watch, list: u32, simple: &SimpleConditions) {
+        let lists = &self.lists;
+        let List { watch: number, condition, .. } = lists[list as usize];
+        match simple.test(condition) {
+            SimpleTest::Exists => watch.exists = list,
+            SimpleTest::Text(text) => {
+                watch.has_texts = true;
+                let hash = |at: &u32| {
+                    let list = &lists[*at as usize];
+                    text_hash(list.watch, list.text(simple).unwrap_or_default())
+                };
+                self.by_text.insert_unique(text_hash(number, text), list, hash);
+            }
+            SimpleTest::Number(Comparison::Equal, value) => {
+                watch.has_numbers = true;
+                let hash = |at: &u32| {
+                    let list = &lists[*at as usize];
+                    number_hash(list.watch, list.number(simple).unwrap_or_default())
+                };
+                self.by_number.insert_unique(number_hash(number, value), list, hash);
+            }
+            SimpleTest::Number(comparison, value) => {
+                watch.has_numbers = true;
+                let at = COMPARISONS[1..].iter().position(|known| *known == comparison);
+                let run = &mut watch.runs[at.expect("it is simple")];
+                if run.start == run.end {
+                    *run = Run { start: list, end: list, threshold: self.thresholds.len() as u32 };
+                }
+                run.end += 1;
+                self.thresholds.push(value);
+            }
+        }
     }
 
     fn place(&self, label: Label) -> Option<usize> {
@@ -307,7 +342,7 @@ impl Lists {
     }
 
     /// The watches of a label.
-    pub fn watches(&self, label: Label) -> std::ops::Range<usize> {
+    pub fn watches(&self, label: Label) -> Range<usize> {
         match self.place(label) {
             Some(at) => self.first_watch[at] as usize..self.first_watch[at + 1] as usize,
             None => 0..0,
@@ -319,7 +354,7 @@ impl Lists {
     }
 
     /// The run of anchors of a label.
-    pub fn anchors(&self, label: Label) -> std::ops::Range<u32> {
+    pub fn anchors(&self, label: Label) -> Range<u32> {
         match self.place(label) {
             Some(at) => self.first_anchor[at]..self.first_anchor[at + 1],
             None => 0..0,
@@ -338,20 +373,24 @@ impl Lists {
         &self.anchors
     }
 
-    pub fn entries(&self, list: u32) -> &[Entry] {
-        let start = self.lists[list as usize].first_entry as usize;
-        let end =
-            self.lists.get(list as usize + 1).map_or(self.entries.len(), |next| next.first_entry as usize);
-        &self.entries[start..end]
+    /// How many lists there are.
+    pub fn len(&self) -> usize {
+        self.lists.len() - 1
+    }
+
+    /// The entries of consecutive lists.
+    pub fn entries(&self, lists: Range<u32>) -> &[Entry] {
+        let first = |list: u32| self.lists[list as usize].first_entry as usize;
+        &self.entries[first(lists.start)..first(lists.end)]
     }
 
     /// Every path that has an access, with the condition.
     pub fn accesses(&self) -> impl Iterator<Item = (u32, u32)> {
         let entries = |(at, list): (u32, &List)| {
             let condition = list.condition;
-            self.entries(at).iter().map(move |entry| (entry.path, condition))
+            self.entries(at..at + 1).iter().map(move |entry| (entry.path, condition))
         };
-        (0..).zip(&self.lists).flat_map(entries)
+        (0..).zip(&self.lists[..self.len()]).flat_map(entries)
     }
 
     /// Calls `found` with the lists of the conditions that a value of the subject satisfies.
@@ -360,12 +399,12 @@ impl Lists {
         watch: usize,
         value: &str,
         simple: &SimpleConditions,
-        found: &mut impl FnMut(u32),
+        found: &mut impl FnMut(Range<u32>),
     ) {
         let Watch { exists, has_texts, has_numbers, runs, .. } = &self.watches[watch];
         let watch = watch as u32;
         if *exists != NONE {
-            found(*exists);
+            found(*exists..exists + 1);
         }
         if *has_texts {
             let same = |list: &u32| {
@@ -373,7 +412,7 @@ impl Lists {
                 list.watch == watch && list.text(simple) == Some(value)
             };
             if let Some(list) = self.by_text.find(text_hash(watch, value), same) {
-                found(*list);
+                found(*list..list + 1);
             }
         }
         if !has_numbers {
@@ -388,21 +427,26 @@ impl Lists {
             list.watch == watch && list.number(simple) == Some(number)
         };
         if let Some(list) = self.by_number.find(number_hash(watch, number), same) {
-            found(*list);
+            found(*list..list + 1);
         }
-        for (comparison, (start, end)) in COMPARISONS[1..].iter().zip(runs) {
-            let (start, end) = (*start as usize, *end as usize);
-            if start == end {
+        for (comparison, run) in COMPARISONS[1..].iter().zip(runs) {
+            if run.start == run.end {
                 continue;
             }
-            let thresholds = &self.thresholds[start..end];
-            let run = match comparison {
-                Comparison::Less => start + thresholds.partition_point(|t| *t <= number)..end,
-                Comparison::LessOrEqual => start + thresholds.partition_point(|t| *t < number)..end,
-                Comparison::Greater => start..start + thresholds.partition_point(|t| *t < number),
-                _ => start..start + thresholds.partition_point(|t| *t <= number),
+            let first = run.threshold as usize;
+            let thresholds = &self.thresholds[first..first + (run.end - run.start) as usize];
+            let below = |is_below: fn(&f64, f64) -> bool| {
+                run.start + thresholds.partition_point(|threshold| is_below(threshold, number)) as u32
             };
-            self.threshold_lists[run].iter().for_each(|list| found(*list));
+            let satisfied = match comparison {
+                Comparison::Less => below(|threshold, number| *threshold <= number)..run.end,
+                Comparison::LessOrEqual => below(|threshold, number| *threshold < number)..run.end,
+                Comparison::Greater => run.start..below(|threshold, number| *threshold < number),
+                _ => run.start..below(|threshold, number| *threshold <= number),
+            };
+            if !satisfied.is_empty() {
+                found(satisfied);
+            }
         }
     }
 
@@ -412,7 +456,7 @@ impl Lists {
             + self.lists.capacity() * size_of::<List>()
             + self.entries.capacity() * size_of::<Entry>()
             + (self.by_text.capacity() + self.by_number.capacity()) * 5
-            + self.thresholds.capacity() * 12
+            + self.thresholds.capacity() * 8
     }
 }
 
