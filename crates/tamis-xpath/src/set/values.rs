@@ -68,7 +68,7 @@ impl SimpleTest<'_> {
 #[derive(Default)]
 pub(super) struct SimpleConditions {
     all: Vec<Packed>,
-    pool: Vec<u8>,
+    pool: String,
     numbers: HashTable<u32>,
 }
 
@@ -106,10 +106,7 @@ impl SimpleConditions {
         let Packed { head, value: [first, second] } = self.all[id as usize];
         match head >> SUBJECT_BITS {
             0 => SimpleTest::Exists,
-            TEXT => {
-                let text = &self.pool[first as usize..(first + second) as usize];
-                SimpleTest::Text(std::str::from_utf8(text).unwrap_or_default())
-            }
+            TEXT => SimpleTest::Text(&self.pool[first as usize..(first + second) as usize]),
             code => {
                 let number = f64::from_bits(u64::from(first) << 32 | u64::from(second));
                 SimpleTest::Number(COMPARISONS[(code - FIRST_COMPARISON) as usize], number)
@@ -135,7 +132,7 @@ impl SimpleConditions {
             SimpleTest::Exists => (0, [0, 0]),
             SimpleTest::Text(text) => {
                 let place = [self.pool.len() as u32, text.len() as u32];
-                self.pool.extend_from_slice(text.as_bytes());
+                self.pool.push_str(text);
                 (TEXT, place)
             }
             SimpleTest::Number(comparison, number) => {

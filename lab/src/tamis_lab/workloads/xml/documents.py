@@ -59,7 +59,9 @@ def documents(
     (True, True)
     """
     for number in range(count):
-        yield _Writer(dtd(kind), depth, Values(values, skew), random.Random(f"{seed} {kind} {number}")).document(size)
+        yield _Writer(
+            dtd(kind), depth, Values(values, skew), random.Random(f"{seed} {kind} {number}")
+        ).document(size)
 
 
 class _Writer:
@@ -90,7 +92,11 @@ class _Writer:
         attributes = ""
         for attribute in self.dtd.elements[name].attributes:
             if attribute.is_required or self.source.random() < 0.6:
-                own = Values.number(self.source) if attribute.is_number else self.values.text(self.source, attribute.name)
+                own = (
+                    Values.number(self.source)
+                    if attribute.is_number
+                    else self.values.text(self.source, attribute.name)
+                )
                 attributes += f' {attribute.name}="{escape(own)}"'
         return f"<{name}{attributes}>"
 

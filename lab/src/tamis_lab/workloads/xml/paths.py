@@ -36,7 +36,9 @@ def paths(
         path = writer.path(depth, wildcard, descendant, predicates, ranges)
         tries += 1
         if tries > 50 * count + 1000:
-            raise ValueError(f"there are hardly more than {len(seen)} such paths; ask for more values or predicates")
+            raise ValueError(
+                f"there are hardly more than {len(seen)} such paths; ask for more values or predicates"
+            )
         if path not in seen:
             seen.add(path)
             yield path
