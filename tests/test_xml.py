@@ -2,6 +2,9 @@
 
 import pickle
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -285,3 +288,20 @@ def test_the_memory_of_paths_is_accounted_for() -> None:
         return index.stats()["bytes"]["predicates"]
 
     assert 20 * 4000 < predicate_bytes(5000) - predicate_bytes(1000) < 200 * 4000
+
+
+def test_the_example_of_a_news_feed() -> None:
+    printed = subprocess.run(
+        [sys.executable, Path(__file__).parent.parent / "examples" / "news_feed.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert printed[:5] == [
+        "story 0: archive, markets",
+        "story 1: archive, pictures, politics, quotes",
+        "story 2: archive",
+        "story 3: nobody",
+        "1 of 4 documents could not be read",
+    ]
+    assert "there is no //figure" in printed[5]
