@@ -28,9 +28,11 @@ from tamis.errors import (
     UnknownAttributeWarning,
     UnknownIdError,
     UnsupportedExpressionError,
+    XmlError,
 )
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, term
+from tamis.xml import Xml
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
@@ -65,6 +67,8 @@ __all__ = [
     "UnsupportedExpressionError",
     "Where",
     "WhyNot",
+    "Xml",
+    "XmlError",
     "at_least",
     "at_most",
     "call",

@@ -22,6 +22,7 @@ from tamis.rank import (
     unknown_attributes,
 )
 from tamis.subscription import Id, Moment
+from tamis.xml import Xml
 
 EventLike = Mapping[str, Any] | Event | str | bytes
 Score = str | ScoreFunction
@@ -99,6 +100,32 @@ class Matching:
             query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
         found: list[Any] = self._kernel.ask(event, query)
         return found
+
+    def match_xml(
+        self,
+        data: bytes | str,
+        *,
+        attribute: str = "doc",
+        event: Mapping[str, Any] | None = None,
+        strict: bool = False,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+    ) -> list[Any]:
+        """The ids of all subscriptions that an event with this XML document satisfies, sorted.
+
+        The document is the value of `attribute`, beside the attributes of `event`; the rest is as for `match`.
+        With `strict`, a document that is not well-formed is a `tamis.XmlError`.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("dear", "xpath(doc, '/news/item[price > 5]') AND source = 'reuters'")
+        >>> index.match_xml(b"<news><item><price>7</price></item></news>", event={"source": "reuters"})
+        ['dear']
+        """
+        whole = {**(event or {}), attribute: Xml(data, strict=strict)}
+        return self.match(whole, tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
 
     def count(
         self,

@@ -91,6 +91,27 @@ class EventError(TamisError, ValueError):
     """
 
 
+class XmlError(EventError):
+    """A document that is not well-formed XML, or beyond a limit; `line` and `column` count from 1.
+
+    >>> import tamis
+    >>> try:
+    ...     tamis.Xml("<a>\\n <b></a>", strict=True)
+    ... except tamis.XmlError as error:
+    ...     error.line, error.column
+    (2, 5)
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        """Keep where the fault is."""
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.message, self.line, self.column = message, line, column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle: what it was made of."""
+        return (type(self), (self.message, self.line, self.column))
+
+
 class IdError(TamisError, ValueError):
     """An id of another type than the index's: one index has integers or strings, never both.
 

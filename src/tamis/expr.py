@@ -5,7 +5,7 @@ that has not been tested yet; testing it gives an `Expression`. A boolean column
 `~col("opted_out")`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from tamis._kernel import Expression, Term, predicate, threshold
@@ -246,6 +246,23 @@ class Column:
         contains(name, 'd')
         """
         return self._test("contains", part)
+
+    # --- documents -------------------------------------------------------------------------------
+
+    def xpath(self, path: str, namespaces: Mapping[str, str] | None = None) -> Expression:
+        """Be an XML document in which a path selects something.
+
+        `namespaces` says what the prefixes in the path stand for.
+
+        >>> print(col("doc").xpath("/news//item[price > 5]/title"))
+        xpath(doc, '/news//item[price > 5]/title')
+        >>> print(col("doc").xpath("/n:news", {"n": "urn:news"}))
+        xpath(doc, '/Q{urn:news}news')
+        """
+        declared = "".join(
+            f'declare namespace {prefix} = "{uri}"; ' for prefix, uri in (namespaces or {}).items()
+        )
+        return self._test("xpath", declared + path)
 
     # --- arrays ----------------------------------------------------------------------------------
 

@@ -27,5 +27,6 @@ pub mod suggest;
 pub mod term;
 mod text;
 pub mod value;
+pub mod xml;
 
 pub use error::{Error, Result};

@@ -21,6 +21,7 @@ mod rows;
 mod subscription;
 mod weights;
 mod wrong_values;
+mod xml;
 
 use pyo3::prelude::*;
 
@@ -51,4 +52,6 @@ mod _kernel {
     };
     #[pymodule_export]
     use crate::wrong_values::wrong_values;
+    #[pymodule_export]
+    use crate::xml::xml_fault;
 }

@@ -1,6 +1,6 @@
 """Drive events from a source through a query into a sink, with progress and an exit code."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from tamis.cli.io.events import Lines, Portion, check_json, open_events, stream_
 from tamis.cli.io.inputs import Format
 from tamis.cli.io.outputs import Sink, open_sink
 from tamis.cli.io.progress import Progress
+from tamis.cli.io.xml_files import read_xml_files
 from tamis.cli.matching import COLUMN_OF, Asked
 
 
@@ -22,6 +23,8 @@ class Input:
     encoding: str | None = None
     separator: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    documents: Sequence[str] | None = None
+    """XML files, each of which is an event, in place of `path`."""
 
 
 def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | None) -> int:
@@ -54,6 +57,8 @@ def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
     if events.inline:
         texts = [check_json(text) for text in events.inline]
         return "--event", iter([Lines(list(range(len(texts))), texts, list(range(1, len(texts) + 1)))])
+    if events.documents is not None:
+        return "--xml", read_xml_files(events.documents)
     source = open_events(events.path, events.format, skip_bad=asked.skip_bad, encoding=events.encoding)
     source.separator, source.types = events.separator, events.types
 

@@ -14,7 +14,10 @@ use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
 use crate::expr::normal_form::normal_form;
+use crate::expr::operators::Operator;
+use crate::predicate::DOCUMENT;
 use crate::term::{Argument, Term};
+use crate::xml::with_document;
 
 /// Some predicate asks for the attribute.
 const ASKED: u32 = 1 << 31;
@@ -27,8 +30,9 @@ impl ExpectedKinds {
     /// Adds what the predicates of a subscription expect.
     pub fn note(&mut self, atoms: &AtomTable) {
         for atom in atoms.iter() {
-            let kind = atom.operator.is_about(&atom.operands);
-            self.add(atom.attribute, kind.map_or(0, |kind| 1 << kind as u32));
+            let kind = atom.operator.is_about(&atom.operands).map_or(0, |kind| 1 << kind as u32);
+            let document = if atom.operator == Operator::XPATH { DOCUMENT } else { 0 };
+            self.add(atom.attribute, kind | document);
         }
     }
 
@@ -78,7 +82,23 @@ impl ExpectedKinds {
     }
 
     fn kinds(&self, attribute: TermId) -> u32 {
-        self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !ASKED
+        self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !(ASKED | DOCUMENT)
+    }
+
+    /// Whether paths look into the attribute.
+    fn is_document(&self, attribute: TermId) -> bool {
+        self.0.get(attribute.0 as usize).is_some_and(|kinds| kinds & DOCUMENT != 0)
+    }
+
+    /// Whether predicates on a present value are undefined: it has another kind than any expects, or is no document where paths
+    /// look for one.
+    fn is_wrong_value(&self, attribute: TermId, value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::Str(text) if self.is_document(attribute) => {
+                with_document(text, |document| document.is_none())
+            }
+            value => value.kind().is_some_and(|kind| self.is_wrong(attribute, kind)),
+        }
     }
 
     /// Whether no predicate on the attribute expects values of that kind.
@@ -89,9 +109,7 @@ impl ExpectedKinds {
 
     /// How many values of an event are of a kind that none expects.
     pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| {
-            value.kind().is_some_and(|kind| self.is_wrong(*attribute, kind))
-        };
+        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| self.is_wrong_value(*attribute, *value);
         event.values.iter().filter(is_wrong).count() as u64
     }
 
@@ -111,12 +129,14 @@ impl ExpectedKinds {
         mut found: impl FnMut(TermId, Kind),
     ) {
         for (attribute, column) in columns.columns() {
-            if column.kind().is_some_and(|kind| !self.is_wrong(attribute, kind)) {
+            let may_be_wrong = |kind| self.is_document(attribute) || self.is_wrong(attribute, kind);
+            if column.kind().is_some_and(|kind| !may_be_wrong(kind)) {
                 continue;
             }
             for row in range.clone() {
-                if let Some(kind) = column.value(row).and_then(|value| value.kind())
-                    && self.is_wrong(attribute, kind)
+                if let Some(value) = column.value(row)
+                    && self.is_wrong_value(attribute, value)
+                    && let Some(kind) = value.kind()
                 {
                     found(attribute, kind);
                 }
@@ -136,7 +156,7 @@ impl ExpectedKinds {
         for row in 0..events.len() {
             events.fill(row, &mut event);
             for (attribute, value) in &event.values {
-                if let Some(kind) = value.kind().filter(|kind| self.is_wrong(*attribute, *kind)) {
+                if let Some(kind) = value.kind().filter(|_| self.is_wrong_value(*attribute, *value)) {
                     add(*attribute, kind);
                 }
             }

@@ -36,6 +36,9 @@ pub fn predicate(
     if operator == Operator::BETWEEN && operands.len() == 2 && operands.contains(&Value::Null) {
         return half_open_between(term, negated, operands);
     }
+    if let (Operator::XPATH, [Value::Str(path)]) = (operator, operands.as_slice()) {
+        check_path(path)?;
+    }
     let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
     let has_negated_form = operator.rules().syntax().has_negated_form();
     let built = Expr::Predicate(Predicate {
@@ -46,6 +49,23 @@ pub fn predicate(
         weight: None,
     });
     Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
+}
+
+/// Says what is wrong with a path, and what would work.
+fn check_path(path: &str) -> Result<(), ExpressionError> {
+    tamis_xpath::Path::parse(path).map(|_| ()).map_err(|fault| {
+        let message =
+            format!("in the path, at character {}: {}", character(path, fault.offset), fault.message);
+        match fault.hint {
+            Some(hint) => ExpressionError::new(message).with_hint(hint),
+            None => ExpressionError::new(message),
+        }
+    })
+}
+
+/// The number of the character at this byte, from 1.
+fn character(text: &str, byte: usize) -> usize {
+    text.char_indices().take_while(|(at, _)| *at < byte).count() + 1
 }
 
 fn half_open_between(term: Term, negated: bool, operands: Vec<Value>) -> Result<Expr, ExpressionError> {

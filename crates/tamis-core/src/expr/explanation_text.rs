@@ -1,6 +1,7 @@
 //! Values and predicates in the words of explanations: as text for people, as JSON for programs.
 
 use serde_json::json;
+use tamis_xpath::{Explanation, Path};
 
 use super::ast::{Outcome, Predicate};
 use super::operators::{Operator, Syntax};
@@ -9,6 +10,7 @@ use crate::text::LiteralText;
 use crate::value::Kind;
 use crate::value::timestamp::format_timestamp_iso;
 use crate::value::{Value, ValueRef};
+use crate::xml::{check, with_document};
 
 /// What a predicate saw of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,11 @@ pub enum Seen {
         is: Kind,
         needs: Kind,
     },
+    /// A document, and in words how far a path goes in it.
+    Document {
+        value: Value,
+        text: String,
+    },
 }
 
 impl Seen {
@@ -28,17 +35,23 @@ impl Seen {
         let Some(value) = value.filter(|value| !matches!(value, ValueRef::Null)) else {
             return Seen::Absent;
         };
+        if let (ValueRef::Str(document), Operator::XPATH, [Value::Str(path)]) =
+            (value, predicate.operator, &*predicate.operands)
+        {
+            return Seen::Document { value: value.to_owned(), text: way_through(document, path) };
+        }
         match (value.kind(), predicate.operator.is_about(&predicate.operands)) {
             (Some(is), Some(needs)) if is != needs => Seen::WrongKind { value: value.to_owned(), is, needs },
             _ => Seen::Value(value.to_owned()),
         }
     }
 
-    /// `is absent`, `is 20`, or `is 'x', a string, but needs a number`.
+    /// `is absent`, `is 20`, `is 'x', a string, but needs a number`, or `reaches step 1 of 3, /news; there is no /item`.
     pub fn text(&self) -> String {
         match self {
             Seen::Absent => "is absent".into(),
             Seen::Value(value) => format!("is {}", value_text(value)),
+            Seen::Document { text, .. } => text.clone(),
             Seen::WrongKind { value, is, needs } => {
                 format!("is {}, {}, but needs {}", value_text(value), a_kind(*is), a_kind(*needs))
             }
@@ -49,9 +62,22 @@ impl Seen {
     pub fn value_json(&self) -> serde_json::Value {
         match self {
             Seen::Absent => serde_json::Value::Null,
-            Seen::Value(value) | Seen::WrongKind { value, .. } => value_json(value),
+            Seen::Value(value) | Seen::WrongKind { value, .. } | Seen::Document { value, .. } => {
+                value_json(value)
+            }
         }
     }
+}
+
+/// How far a path goes in a document, or why it is none.
+fn way_through(document: &str, path: &str) -> String {
+    with_document(document, |read| match (read, Path::parse(path)) {
+        (Some(read), Ok(path)) => Explanation::new(&path, read).to_string(),
+        _ => match check(document) {
+            Err(error) => format!("is not a well-formed document: {error}"),
+            Ok(()) => "is a document".into(),
+        },
+    })
 }
 
 fn a_kind(kind: Kind) -> String {

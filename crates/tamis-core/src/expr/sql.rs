@@ -182,6 +182,14 @@ impl Writer {
             Operator::ARRAY_CONTAINS | Operator::ARRAYS_OVERLAP => {
                 format!("{not}{}", self.overlap(&name, operands)?)
             }
+            Operator::XPATH if spark && !has_namespace(operands) => {
+                format!("{not}xpath_boolean({name}, {})", operand(self, 0)?)
+            }
+            Operator::XPATH => {
+                let message =
+                    if spark { "Spark knows no namespaces in paths" } else { "DuckDB has no xpath" };
+                return Err(ExpressionError::new(message));
+            }
             _ => format!("{not}{name} {} {}", operator.rules().name(), operand(self, 0)?),
         };
         self.push(&text);
@@ -358,6 +366,10 @@ fn duckdb_string(text: &str) -> String {
         let _ = write_quoted(&mut literal, part, '\'');
     }
     if text.contains('\0') { format!("({literal})") } else { literal }
+}
+
+fn has_namespace(operands: &[Value]) -> bool {
+    matches!(operands, [Value::Str(path)] if path.contains("Q{"))
 }
 
 #[cfg(test)]

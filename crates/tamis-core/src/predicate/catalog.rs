@@ -321,6 +321,7 @@ impl Catalog {
             + self.interval_tree.by_low.byte_len()
             + self.interval_tree.by_high.byte_len()
             + self.pool.byte_len()
+            + self.residual.path_bytes()
     }
 }
 

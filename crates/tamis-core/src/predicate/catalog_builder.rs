@@ -10,8 +10,9 @@ use super::cuts::{Cut, CutTable, CutsBuilder};
 use super::interval_lists::IntervalListsBuilder;
 use super::interval_tree::{IntervalTreeBuilder, NONE};
 use super::keys::has_exact_key;
+use super::paths::PathPredicates;
 use super::points::PointsBuilder;
-use super::residual::{Residual, ResidualPredicates};
+use super::residual::{Residual, ResidualOfAttribute, ResidualPredicates};
 use crate::event::value::Kind;
 use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::Outcome;
@@ -290,8 +291,11 @@ struct Layout<'a> {
     cut_tables: Vec<CutTable>,
     cuts: CutsBuilder,
     pool: Vec<u8>,
-    residual: Vec<Vec<Residual>>,
+    residual: Vec<ResidualOfAttribute>,
 }
+
+/// Beside the kinds that are expected of an attribute: that paths look into it, so that it should be a document.
+pub const DOCUMENT: u32 = 1 << 30;
 
 const SCALAR_KINDS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
 
@@ -311,6 +315,7 @@ impl Layout<'_> {
         let (mut residual_atoms, mut residual) = (vec![], vec![]);
         let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
         let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
+        let mut paths = vec![];
         for (at, &id) in group.iter().enumerate() {
             fetch_ahead(atoms, group, at);
             let atom = atoms.atom(id);
@@ -334,6 +339,11 @@ impl Layout<'_> {
                         residual_atoms.push(id);
                     }
                 }
+                continue;
+            }
+            if atom.operator == Operator::XPATH {
+                entry.expected_kinds |= DOCUMENT;
+                paths.push(id);
                 continue;
             }
             let defined = kind.map_or(entry.present, |kind| entry.defined[kind as usize]);
@@ -394,8 +404,9 @@ impl Layout<'_> {
         entry.points = self.points.tables_so_far() - entry.first_points;
         entry.first_residual = 0;
         residual.extend(residual_atoms.into_iter().map(|id| self.residual_atom(id, &entry)));
-        entry.residual = residual.len() as u32;
-        self.residual.push(residual);
+        entry.residual = residual.len() as u32 + u32::from(!paths.is_empty());
+        let paths = (!paths.is_empty()).then(|| self.paths(&paths));
+        self.residual.push((residual, paths));
         entry.first_cuts = self.cut_tables.len() as u32;
         for (kind, ids) in ranges.iter().enumerate() {
             if !ids.is_empty() {
@@ -413,6 +424,18 @@ impl Layout<'_> {
             self.asks_absence.push(self.terms.len() as u32);
         }
         entry.absent
+    }
+
+    /// Paths have consecutive bits; one more says that there is a document.
+    fn paths(&mut self, ids: &[u32]) -> PathPredicates {
+        let document_bit = self.bit();
+        let first_bit = self.next_bit;
+        for id in ids {
+            let bit = self.bit();
+            self.places[*id as usize] = Place::Bit { bit, defined: document_bit };
+        }
+        let texts = ids.iter().map(|id| self.atoms.atom(*id).operands[0].as_ref().text());
+        PathPredicates::new(document_bit, first_bit, texts).expect("what is stored was checked")
     }
 
     fn residual_atom(&mut self, id: u32, entry: &AttributeEntry) -> Residual {

@@ -15,6 +15,9 @@ pub(crate) mod interleaved;
 pub(crate) mod interval_lists;
 pub(crate) mod interval_tree;
 pub mod keys;
+pub(crate) mod paths;
 pub mod patterns;
 pub(crate) mod points;
 pub mod residual;
+
+pub(crate) use catalog_builder::DOCUMENT;

@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use super::paths::PathPredicates;
 use super::patterns::{Patterns, TextShape};
 use crate::error::Result;
 use crate::event::{TermId, Value, ValueRef};
@@ -25,6 +26,9 @@ pub struct Residual {
     pub operands: Box<[Value]>,
 }
 
+/// The predicates of one attribute: those that are asked one by one, and paths in documents, which are asked together.
+pub type ResidualOfAttribute = (Vec<Residual>, Option<PathPredicates>);
+
 #[derive(Default)]
 pub struct ResidualPredicates {
     /// The encoded form, if it came from a file.
@@ -36,6 +40,7 @@ pub struct ResidualPredicates {
 #[derive(Default)]
 struct ResidualList {
     predicates: Vec<Residual>,
+    paths: Option<PathPredicates>,
     /// Elsewhere, because it is large and most attributes have none.
     ready: OnceLock<Box<Ready>>,
 }
@@ -49,7 +54,7 @@ struct Ready {
 }
 
 impl ResidualPredicates {
-    pub fn new(by_attribute: Vec<Vec<Residual>>) -> Self {
+    pub fn new(by_attribute: Vec<ResidualOfAttribute>) -> Self {
         Self { stored: SharedSlice::default(), lists: OnceLock::from(into_lists(by_attribute)) }
     }
 
@@ -67,11 +72,11 @@ impl ResidualPredicates {
         }
         let lists = self.lists();
         let good = |residual: &Residual| residual.bit < bits && residual.false_bit < bits;
-        if lists.len() == terms && lists.iter().all(|list| list.predicates.iter().all(good)) {
-            Ok(())
-        } else {
-            Err(wrong())
-        }
+        let good = |list: &ResidualList| {
+            list.predicates.iter().all(good)
+                && list.paths.as_ref().is_none_or(|paths| paths.end_bit() <= bits)
+        };
+        if lists.len() == terms && lists.iter().all(good) { Ok(()) } else { Err(wrong()) }
     }
 
     fn lists(&self) -> &[ResidualList] {
@@ -81,6 +86,12 @@ impl ResidualPredicates {
     /// Calls `set` with the bits that `value` sets among the predicates of one attribute.
     pub fn fire(&self, attribute: usize, value: ValueRef<'_>, set: &mut impl FnMut(u32)) {
         let Some(list) = self.lists().get(attribute) else { return };
+        if let (Some(paths), ValueRef::Str(text)) = (&list.paths, value) {
+            paths.fire(text, set);
+        }
+        if list.predicates.is_empty() {
+            return;
+        }
         let ready = get_or_init(&list.ready, || Box::new(Ready::new(&list.predicates)));
         let ask = |at: u32, set: &mut dyn FnMut(u32)| {
             let residual = &list.predicates[at as usize];
@@ -106,7 +117,12 @@ impl ResidualPredicates {
         }
     }
 
-    /// Appends the stored form: per attribute a count, then per predicate its bits and expression.
+    /// The bytes of what predicates on documents are found by.
+    pub fn path_bytes(&self) -> usize {
+        self.lists().iter().filter_map(|list| list.paths.as_ref()).map(PathPredicates::heap_bytes).sum()
+    }
+
+    /// Appends the stored form: per attribute a count, then per predicate its bits and expression; then its paths.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for list in self.lists() {
             put(out, list.predicates.len() as u32);
@@ -125,27 +141,31 @@ impl ResidualPredicates {
                 put(out, bytes.len() as u32);
                 out.extend_from_slice(&bytes);
             }
+            PathPredicates::encode(list.paths.as_ref(), out);
         }
     }
 }
 
-fn into_lists(by_attribute: Vec<Vec<Residual>>) -> Vec<ResidualList> {
-    by_attribute.into_iter().map(|predicates| ResidualList { predicates, ready: OnceLock::new() }).collect()
+fn into_lists(by_attribute: Vec<ResidualOfAttribute>) -> Vec<ResidualList> {
+    let list = |(predicates, paths)| ResidualList { predicates, paths, ready: OnceLock::new() };
+    by_attribute.into_iter().map(list).collect()
 }
 
-fn put(out: &mut Vec<u8>, number: u32) {
+pub(super) fn put(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Residual>>> {
-    fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-        let (head, tail) = bytes.split_at_checked(length)?;
-        *bytes = tail;
-        Some(head)
-    }
-    fn number(bytes: &mut &[u8]) -> Option<u32> {
-        Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?))
-    }
+pub(super) fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, tail) = bytes.split_at_checked(length)?;
+    *bytes = tail;
+    Some(head)
+}
+
+pub(super) fn number(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?))
+}
+
+fn decode(mut bytes: &[u8]) -> Option<Vec<ResidualOfAttribute>> {
     let mut lists = vec![];
     while !bytes.is_empty() {
         let mut list = vec![];
@@ -161,7 +181,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Residual>>> {
                 operands: predicate.operands,
             });
         }
-        lists.push(list);
+        lists.push((list, PathPredicates::decode(&mut bytes)?));
     }
     Some(lists)
 }

@@ -9,13 +9,26 @@ from tamis.cli import options as o
 
 def match(
     rules: o.RulesPath,
-    events: o.EventsPath = "-",
+    events: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="EVENTS",
+            help="Events (JSON lines, CSV, Parquet, Arrow; with --xml any number of XML files); default: "
+            "standard input.",
+        ),
+    ] = None,
     *,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Only the k best of each event.")] = None,
     score: o.Score = "priority",
     min_score: o.MinScore = None,
     dimension: o.Dimensions = None,
     event: o.InlineEvents = None,
+    xml: Annotated[
+        bool,
+        typer.Option(
+            "--xml", help="EVENTS are XML documents: each is an event with the attributes doc and file."
+        ),
+    ] = False,
     tag: o.Tags = None,
     tag_all: o.TagsAll = None,
     tag_none: o.TagsNone = None,
@@ -43,6 +56,8 @@ def match(
 
     `cat events.jsonl | tamis match rules.csv -k 3`
 
+    `tamis match rules.csv --xml *.xml`
+
     Exits with 0 if anything matched, 1 if nothing did.
     """
     from tamis import Query
@@ -50,6 +65,7 @@ def match(
     from tamis.cli.io.inputs import Format
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
+    from tamis.cli.io.xml_files import KEY
     from tamis.cli.matching import Asked, extra_columns
     from tamis.cli.stream import Input, stream
 
@@ -66,6 +82,10 @@ def match(
         query = Query("exists" if quiet else "count" if count else "all", **selected)
     else:
         query = Query(k=k, score=score, min_score=min_score, dimensions=dimension, **selected)
-    asked = Asked(index, query, key, threads, skip_bad, extra_columns(extra))
-    source = Input(events, format, event, encoding, separator, types)
+    paths = events or ["-"]
+    if len(paths) > 1 and not xml:
+        raise UserError("events come from one file", hint="add --xml if they are XML documents")
+    asked = Asked(index, query, key or (KEY if xml else None), threads, skip_bad, extra_columns(extra))
+    documents = paths if xml else None
+    source = Input(paths[0], format, event, encoding, separator, types, documents)
     return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

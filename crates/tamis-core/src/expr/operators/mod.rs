@@ -20,6 +20,7 @@ mod shift_and;
 mod string_parts;
 pub mod truth_tested;
 pub(super) mod wildcard;
+mod xpath;
 
 use std::fmt;
 
@@ -177,6 +178,7 @@ registry! {
     17 TRUTH = boolean_attribute::Truth;
     18 IS_TRUE = truth_tested::IsTrue;
     19 KNOWN = truth_tested::Known;
+    20 XPATH = xpath::XPath;
 }
 
 impl Operator {
@@ -244,6 +246,7 @@ mod tests {
             (Operator::TRUTH, "truth"),
             (Operator::IS_TRUE, "IS TRUE"),
             (Operator::KNOWN, "IS NOT UNKNOWN"),
+            (Operator::XPATH, "xpath"),
         ];
         assert_eq!(constants.len(), REGISTRY.len());
         for (at, (operator, name)) in constants.into_iter().enumerate() {

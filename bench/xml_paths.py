@@ -1,0 +1,175 @@
+"""`make bench-xml`: XML documents against many XPath expressions, next to lxml.
+
+Paths and documents are random ones of a DTD (tamis_lab.workloads.xml). The more paths, the more values there are to compare
+with, so that a document satisfies about as many at every scale. Documents are asked one by one on one thread.
+
+    parse        reading and checking the document alone
+    match        Index.count({"doc": text}), parse included
+    lxml         etree.fromstring, then every compiled path on its own (up to 10,000 paths)
+    bytes        of the index per path, and beyond a subscription of one predicate, `x = 7`
+    build        paths per second by Index.add_many and Index.optimize
+    insert       paths per second by Index.add, one at a time, into an index of this size
+
+Each document is asked several times, and its fastest time counts; the table has the median over the documents.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+from rich.console import Console
+from rich.table import Table
+
+import tamis
+from tamis._kernel import xml_fault
+from tamis_lab.benchmark.environment import describe, one_line
+from tamis_lab.workloads.xml import KINDS, documents, paths
+
+ROOT = Path(__file__).parent.parent
+MOST_LXML = 10_000
+INSERTED = 200
+SCALES = {"1K": 1_000, "10K": 10_000, "100K": 100_000, "1M": 1_000_000}
+# Kind, size and depth of documents.
+SHAPES = (("news", 10_000, 8), ("auction", 10_000, 8), ("news", 2_000, 4), ("news", 50_000, 12))
+
+
+def settings(count: int) -> dict[str, Any]:
+    """Paths and documents for so many paths: how many values a name has grows with them."""
+    return {"values": max(20, count // 25), "skew": 0.9}
+
+
+def fastest(once: Callable[[], object], repeat: int) -> float:
+    """Milliseconds."""
+    times = []
+    for _ in range(repeat):
+        started = time.perf_counter()
+        once()
+        times.append(time.perf_counter() - started)
+    return 1e3 * min(times)
+
+
+def build(expressions: list[str]) -> tuple[tamis.Index, float]:
+    """An index, laid out for good, and the seconds that it took."""
+    index = tamis.Index()
+    started = time.perf_counter()
+    index.add_many(range(len(expressions)), expressions)
+    index.optimize()
+    return index, time.perf_counter() - started
+
+
+def lxml_side(texts: list[str], written: list[str], expected: list[int], repeat: int) -> float:
+    """Milliseconds for all paths, one by one; they must find as many."""
+    compiled = [etree.XPath(f"boolean({path})") for path in written]
+    times = []
+    for text, matches in zip(texts, expected, strict=True):
+        data = text.encode()
+
+        def once(data: bytes = data) -> int:
+            tree = etree.ElementTree(etree.fromstring(data))
+            return sum(path(tree) for path in compiled)
+
+        if once() != matches:
+            raise SystemExit("lxml finds other matches")
+        times.append(fastest(once, repeat))
+    return statistics.median(times)
+
+
+def measure(count: int, plain_bytes: float, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All shapes of documents on one number of paths."""
+    rows = []
+    kinds = dict.fromkeys(kind for kind, _, _ in SHAPES)
+    for kind in kinds:
+        some = settings(count) | {"kind": kind, "seed": options.seed}
+        made = paths(count + INSERTED, predicates=2.2, depth=8, **some)
+        written = list(islice(made, count))
+        escaped = [path.replace("'", "\\'") for path in [*written, *made]]
+        expressions = [f"xpath(doc, '{path}')" for path in escaped]
+        index, seconds = build(expressions[:count])
+        for _, size, depth in (shape for shape in SHAPES if shape[0] == kind):
+            texts = list(documents(options.documents, size=size, depth=depth, **some))
+            found = [index.count({"doc": text}) for text in texts]
+            times = [fastest(lambda text=text: index.count({"doc": text}), options.repeat) for text in texts]
+            parse = [fastest(lambda text=text: xml_fault(text), options.repeat) for text in texts]
+            row = {
+                "paths": count,
+                "kind": kind,
+                "document_bytes": statistics.mean(len(text) for text in texts),
+                "depth": depth,
+                "matches": statistics.mean(found),
+                "parse_ms": statistics.median(parse),
+                "match_ms": statistics.median(times),
+                "bytes_per_path": index.stats()["index_bytes"] / count,
+                "paths_per_second_built": count / seconds,
+            }
+            row["bytes_beyond_one_predicate"] = row["bytes_per_path"] - plain_bytes
+            if count <= MOST_LXML:
+                few = max(1, len(texts) * 1000 // count // 4)
+                row["lxml_ms"] = lxml_side(texts[:few], written, found[:few], 2)
+                row["times_lxml"] = row["lxml_ms"] / row["match_ms"]
+            rows.append(row)
+        started = time.perf_counter()
+        for at in range(count, len(expressions)):
+            index.add(at, expressions[at])
+        inserted = (len(expressions) - count) / (time.perf_counter() - started)
+        for row in rows:
+            row.setdefault("paths_per_second_inserted", inserted)
+    return rows
+
+
+def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
+    """A row per number of paths and shape of documents."""
+    table = Table(caption=circumstances, caption_justify="left", box=None, pad_edge=False)
+    heads = "paths kind bytes depth matches parse match lxml times bytes/path beyond build/s insert/s"
+    for head in heads.split():
+        table.add_column(head, justify="right")
+    for row in rows:
+        lxml = [f"{row['lxml_ms']:,.2f}", f"{row['times_lxml']:,.0f}"] if "lxml_ms" in row else ["", ""]
+        table.add_row(
+            f"{row['paths']:,}",
+            row["kind"],
+            f"{row['document_bytes']:,.0f}",
+            str(row["depth"]),
+            f"{row['matches']:,.0f}",
+            f"{row['parse_ms']:.3f}",
+            f"{row['match_ms']:.3f}",
+            *lxml,
+            f"{row['bytes_per_path']:.0f}",
+            f"{row['bytes_beyond_one_predicate']:.0f}",
+            f"{row['paths_per_second_built']:,.0f}",
+            f"{row['paths_per_second_inserted']:,.0f}",
+        )
+    Console(width=max(150, Console().width)).print(table)
+
+
+def main() -> None:
+    """Read the command line, measure, print, write bench/results/xml.json."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scales", nargs="+", choices=SCALES, default=list(SCALES), metavar="SCALE")
+    parser.add_argument("--documents", type=int, default=40, help="of each shape")
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=ROOT / "bench" / "results" / "xml.json")
+    options = parser.parse_args()
+    assert all(kind in KINDS for kind, _, _ in SHAPES)
+    rows = []
+    for scale in options.scales:
+        count = SCALES[scale]
+        plain, _ = build([f"x = {number}" for number in range(count)])
+        rows += measure(count, plain.stats()["index_bytes"] / count, options)
+        del plain
+    environment = describe(options.seed)
+    print_table(rows, one_line(environment))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps({"environment": environment, "results": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::reader::Limits;
+use crate::{Selector, testing};
+
+fn found(set: &PathSet, document: &Document) -> Vec<u32> {
+    let mut found = vec![];
+    set.matches(document, &mut |path| found.push(path));
+    found.sort_unstable();
+    found
+}
+
+fn expected(paths: &[Path], document: &Document) -> Vec<u32> {
+    (0..).zip(paths).filter(|(_, path)| Selector::new(path).is_true(document)).map(|(at, _)| at).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_set_finds_what_each_path_says(
+        texts in prop::collection::vec(testing::path(), 1..40),
+        documents in prop::collection::vec(testing::document(), 1..4),
+    ) {
+        let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+        let set = PathSet::new(&paths);
+        for text in &documents {
+            let document = Document::read(text, &Limits::default()).unwrap();
+            prop_assert_eq!(found(&set, &document), expected(&paths, &document), "{}", text);
+            // With states that are forgotten again and again.
+            let mut again = vec![];
+            set.match_within(3000, &document, &mut Scratch::default(), &mut |path| again.push(path));
+            again.sort_unstable();
+            prop_assert_eq!(again, expected(&paths, &document), "{}", text);
+        }
+    }
+
+    #[test]
+    fn what_is_stored_of_a_set_is_true_for_the_same_documents(
+        texts in prop::collection::vec(testing::path(), 1..20),
+        text in testing::document(),
+    ) {
+        let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+        let document = Document::read(&text, &Limits::default()).unwrap();
+        let mut stored = vec![];
+        PathSet::new(&paths).for_each_text(&mut |text| stored.push(Path::parse(text).unwrap()));
+        prop_assert_eq!(found(&PathSet::new(&stored), &document), expected(&paths, &document));
+    }
+
+    #[test]
+    fn paths_print_and_read_back(text in testing::path()) {
+        let path = Path::parse(&text).unwrap();
+        prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path);
+    }
+}
+
+#[test]
+fn numbers_that_round_oddly_are_stored_as_they_were_written() {
+    let texts = [
+        "/a[b = 0.1]",
+        "/a[b = 123456789.123456789123456789]",
+        "/a[not(b > 'x')]",
+        "/a[b < '1e300']",
+        "/a[b = -0]",
+    ];
+    let paths: Vec<Path> = texts.iter().map(|text| Path::parse(text).unwrap()).collect();
+    let mut stored = vec![];
+    PathSet::new(&paths).for_each_text(&mut |text| stored.push(Path::parse(text).unwrap()));
+    for value in ["0.1", "123456789.123456789123456789", "0", "5"] {
+        let document = Document::read(&format!("<a><b>{value}</b></a>"), &Limits::default()).unwrap();
+        assert_eq!(found(&PathSet::new(&stored), &document), expected(&paths, &document), "{value}");
+    }
+}
