@@ -33,6 +33,7 @@ from tamis.explain import Explanation, WhyNot
 from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, term
 
 if TYPE_CHECKING:
+    from tamis.flow import Flow
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
     from tamis.live import LiveIndex
     from tamis.rank import Candidates
@@ -50,6 +51,7 @@ __all__ = [
     "Explanation",
     "Expression",
     "ExpressionError",
+    "Flow",
     "IdError",
     "Index",
     "Interval",
@@ -124,6 +126,8 @@ def __getattr__(name: str) -> Any:
     """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
     if name in _NAMES_OF_INDEX:
         return getattr(import_module("tamis.index"), name)
+    if name == "Flow":
+        return import_module("tamis.flow").Flow
     if name == "Candidates":
         return import_module("tamis.rank").Candidates
     raise AttributeError(f"module 'tamis' has no attribute {name!r}")
