@@ -1,5 +1,6 @@
 """What a continuous query tells."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -30,3 +31,14 @@ class Output:
     time: datetime
     row: dict[str, Any]
     events: list[Event]
+
+    def to_json(self) -> str:
+        """The output as one line of JSON.
+
+        >>> from datetime import UTC, datetime
+        >>> Output("q", "+", datetime(2026, 1, 31, 12, tzinfo=UTC), {"n": 3}, [Event({"x": 1})]).to_json()
+        '{"query": "q", "kind": "+", "time": "2026-01-31T12:00:00+00:00", "row": {"n": 3}, "events": [{"x": 1}]}'
+        """
+        events = [json.loads(event.to_json()) for event in self.events]
+        told = {"query": self.query, "kind": self.kind, "time": self.time.isoformat(), "row": self.row}
+        return json.dumps({**told, "events": events}, ensure_ascii=False, default=str)
