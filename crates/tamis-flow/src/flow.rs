@@ -12,13 +12,14 @@ use tamis_core::suggest::suggest;
 use tamis_core::term::Term;
 use tamis_core::{Error, Result};
 
+use crate::join::{JoinOutput, JoinPlan, Row};
 use crate::journal::Journal;
 use crate::key::record_bytes;
 use crate::rule::{attributes, over_aggregates};
 use crate::selection::{Matcher, Selections};
 use crate::sequence::{SequenceId, SequencePlan, Told};
 use crate::stream::{Progress, StreamOptions};
-use crate::text::{ExpressionText, SequenceText};
+use crate::text::{ExpressionText, SelectText, SequenceText};
 use crate::window::{AggregateId, Fed, WindowPlan};
 
 /// Whether an answer came or went.
@@ -83,6 +84,9 @@ pub struct Flow {
     pub(crate) arrivals: u64,
     pub(crate) limit: Option<Limit>,
     pub(crate) refused: u64,
+    pub(crate) joins: JoinPlan,
+    /// How many events were evaluated, of all streams.
+    pub(crate) evaluations: u64,
     /// What came since the last checkpoint, if there was one.
     pub(crate) journal: Option<Journal>,
 }
@@ -108,6 +112,8 @@ pub(crate) struct Query {
 pub(crate) enum Plan {
     Rule(Rule),
     Sequence(SequenceId),
+    /// Of these streams.
+    Join(Vec<usize>),
 }
 
 pub(crate) struct Rule {
@@ -195,6 +201,7 @@ impl Flow {
             )));
         }
         let stream = match (on, &*self.streams) {
+            (None, _) if SelectText::is_one(text) => 0,
             (Some(on), _) => self.stream_number(on)?,
             (None, [_]) => 0,
             (None, _) => {
@@ -219,15 +226,38 @@ impl Flow {
         stream: usize,
         start: Start<'_>,
     ) -> Result<()> {
-        let plan = match SequenceText::is_one(text) {
-            true => self.streams[stream].add_sequence(number, text, start).map(Plan::Sequence)?,
-            false => self.streams[stream].add_rule(number, text, start).map(Plan::Rule)?,
+        let plan = if SelectText::is_one(text) {
+            Plan::Join(self.add_join(number, text, start)?)
+        } else if SequenceText::is_one(text) {
+            Plan::Sequence(self.streams[stream].add_sequence(number, text, start)?)
+        } else {
+            Plan::Rule(self.streams[stream].add_rule(number, text, start)?)
         };
-        self.streams[stream].readers += 1;
+        match &plan {
+            Plan::Join(streams) => streams.iter().for_each(|stream| self.streams[*stream].readers += 1),
+            _ => self.streams[stream].readers += 1,
+        }
         let name: Arc<str> = name.into();
         self.query_numbers.insert(name.clone(), number);
         self.queries.insert(number, Query { name, text: text.into(), stream, plan });
         Ok(())
+    }
+
+    /// Adds a join; returns the streams of its windows.
+    fn add_join(&mut self, number: u32, text: &str, start: Start<'_>) -> Result<Vec<usize>> {
+        let written = SelectText::read(text)?;
+        let birth = match start {
+            Start::Stored(epochs) => epochs.first().copied().unwrap_or(0),
+            Start::Empty => self.evaluations,
+            Start::Backfilled => return Err(starts_empty("a join")),
+        };
+        let streams = written.sources.iter().map(|source| self.stream_number(&source.stream));
+        let streams = streams.collect::<Result<Vec<_>>>()?;
+        for (names, stream) in JoinPlan::attributes(&written)?.iter().zip(&streams) {
+            names.iter().try_for_each(|name| self.streams[*stream].check_attribute(name))?;
+        }
+        self.joins.add(number, &written, &streams, birth)?;
+        Ok(streams)
     }
 
     /// Removes a continuous query, and what no other needs.
@@ -235,11 +265,17 @@ impl Flow {
         let number = self.query_number(name)?;
         let query = self.queries.remove(&number).expect("its number is known");
         self.query_numbers.remove(name);
-        let stream = &mut self.streams[query.stream];
-        stream.readers -= 1;
-        match query.plan {
-            Plan::Rule(rule) => stream.remove_rule(number, &rule)?,
-            Plan::Sequence(id) => stream.remove_sequence(number, id)?,
+        if let Plan::Join(streams) = &query.plan {
+            streams.iter().for_each(|stream| self.streams[*stream].readers -= 1);
+            self.joins.remove(number)?;
+        } else {
+            let stream = &mut self.streams[query.stream];
+            stream.readers -= 1;
+            match &query.plan {
+                Plan::Rule(rule) => stream.remove_rule(number, rule)?,
+                Plan::Sequence(id) => stream.remove_sequence(number, *id)?,
+                Plan::Join(_) => {}
+            }
         }
         self.note(|journal, _| journal.remove(name));
         Ok(())
@@ -369,16 +405,15 @@ impl Flow {
         while self.waiting.peek().is_some_and(|Reverse(first)| first.time <= clock) {
             let Some(Reverse(Waiting { time, stream, record, .. })) = self.waiting.pop() else { break };
             self.waiting_bytes -= record_bytes(&record);
-            self.expire(time, told);
+            self.expire(time, told)?;
             self.evaluate(stream, time, &record, told)?;
         }
-        self.expire(clock, told);
-        Ok(())
+        self.expire(clock, told)
     }
 
-    /// Lets sequences end whose time is over before this moment.
-    fn expire(&mut self, now: i64, told: &mut Vec<Output>) {
-        let Self { streams, queries, .. } = self;
+    /// Lets sequences end, and rows of joins leave, whose time is over before this moment.
+    fn expire(&mut self, now: i64, told: &mut Vec<Output>) -> Result<()> {
+        let Self { streams, queries, joins, .. } = self;
         let mut ended = vec![];
         for stream in streams {
             for found in stream.sequences.expire(now) {
@@ -392,6 +427,8 @@ impl Flow {
         }
         ended.sort_by_key(|(order, _)| *order);
         told.extend(ended.into_iter().map(|(_, output)| output));
+        told.extend(joins.expire(now)?.into_iter().map(|found| join_output(&queries[&found.query], found)));
+        Ok(())
     }
 
     /// One event, in its turn.
@@ -402,9 +439,11 @@ impl Flow {
         record: &Arc<Record>,
         told: &mut Vec<Output>,
     ) -> Result<()> {
-        let Self { streams, queries, .. } = self;
-        let stream = &mut streams[stream];
+        let Self { streams, queries, joins, .. } = self;
+        let number = stream;
+        let stream = &mut streams[number];
         stream.progress.evaluated += 1;
+        self.evaluations += 1;
         if stream.readers == 0 {
             return Ok(());
         }
@@ -434,6 +473,9 @@ impl Flow {
             outputs.sort_by_key(|(number, _)| *number);
         }
         told.extend(outputs.into_iter().map(|(_, output)| output));
+        let row = Row { number: self.evaluations, time, record: record.clone() };
+        let joined = joins.feed(number, &row)?;
+        told.extend(joined.into_iter().map(|found| join_output(&queries[&found.query], found)));
         Ok(())
     }
 
@@ -468,6 +510,7 @@ impl Flow {
     pub fn bytes(&self) -> usize {
         let streams = self.streams.iter();
         self.waiting_bytes
+            + self.joins.bytes()
             + streams.map(|stream| stream.windows.bytes() + stream.sequences.bytes()).sum::<usize>()
     }
 
@@ -496,7 +539,8 @@ impl Flow {
             }
             OnLimit::Shed => {
                 // A tenth more than needed, so that shedding is rare; each part keeps its share.
-                let share = (limit.bytes as f64 * 0.9 - self.waiting_bytes as f64).max(0.0) / bytes as f64;
+                let fixed = (self.waiting_bytes + self.joins.bytes()) as f64;
+                let share = (limit.bytes as f64 * 0.9 - fixed).max(0.0) / (bytes as f64 - fixed).max(1.0);
                 for stream in &mut self.streams {
                     let kept = |bytes: usize| (bytes as f64 * share) as usize;
                     stream.windows.shed(kept(stream.windows.bytes()));
@@ -553,8 +597,37 @@ impl Flow {
                     explained["sequence"]["partial_matches_at_key"] = json!(stream.sequences.look(*id, key));
                 }
             }
+            Plan::Join(_) => explained["join"] = self.join_json(number),
         }
         Ok(explained)
+    }
+
+    /// What a join looks at.
+    fn join_json(&self, number: u32) -> Json {
+        let join = self.joins.describe(number);
+        let name = |stream: usize| &*self.streams[stream].progress.name;
+        let windows = join.windows.iter().map(|window| {
+            json!({
+                "stream": name(window.stream),
+                "frame": window.frame.to_string(),
+                "rows": window.rows,
+                "bytes": window.bytes,
+                "joins": window.uses,
+            })
+        });
+        let steps = |order: &Vec<(usize, f64)>| {
+            order
+                .iter()
+                .map(|(source, rows)| json!({ "window": source, "rows_expected": rows }))
+                .collect::<Json>()
+        };
+        json!({
+            "join": join.join,
+            "windows": windows.collect::<Json>(),
+            "equalities": join.equalities,
+            "orders": join.orders.iter().map(steps).collect::<Json>(),
+            "queries": join.queries,
+        })
     }
 
     /// How many of everything there are, and how many bytes, by node and by query.
@@ -580,8 +653,16 @@ impl Flow {
                     json!({ "node": text, "queries": uses, "keys": keys, "rows": rows, "bytes": bytes }),
                 );
             }
-            for query in self.queries.values().filter(|query| query.stream == number) {
+            for (id, query) in self.queries.iter().filter(|(_, query)| query.stream == number) {
                 let bytes = match &query.plan {
+                    Plan::Join(_) => {
+                        let join = self.joins.describe(*id);
+                        let windows = join
+                            .windows
+                            .iter()
+                            .map(|window| window.bytes / window.uses.max(1) / join.queries);
+                        join.bytes + windows.sum::<usize>()
+                    }
                     Plan::Rule(rule) => rule.aggregates.iter().map(|id| share[id]).sum(),
                     Plan::Sequence(id) => sequence_share[id],
                 };
@@ -614,6 +695,17 @@ impl Flow {
     }
 }
 
+fn join_output(query: &Query, found: JoinOutput) -> Output {
+    let JoinOutput { kind, time, row, events, .. } = found;
+    Output { query: query.name.clone(), kind, time, row, events }
+}
+
+fn starts_empty(what: &str) -> Error {
+    Error::Argument(format!(
+        "{what} starts empty: older queries do not hold what it would need\nhint: leave backfill out"
+    ))
+}
+
 fn sequence_output(query: &Query, found: &Told) -> Output {
     Output {
         query: query.name.clone(),
@@ -643,12 +735,7 @@ impl Stream {
         let epoch = match start {
             Start::Stored(epochs) => epochs.first().copied().unwrap_or(0),
             Start::Empty => self.progress.evaluated,
-            Start::Backfilled => {
-                return Err(Error::Argument(
-                    "a sequence starts empty: older queries do not hold the rows it would need\nhint: leave backfill out"
-                        .into(),
-                ));
-            }
+            Start::Backfilled => return Err(starts_empty("a sequence")),
         };
         self.check_steps(&written)?;
         let id = self.sequences.acquire(&written, &mut self.selections, epoch)?;
@@ -668,7 +755,6 @@ impl Stream {
 
     /// Refuses attributes that the schema of the stream does not know; `a.x` is the attribute `x` of a step.
     fn check_steps(&self, written: &SequenceText) -> Result<()> {
-        let Some(schema) = &self.progress.options.schema else { return Ok(()) };
         let names: Vec<&str> = written.steps.iter().filter_map(|step| step.name.as_deref()).collect();
         for step in &written.steps {
             for expression in [Some(&step.condition), step.absent.as_ref()].into_iter().flatten() {
@@ -679,13 +765,16 @@ impl Stream {
                         Some((step, attribute)) if names.contains(&step) => attribute,
                         _ => &name,
                     };
-                    let predicate =
-                        tamis_core::expr::parse(&format!("{} IS NULL", Term::attribute(attribute)))?;
-                    self.check_with(schema, &predicate)?;
+                    self.check_attribute(attribute)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Refuses an attribute that the schema of the stream does not know.
+    fn check_attribute(&self, name: &str) -> Result<()> {
+        self.check(&tamis_core::expr::parse(&format!("{} IS NULL", Term::attribute(name)))?)
     }
 
     fn add_rule(&mut self, number: u32, text: &str, start: Start<'_>) -> Result<Rule> {

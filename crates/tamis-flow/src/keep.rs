@@ -101,6 +101,7 @@ impl Flow {
         to.unsigned(self.next_query.into());
         to.unsigned(self.arrivals);
         to.unsigned(self.refused);
+        to.unsigned(self.evaluations);
         to.unsigned(self.queries.len() as u64);
         for (number, query) in &self.queries {
             let stream = &self.streams[query.stream];
@@ -111,6 +112,7 @@ impl Flow {
             let epochs: Vec<u64> = match &query.plan {
                 Plan::Rule(rule) => rule.aggregates.iter().map(|id| stream.windows.epoch(*id)).collect(),
                 Plan::Sequence(id) => vec![stream.sequences.epoch(*id)],
+                Plan::Join(_) => vec![self.joins.birth(*number)],
             };
             to.unsigned(epochs.len() as u64);
             epochs.iter().for_each(|epoch| to.unsigned(*epoch));
@@ -132,6 +134,7 @@ impl Flow {
             to.unsigned(stream.sequences.shed_keys);
             sequences.iter().for_each(|id| stream.sequences.write(*id, &mut to));
         }
+        self.joins.write(&mut to);
         let mut writer = SnapshotWriter::in_memory();
         writer.section(SECTION, &to.0)?;
         writer.finish(1)
@@ -145,6 +148,7 @@ impl Flow {
             match &query.plan {
                 Plan::Rule(rule) => aggregates.extend(&rule.aggregates),
                 Plan::Sequence(id) => sequences.push(*id),
+                Plan::Join(_) => {}
             }
         }
         (distinct(aggregates), distinct(sequences))
@@ -179,6 +183,7 @@ impl Flow {
         flow.next_query = u32::try_from(from.unsigned()?).map_err(|_| None)?;
         flow.arrivals = from.unsigned()?;
         flow.refused = from.unsigned()?;
+        flow.evaluations = from.unsigned()?;
         for _ in 0..from.unsigned()? {
             let number = u32::try_from(from.unsigned()?).map_err(|_| None)?;
             let (name, text) = (from.text()?, from.text()?);
@@ -209,6 +214,7 @@ impl Flow {
                 stream.sequences.read(id, from)?;
             }
         }
+        flow.joins.read(from)?;
         if from.0.is_empty() { Ok(flow) } else { Err(None) }
     }
 }

@@ -6,11 +6,14 @@
 mod cursor;
 mod interval;
 mod place;
+mod select;
 mod sequence;
 mod token;
 mod windowed;
 
+pub(crate) use interval::interval_text;
 pub use interval::parse_interval;
 pub(crate) use place::fault;
+pub(crate) use select::{SelectText, SourceText};
 pub(crate) use sequence::{SequenceText, StepText};
 pub(crate) use windowed::{ExpressionText, WINDOW_PREFIX, WindowedTerm};

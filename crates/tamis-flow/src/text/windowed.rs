@@ -9,7 +9,6 @@ use tamis_core::expr::{self, Expr};
 use tamis_core::term::Term;
 
 use super::cursor::Cursor;
-use super::interval::interval_text;
 use super::place::{Span, fault};
 use super::token::Kind;
 use crate::window::{Aggregate, Frame};
@@ -217,7 +216,7 @@ fn period(inside: &mut Cursor<'_>) -> Result<Frame, ExpressionError> {
     Ok(Frame::Rows(rows.into()))
 }
 
-fn sql_frame(inside: &mut Cursor<'_>) -> Result<Frame, ExpressionError> {
+pub(crate) fn sql_frame(inside: &mut Cursor<'_>) -> Result<Frame, ExpressionError> {
     if inside.is_word(0, "ORDER") {
         let error = inside.fault("a window of a flow is always in the order of time");
         return Err(error.with_hint("leave ORDER BY out"));
@@ -268,12 +267,7 @@ impl std::fmt::Display for WindowedTerm {
         if !self.partition.is_empty() {
             f.write_str(" ")?;
         }
-        match self.frame {
-            Frame::Range(micros) => write!(f, "RANGE {}", interval_text(micros))?,
-            Frame::Rows(rows) => write!(f, "ROWS {rows}")?,
-            Frame::Tumbling(micros) => write!(f, "TUMBLING {}", interval_text(micros))?,
-        }
-        f.write_str(")")
+        write!(f, "{})", self.frame)
     }
 }
 

@@ -8,6 +8,8 @@ mod exact_sum;
 mod plan;
 mod store;
 
+use crate::text::interval_text;
+
 pub(crate) use aggregate::Aggregate;
 pub(crate) use plan::{AggregateId, Fed, WindowPlan};
 
@@ -34,6 +36,17 @@ impl Frame {
             Frame::Range(length) => position.saturating_sub(length),
             Frame::Rows(rows) => position.saturating_sub(rows - 1),
             Frame::Tumbling(length) => position.div_euclid(length).saturating_mul(length),
+        }
+    }
+}
+
+/// As it is written in a query.
+impl std::fmt::Display for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Frame::Range(micros) => write!(f, "RANGE {}", interval_text(*micros)),
+            Frame::Rows(rows) => write!(f, "ROWS {rows}"),
+            Frame::Tumbling(micros) => write!(f, "TUMBLING {}", interval_text(*micros)),
         }
     }
 }
