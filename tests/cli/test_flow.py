@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from cli.conftest import Command
 
 RULES = """\
 streams:
@@ -45,7 +45,11 @@ def test_rules_tell_as_json_lines(tamis: Command, rules: Path, tmp_path: Path) -
         done = tamis("flow", rules, *arguments, stdin=stdin)
         assert done.code == 0, done.err
         told = [json.loads(line) for line in done.out.splitlines()]
-        assert [(out["query"], out["events"][-1]["ts"]) for out in told] == [("burst", 20), ("burst", 30), ("travel", 30)]
+        assert [(out["query"], out["events"][-1]["ts"]) for out in told] == [
+            ("burst", 20),
+            ("burst", 30),
+            ("travel", 30),
+        ]
     assert tamis("flow", rules, stdin=b"").code == 1
 
 
@@ -105,7 +109,7 @@ def test_bad_rules_are_named(tamis: Command, tmp_path: Path, text: str, message:
 def test_bad_events_are_named(tamis: Command, rules: Path) -> None:
     done = tamis("flow", rules, stdin=b'{"ts": 1}\n\n{"user": "ann"}\n')
     assert done.code == 2
-    assert "line 3: an event of stream \"logins\" has no `ts`" in done.err
+    assert 'line 3: an event of stream "logins" has no `ts`' in done.err
 
 
 def test_late_events_are_counted(tamis: Command, rules: Path) -> None:
@@ -116,7 +120,9 @@ def test_late_events_are_counted(tamis: Command, rules: Path) -> None:
 def test_events_of_several_streams_say_which(tamis: Command, tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     streams = {"a": {"time": "ts"}, "b": {"time": "ts"}}
-    path.write_text(json.dumps({"streams": streams, "queries": {"q": {"query": "count(* LAST 1m) >= 1", "on": "b"}}}))
+    path.write_text(
+        json.dumps({"streams": streams, "queries": {"q": {"query": "count(* LAST 1m) >= 1", "on": "b"}}})
+    )
     (tmp_path / "b.jsonl").write_text('{"ts": 1}\n')
     assert tamis("flow", path, f"b={tmp_path / 'b.jsonl'}").code == 0
     done = tamis("flow", path, tmp_path / "b.jsonl")

@@ -1,7 +1,7 @@
 """A reference evaluator of sequences: backtracking over all rows of a partition, as `docs/flows.md` reads.
 
-It shares nothing with the flow, which never looks back. Conditions are Python functions of the row and of the rows that
-earlier steps took last.
+It shares nothing with the flow, which never looks back. Conditions are Python functions of the row and of
+the rows that earlier steps took last.
 """
 
 from collections.abc import Callable

@@ -26,7 +26,9 @@ def random_query(random_: random.Random) -> tuple[str, list[tuple[str, str, int]
         on = ""
         if at:
             other = random_.randrange(at)
-            term = random_.choice(["t{0}.k = t{1}.k", "t{0}.k = t{1}.k", "t{0}.k = t{1}.v", "t{0}.v + 1 = t{1}.v"])
+            term = random_.choice(
+                ["t{0}.k = t{1}.k", "t{0}.k = t{1}.k", "t{0}.k = t{1}.v", "t{0}.v + 1 = t{1}.v"]
+            )
             if random_.random() < 0.15:
                 term = "t{0}.v < t{1}.v"
             on = " ON " + term.format(at, other)
@@ -35,7 +37,9 @@ def random_query(random_: random.Random) -> tuple[str, list[tuple[str, str, int]
             conditions.append(on[4:])
         froms.append(("JOIN " if at else "") + window + on)
         tables.append(f"w{at} AS t{at}")
-    where = random_.choice(["", "t0.v > 0", f"t0.v >= t{count - 1}.v", f"t0.name = 'x' OR t{count - 1}.name IS NULL"])
+    where = random_.choice(
+        ["", "t0.v > 0", f"t0.v >= t{count - 1}.v", f"t0.name = 'x' OR t{count - 1}.name IS NULL"]
+    )
     columns = random_.choice([f"t0.k, t{count - 1}.v", "t0.name AS n, t0.v * 2 AS twice", f"t{count - 1}.k"])
     distinct = random_.choice(["", "DISTINCT "])
     text = f"SELECT {distinct}{columns} FROM {' '.join(froms)}" + (f" WHERE {where}" if where else "")
@@ -105,12 +109,11 @@ def test_what_is_told_adds_up_to_the_answer(seed: int, tmp_path: Path) -> None:
             stream = random_.choice("ab")
             judge.events.append((stream, now, event))
             told += flow.push(stream, {"ts": now, **event})
-        for name in queries:
+        for name, (text, sources, sql, birth) in queries.items():
             own = [out for out in told if out.query == name]
             kinds = [out.kind for out in own if out.time.timestamp() == now]
             assert kinds == sorted(kinds, key="-+".index), "retractions come before additions"
             apply(answers[name], own)
-            text, sources, sql, birth = queries[name]
             assert +answers[name] == judge.answer(sources, sql, birth, now), text
         if random_.random() < 0.1:
             flow.save(tmp_path / "state")
@@ -150,7 +153,10 @@ def test_queries_over_the_same_join_share_it() -> None:
         flow = tamis.Flow()
         flow.stream("a", time="ts")
         for number in range(count):
-            flow.add(f"q{number}", f"SELECT x.k FROM a RANGE 1h AS x JOIN a ROWS 9 AS y ON x.k = y.k WHERE x.v > {number}")
+            flow.add(
+                f"q{number}",
+                f"SELECT x.k FROM a RANGE 1h AS x JOIN a ROWS 9 AS y ON x.k = y.k WHERE x.v > {number}",
+            )
         flow.push_batch("a", [{"ts": at, "k": at % 5, "v": -at} for at in range(200)])
         size: int = flow.stats()["bytes"]
         return size

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 import tamis
-from tests.flow.test_sequences import random_sequence
-from tests.flow.windows import events, rule
+from flow.test_sequences import random_sequence
+from flow.windows import events, rule
 
 
 def plain(told: list[Any]) -> list[Any]:
-    return [(out.query, out.kind, out.time, out.row, [event.to_json() for event in out.events]) for out in told]
+    return [
+        (out.query, out.kind, out.time, out.row, [event.to_json() for event in out.events]) for out in told
+    ]
 
 
 @pytest.mark.parametrize("way", ["save", "checkpoint"])
@@ -53,7 +55,9 @@ def test_a_flow_goes_on_as_if_it_had_never_stopped(seed: int, way: str, tmp_path
     assert plain(stopping.advance(to=10**6)) == plain(steady.advance(to=10**6))
     before, after = steady.stats(), stopping.stats()
     assert before["streams"]["s"]["evaluated"] == after["streams"]["s"]["evaluated"]
-    assert [event.to_json() for event in steady.late("s")] == [event.to_json() for event in stopping.late("s")]
+    assert [event.to_json() for event in steady.late("s")] == [
+        event.to_json() for event in stopping.late("s")
+    ]
 
 
 def test_a_log_that_was_cut_short_ends_at_the_last_whole_checkpoint(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import tamis
-from tests.flow.sequences import Condition, Row, Sequence, Step, matches
+from flow.sequences import Condition, Row, Sequence, Step, matches
 
 
 def value(row: Row, name: str) -> Any:
@@ -33,7 +33,10 @@ def conditions(random_: random.Random, earlier: list[str]) -> tuple[str, Conditi
 
         if random_.random() < 0.3:
             return f"v != {earlier[step]}.v", differs
-        return f"{text} AND v != {earlier[step]}.v", lambda row, last: is_kind(row, last) and differs(row, last)
+        return (
+            f"{text} AND v != {earlier[step]}.v",
+            lambda row, last: is_kind(row, last) and differs(row, last),
+        )
     return text, is_kind
 
 

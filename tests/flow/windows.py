@@ -1,7 +1,7 @@
 """Random windowed terms and rules, in the language of flows and as SQL for DuckDB.
 
-The judge shares no code with the flow: a windowed term is a correlated subquery over the events that were evaluated up
-to the event, `r`, and after the rule was added.
+The judge shares no code with the flow: a windowed term is a correlated subquery over the events that were
+evaluated up to the event, `r`, and after the rule was added.
 """
 
 import random
@@ -22,7 +22,7 @@ COLUMNS = "arrival BIGINT, ts BIGINT, k VARCHAR, kind VARCHAR, ok BOOLEAN, v BIG
 
 @dataclass
 class Windowed:
-    """A windowed term: its text, and its value as SQL for an event `r` and a rule that was added after event `{birth}`."""
+    """A windowed term, and its value as SQL for an event `r` and a rule that came after `{birth}`."""
 
     text: str
     sql: str
@@ -34,7 +34,9 @@ def windowed_term(random_: random.Random) -> Windowed:
     aggregate = random_.choice(
         ["count(*)", "count", "distinct", "sum", "sum", "avg", "stddev", "min", "max", "first", "last", "lag"]
     )
-    column = random_.choice(["v", "x", "kind"] if aggregate in ("count", "distinct", "min", "max", "lag") else ["v", "x"])
+    column = random_.choice(
+        ["v", "x", "kind"] if aggregate in ("count", "distinct", "min", "max", "lag") else ["v", "x"]
+    )
     filter_ = random_.choice(["", *FILTERS])
     partition = random_.choice(list(PARTITIONS))
     frame = random_.choice(["range", "range", "rows", "tumbling"])
@@ -43,7 +45,9 @@ def windowed_term(random_: random.Random) -> Windowed:
     names = {"count(*)": "count(*)", "distinct": f"count(DISTINCT {column})", "lag": f"lag({column}, {lag})"}
     name = names.get(aggregate, f"{aggregate}({column})")
     if random_.random() < 0.5:
-        period = {"range": f"LAST {size}s", "rows": f"LAST {size} ROWS", "tumbling": f"EVERY {size} SECONDS"}[frame]
+        period = {"range": f"LAST {size}s", "rows": f"LAST {size} ROWS", "tumbling": f"EVERY {size} SECONDS"}[
+            frame
+        ]
         where = f" WHERE {filter_}" if filter_ else ""
         by = f" BY {partition}" if partition else ""
         text = f"{name[:-1]}{where}{by} {period})"
@@ -62,7 +66,9 @@ def windowed_term(random_: random.Random) -> Windowed:
         "tumbling": f"floor(p.ts / {size}) = floor(r.ts / {size})",
     }[frame]
     same = [f"p.{name} IS NOT DISTINCT FROM r.{name}" for name in partition.split(", ") if name]
-    rows = " AND ".join(["p.n <= r.n", "p.n > {birth}", inside, *same, f"(({FILTERS.get(filter_, 'TRUE')}) IS TRUE)"])
+    rows = " AND ".join(
+        ["p.n <= r.n", "p.n > {birth}", inside, *same, f"(({FILTERS.get(filter_, 'TRUE')}) IS TRUE)"]
+    )
     source = f"FROM numbered p WHERE {rows}"
     sql = {
         "count(*)": f"(SELECT count(*) {source})",
@@ -150,11 +156,12 @@ class Judge:
         rows = [[number, *(arrived[number].get(name) for name in names)] for number in kept]
         self.connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         numbers = ", ".join(
-            f"row_number() OVER ({f'PARTITION BY {by} ' if by else ''}ORDER BY ts, arrival) AS number{_suffix(by)}"
-            for by in PARTITIONS
+            f"row_number() OVER ({partition}ORDER BY ts, arrival) AS number{_suffix(by)}"
+            for by, partition in ((by, f"PARTITION BY {by} " if by else "") for by in PARTITIONS)
         )
         self.connection.execute(
-            f"CREATE TABLE numbered AS SELECT *, row_number() OVER (ORDER BY ts, arrival) AS n, {numbers} FROM events"
+            "CREATE TABLE numbered AS "
+            f"SELECT *, row_number() OVER (ORDER BY ts, arrival) AS n, {numbers} FROM events"
         )
 
     def values(self, term: Windowed, birth: int) -> dict[int, Any]:
@@ -168,7 +175,8 @@ class Judge:
         for name in ("v", "kind", "ok"):
             sql = _qualified(sql, name)
         found = self._rows(
-            f"SELECT r.arrival FROM numbered r WHERE r.n > {birth} AND r.n <= {end} AND (({sql}) IS TRUE) ORDER BY r.n"
+            f"SELECT r.arrival FROM numbered r WHERE r.n > {birth} AND r.n <= {end} "
+            f"AND (({sql}) IS TRUE) ORDER BY r.n"
         )
         return [number for (number,) in found]
 

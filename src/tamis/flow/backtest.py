@@ -44,7 +44,10 @@ class Backtest:
         """One mapping per query, those that fired most often first; times as text."""
         ordered = sorted(self._queries.values(), key=lambda known: -known["fired"])
         return [
-            {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in known.items()}
+            {
+                name: value.isoformat() if hasattr(value, "isoformat") else value
+                for name, value in known.items()
+            }
             for known in ordered
         ]
 

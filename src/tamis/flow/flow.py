@@ -10,22 +10,25 @@ from tamis import _kernel
 from tamis._kernel import Event
 from tamis.errors import ArgumentError
 from tamis.flow.output import Output
+from tamis.index import plain_schema
 
 
 class Flow:
     """A set of continuous queries over named streams of events.
 
-    `limit` bounds the bytes of all state. Beyond it events are refused (`on_limit="refuse"`), or the keys that were
-    idle for longest are forgotten (`"shed"`).
+    `limit` bounds the bytes of all state. Beyond it events are refused (`on_limit="refuse"`), or the keys
+    that were idle for longest are forgotten (`"shed"`).
 
     >>> flow = Flow(limit=100_000_000)
     >>> flow.stream("logins", time="ts")
-    >>> flow.add("burst", "count(*) FILTER (WHERE NOT ok) OVER (PARTITION BY user RANGE INTERVAL 10 MINUTES) >= 2")
-    >>> [out.query for second in (1, 2) for out in flow.push("logins", {"ts": second, "user": "ann", "ok": False})]
+    >>> flow.add("burst", "count(*) FILTER (WHERE NOT ok) OVER (PARTITION BY user RANGE 1 HOUR) >= 2")
+    >>> failed = [{"ts": second, "user": "ann", "ok": False} for second in (1, 2)]
+    >>> [out.query for out in flow.push_batch("logins", failed)]
     ['burst']
     """
 
     def __init__(self, *, limit: int | None = None, on_limit: Literal["refuse", "shed"] = "refuse") -> None:
+        """Begin without streams and queries."""
         self._kernel = _kernel.Flow(limit, on_limit)
 
     def stream(
@@ -40,11 +43,11 @@ class Flow:
     ) -> None:
         """Declare a stream.
 
-        `time` names the attribute with the time of an event; without it, events have the time of their arrival.
-        `unit` is what a number in it means. Events may be older than the latest one by `lateness`: they are put in
-        order, and evaluated once that time has passed. With `idle`, a silent stream holds up the others by at most
-        that much. Lengths of time are seconds, a `timedelta`, or text such as `"10 MINUTES"`. With a `schema`, as that
-        of an `Index`, queries that name other attributes are refused.
+        `time` names the attribute with the time of an event; without it, events have the time of their
+        arrival. `unit` is what a number in it means. Events may be older than the latest one by `lateness`:
+        they are put in order, and evaluated once that time has passed. With `idle`, a silent stream holds
+        up the others by at most that much. Lengths of time are seconds, a `timedelta`, or text such as `"10
+        MINUTES"`. With a `schema`, as that of an `Index`, queries that name other attributes are refused.
 
         >>> flow = Flow()
         >>> flow.stream("logins", time="ts", lateness="5s", schema={"ts": "timestamp", "user": "string"})
@@ -54,17 +57,15 @@ class Flow:
         tamis.errors.ExpressionError: attribute `usr` is not in the schema
         hint: did you mean `user`?
         """
-        from tamis.index import _plain
-
-        declared = None if schema is None else json.dumps(_plain(schema))
+        declared = None if schema is None else json.dumps(plain_schema(schema))
         idle_micros = None if idle is None else _length(idle)
         self._kernel.stream(name, time, unit, _length(lateness), idle_micros, declared)
 
     def add(self, name: str, query: str, on: str | None = None, *, backfill: bool = False) -> None:
         """Add a continuous query, between any two events.
 
-        It starts empty, as if the stream began with it; with `backfill`, from the rows that older queries hold. `on` is
-        the stream it reads, and may be left out if there is one.
+        It starts empty, as if the stream began with it; with `backfill`, from the rows that older queries
+        hold. `on` is the stream it reads, and may be left out if there is one.
 
         >>> flow = Flow()
         >>> flow.stream("trades", time="ts")
@@ -109,8 +110,8 @@ class Flow:
     def push(self, stream: str, event: Any, *, time: Any = None) -> list[Output]:
         """Take in one event, and tell what it makes true.
 
-        An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of arrival, for a
-        stream without a time of its own; by default it is now.
+        An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of
+        arrival, for a stream without a time of its own; by default it is now.
 
         >>> flow = Flow()
         >>> flow.stream("hits")
@@ -125,8 +126,8 @@ class Flow:
     def push_batch(self, stream: str, events: Any, *, time: Any = None) -> list[Output]:
         """Take in many events, in order: an Arrow table, a list of events, or JSON lines.
 
-        The answers are those of `push`, one event after the other. If an event is refused, those before it were taken
-        in; the exception has what they told as `told`.
+        The answers are those of `push`, one event after the other. If an event is refused, those before it
+        were taken in; the exception has what they told as `told`.
 
         >>> import pyarrow as pa
         >>> flow = Flow()
@@ -216,8 +217,8 @@ class Flow:
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Make what happened so far durable, at the cost of what came since the last call.
 
-        The first call writes the whole state to `path`. Later ones append to `<path>.log`, until that is longer than the
-        state. `Flow.open(path)` reads both.
+        The first call writes the whole state to `path`. Later ones append to `<path>.log`, until that is
+        longer than the state. `Flow.open(path)` reads both.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp(), "logins.flow")

@@ -12,8 +12,8 @@ from tamis._kernel import Event
 class Output:
     """One answer of a continuous query, when it comes (`kind` is `"+"`) or goes (`"-"`).
 
-    `row` has the values of a rule's windowed terms by their text, or the columns of a join. `events` are the events
-    that made it true, the last one last.
+    `row` has the values of a rule's windowed terms by their text, or the columns of a join. `events` are
+    the events that made it true, the last one last.
 
     >>> import tamis
     >>> flow = tamis.Flow()
@@ -36,8 +36,8 @@ class Output:
         """The output as one line of JSON.
 
         >>> from datetime import UTC, datetime
-        >>> Output("q", "+", datetime(2026, 1, 31, 12, tzinfo=UTC), {"n": 3}, [Event({"x": 1})]).to_json()
-        '{"query": "q", "kind": "+", "time": "2026-01-31T12:00:00+00:00", "row": {"n": 3}, "events": [{"x": 1}]}'
+        >>> Output("q", "+", datetime(2026, 1, 31, tzinfo=UTC), {"n": 3}, []).to_json()
+        '{"query": "q", "kind": "+", "time": "2026-01-31T00:00:00+00:00", "row": {"n": 3}, "events": []}'
         """
         events = [json.loads(event.to_json()) for event in self.events]
         told = {"query": self.query, "kind": self.kind, "time": self.time.isoformat(), "row": self.row}

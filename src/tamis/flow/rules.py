@@ -14,6 +14,7 @@ queries:
 import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "rules.json")
-    >>> _ = path.write_text('{"streams": {"s": {"time": "ts"}}, "queries": {"many": "count(* LAST 10s) >= 2"}}')
+    >>> described = {"streams": {"s": {"time": "ts"}}, "queries": {"many": "count(* LAST 10s) >= 2"}}
+    >>> _ = path.write_text(json.dumps(described))
     >>> list(read_flow(path))
     ['many']
     """
@@ -63,11 +65,15 @@ def flow_of(described: Any) -> Flow:
     for name, options in _mapping("streams", top.get("streams")).items():
         flow.stream(name, **_checked(f"stream {name!r}", options or {}, _STREAM))
     for name, query in _mapping("queries", top.get("queries")).items():
-        settings = {"query": query} if isinstance(query, str) else _checked(f"query {name!r}", query, _QUERY)
+        settings: dict[str, Any] = {"query": query}
+        if not isinstance(query, str):
+            settings = _checked(f"query {name!r}", query, _QUERY)
         if not isinstance(settings.get("query"), str):
             raise ArgumentError(f"query {name!r} has no text; write it under `query`")
         try:
-            flow.add(str(name), settings["query"], settings.get("on"), backfill=settings.get("backfill", False))
+            flow.add(
+                str(name), settings["query"], settings.get("on"), backfill=settings.get("backfill", False)
+            )
         except TamisError as error:
             raise ArgumentError(f"query {name!r}: {error}") from None
     return flow
@@ -75,7 +81,7 @@ def flow_of(described: Any) -> Flow:
 
 def _read_yaml(path: str | os.PathLike[str], text: str) -> Any:
     try:
-        import yaml
+        yaml = import_module("yaml")
     except ImportError:
         raise ArgumentError(missing_extra("a file of rules in YAML", "flow")) from None
     try:
@@ -95,9 +101,9 @@ def _checked(what: str, value: Any, known: set[str]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ArgumentError(f"{what} is described by names and values, not by {value!r}")
     # YAML 1.1 reads the word `on` as true.
-    value = {"on" if name is True else name: setting for name, setting in value.items()}
-    for name in value:
+    settings = {"on" if name is True else name: setting for name, setting in value.items()}
+    for name in settings:
         if name not in known:
             hint = suggestion(str(name), sorted(known)) or f"there is {', '.join(sorted(known))}"
             raise ArgumentError(f"{what} has an unknown setting {name!r}; {hint}")
-    return value
+    return settings

@@ -4,9 +4,13 @@
 //! adding its negative. So a sum depends on what is in the window, not on how it got there.
 //! Values above 2^960 are held apart, scaled by 2^-60, so that no partial sum overflows.
 
-const HUGE: f64 = 9.745314011399999e288; // 2^960
-const DOWN: f64 = 8.673617379884035e-19; // 2^-60
-const UP: f64 = 1.152921504606847e18; // 2^60
+const HUGE: f64 = power_of_two(960);
+const DOWN: f64 = power_of_two(-60);
+const UP: f64 = power_of_two(60);
+
+const fn power_of_two(exponent: i64) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExactSum {

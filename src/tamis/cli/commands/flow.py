@@ -39,7 +39,7 @@ class _RunByDefault(TyperGroup):
 app = typer.Typer(
     cls=_RunByDefault,
     no_args_is_help=True,
-    help="Run rules with memory: windows and sequences over streams of events. `tamis flow RULES EVENTS` is `tamis flow run`.",
+    help="Run rules with memory: windows, sequences, joins. `tamis flow RULES EVENTS` is `tamis flow run`.",
 )
 
 
@@ -133,8 +133,8 @@ def _tell_late(flow: "Flow") -> None:
 
     for name, stream in flow.stats()["streams"].items():
         if stream["late"]:
-            one = stream["late"] == 1
-            warn(f"{stream['late']:,} event{' was' if one else 's were'} too late for stream {name}; a longer lateness waits for them")
+            events = "1 event was" if stream["late"] == 1 else f"{stream['late']:,} events were"
+            warn(f"{events} too late for stream {name}; a longer lateness waits for them")
 
 
 def _print(outputs: "list[Output]") -> bool:
@@ -158,7 +158,8 @@ def _sources(
         if not equals or stream not in streams:
             if len(streams) > 1:
                 raise UserError(
-                    f"which stream are the events of {given}?", hint=f"write {streams[0]}={given}; there is {', '.join(streams)}"
+                    f"which stream are the events of {given}?",
+                    hint=f"write {streams[0]}={given}; there is {', '.join(streams)}",
                 )
             stream, path = streams[0], given
         sources.append((stream, path, _portions(path, format, encoding, follow=follow)))
