@@ -35,6 +35,7 @@ from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, ter
 from tamis.xml import Xml
 
 if TYPE_CHECKING:
+    from tamis.flow import Flow
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
     from tamis.live import LiveIndex
     from tamis.rank import Candidates
@@ -52,6 +53,7 @@ __all__ = [
     "Explanation",
     "Expression",
     "ExpressionError",
+    "Flow",
     "IdError",
     "Index",
     "Interval",
@@ -134,6 +136,8 @@ def __getattr__(name: str) -> Any:
     """Import the index on first use: it needs NumPy and pyarrow, and `tamis --help` does not."""
     if name in _NAMES_OF_INDEX:
         return getattr(import_module("tamis.index"), name)
+    if name == "Flow":
+        return import_module("tamis.flow").Flow
     if name == "Candidates":
         return import_module("tamis.rank").Candidates
     raise AttributeError(f"module 'tamis' has no attribute {name!r}")

@@ -66,7 +66,7 @@ class Index(Changing, Matching):
         optimize: Literal["auto", "manual"] = "auto",
     ) -> None:
         """Make an empty index."""
-        declared = None if schema is None else json.dumps(_plain(schema))
+        declared = None if schema is None else json.dumps(plain_schema(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
         self._seen_rankings = set()
         self._opened_from: FileState | None = None
@@ -469,10 +469,10 @@ def _from_subscriptions(
 _TYPE_NAMES = {bool: "bool", int: "int", float: "float", str: "string", datetime: "timestamp"}
 
 
-def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with Python's types by the names that the kernel knows."""
     return {
-        name: _plain(declared) if isinstance(declared, Mapping) else _TYPE_NAMES.get(declared, declared)
+        name: plain_schema(declared) if isinstance(declared, Mapping) else _TYPE_NAMES.get(declared, declared)
         for name, declared in schema.items()
     }
 

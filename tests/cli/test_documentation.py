@@ -26,6 +26,9 @@ def test_every_example(tmp_path: Path) -> None:
         '{"age": 12, "country": "CH", "user": "bob"}\n'
         '{"age": 40, "country": "FR", "user": "eve"}\n'
     )
+    (tmp_path / "logins.yaml").write_text(
+        "streams:\n  logins: {time: ts}\nqueries:\n  burst: count(* WHERE NOT ok BY user LAST 10m) >= 2\n"
+    )
     (tmp_path / "bad.csv").write_text("id,expression\n1,age > 20\n2,age > AND\n")
 
     examples = [example for block in BLOCKS for example in block.split("$ ")[1:]]

@@ -133,6 +133,10 @@ impl PyWhere {
 pub struct PyEvent(Record);
 
 impl PyEvent {
+    pub fn of(record: Record) -> Self {
+        Self(record)
+    }
+
     pub fn record(&self) -> &Record {
         &self.0
     }

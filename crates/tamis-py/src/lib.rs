@@ -7,6 +7,7 @@ mod convert;
 mod errors;
 mod event;
 mod expr;
+mod flow;
 mod fork;
 mod id_cache;
 mod ids;
@@ -35,6 +36,8 @@ mod _kernel {
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
     use crate::expr::{PyExpression, PyTerm, predicate, threshold};
+    #[pymodule_export]
+    use crate::flow::{PyFlow, parse_interval};
     #[pymodule_export]
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]

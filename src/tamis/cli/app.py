@@ -17,6 +17,7 @@ from tamis.cli.commands import (
     check,
     demo,
     explain,
+    flow,
     import_rules,
     index,
     match,
@@ -50,6 +51,7 @@ app.command("explain")(explain.explain)
 app.command("why-not")(why_not.why_not)
 app.command("check")(check.check)
 app.command("import")(import_rules.import_rules)
+app.add_typer(flow.app, name="flow")
 app.add_typer(index.app, name="index")
 app.add_typer(spark.app, name="spark")
 app.command("demo")(demo.demo)

@@ -63,6 +63,9 @@ pub(super) fn for_function(name: &str) -> String {
         "ends_with" => "did you mean endswith?",
         "list_contains" | "array_has" => "did you mean array_contains?",
         "list_has_any" | "array_overlap" => "did you mean arrays_overlap?",
+        "count" | "sum" | "avg" | "mean" | "min" | "max" | "stddev" | "first" | "last" | "lag" => {
+            "an aggregate looks at many events: add the rule to a tamis.Flow, as count(* BY user LAST 10m) >= 5"
+        }
         "date" | "to_date" => "write DATE '2026-01-31'",
         "timestamp" | "to_timestamp" => "write TIMESTAMP '2026-01-31 12:00:00'",
         lower => {

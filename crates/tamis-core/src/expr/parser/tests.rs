@@ -399,6 +399,7 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
     refused("hour(from_utc_timestamp(t, 'Mars')) = 5", 6, "the name of a time zone", "Europe/Berlin");
     refused("lowr(x) = 'a'", 1, "there is no function lowr", "did you mean lower?");
     refused("size(contains(x, 'a')) > 1", 6, "contains is true or false", "");
+    refused("sum(x) OVER (ROWS 5) > 1", 1, "there is no function sum", "tamis.Flow");
     refused("isnull(x)", 1, "there is no function", "IS NULL");
     refused(
         "contains('abc', x)",

@@ -1,0 +1,129 @@
+//! The rows of one window of a stream, once for all joins that look at it, with an index for each term they join by.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tamis_core::event::{Record, Value};
+use tamis_core::term::Term;
+
+use crate::key::{heap_bytes, normal, record_bytes, value_of};
+use crate::window::Frame;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub number: u64,
+    pub time: i64,
+    pub record: Arc<Record>,
+}
+
+/// Rows leave in the order in which they came, so that the first of every list is the oldest.
+pub(crate) struct WindowRows {
+    pub stream: usize,
+    pub frame: Frame,
+    pub rows: VecDeque<Row>,
+    indexes: Vec<TermIndex>,
+    /// How many sources of joins it is.
+    pub uses: usize,
+    pub bytes: usize,
+}
+
+struct TermIndex {
+    term: Term,
+    uses: usize,
+    rows: FxHashMap<Value, VecDeque<u64>>,
+}
+
+impl WindowRows {
+    pub fn new(stream: usize, frame: Frame) -> Self {
+        Self { stream, frame, rows: VecDeque::new(), indexes: vec![], uses: 0, bytes: 0 }
+    }
+
+    pub fn acquire_index(&mut self, term: &Term) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| index.term == *term) {
+            index.uses += 1;
+            return;
+        }
+        let mut index = TermIndex { term: term.clone(), uses: 1, rows: FxHashMap::default() };
+        self.rows.iter().for_each(|row| index.add(row));
+        self.indexes.push(index);
+    }
+
+    pub fn release_index(&mut self, term: &Term) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| index.term == *term) {
+            index.uses -= 1;
+        }
+        self.indexes.retain(|index| index.uses > 0);
+    }
+
+    fn row_bytes(&self, row: &Row) -> usize {
+        let key = |index: &TermIndex| 48 + heap_bytes(&index.key(row));
+        size_of::<Row>() + record_bytes(&row.record) + self.indexes.iter().map(key).sum::<usize>()
+    }
+
+    pub fn add(&mut self, row: Row) {
+        self.bytes += self.row_bytes(&row);
+        self.indexes.iter_mut().for_each(|index| index.add(&row));
+        self.rows.push_back(row);
+    }
+
+    pub fn remove_first(&mut self) {
+        let Some(row) = self.rows.pop_front() else { return };
+        self.indexes.iter_mut().for_each(|index| index.remove(&row));
+        self.bytes = self.bytes.saturating_sub(self.row_bytes(&row));
+        if self.rows.is_empty() {
+            self.bytes = 0;
+        }
+    }
+
+    pub fn get(&self, number: u64) -> Option<&Row> {
+        let at = self.rows.binary_search_by_key(&number, |row| row.number).ok()?;
+        self.rows.get(at)
+    }
+
+    /// The numbers of the rows in which a term has this value.
+    pub fn having(&self, term: &Term, value: &Value) -> Option<&VecDeque<u64>> {
+        self.indexes.iter().find(|index| index.term == *term)?.rows.get(value)
+    }
+
+    /// About how many rows have the same value of a term.
+    pub fn rows_per_value(&self, term: &Term) -> f64 {
+        let values =
+            self.indexes.iter().find(|index| index.term == *term).map_or(1, |index| index.rows.len());
+        self.rows.len() as f64 / values.max(1) as f64
+    }
+
+    /// Until when the first row stays.
+    pub fn first_end(&self) -> Option<(i64, u64)> {
+        let Frame::Range(length) = self.frame else { return None };
+        self.rows.front().map(|row| (row.time.saturating_add(length), row.number))
+    }
+}
+
+impl TermIndex {
+    fn key(&self, row: &Row) -> Value {
+        match normal(value_of(&self.term, &row.record)) {
+            // Arrays and records are equal to nothing.
+            Value::Array(_) | Value::Record => Value::Null,
+            scalar => scalar,
+        }
+    }
+
+    fn add(&mut self, row: &Row) {
+        let key = self.key(row);
+        // Null joins with nothing.
+        if key != Value::Null {
+            self.rows.entry(key).or_default().push_back(row.number);
+        }
+    }
+
+    fn remove(&mut self, row: &Row) {
+        let key = self.key(row);
+        if let Some(rows) = self.rows.get_mut(&key) {
+            rows.pop_front();
+            if rows.is_empty() {
+                self.rows.remove(&key);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Keys of partitions and joins: values that are equal when the language says so.
+
+use tamis_core::event::{Record, Value};
+use tamis_core::term::Term;
+
+/// The values of some terms.
+pub(crate) type Key = Box<[Value]>;
+
+/// A value written so that equal ones are written alike: `1.0` as `1`, one zero, one NaN.
+pub(crate) fn normal(value: Value) -> Value {
+    match value {
+        Value::Float(x) if x.fract() == 0.0 && (-9.2e18..=9.2e18).contains(&x) => Value::Int(x as i64),
+        Value::Float(x) if x.is_nan() => Value::Float(f64::NAN),
+        other => other,
+    }
+}
+
+/// The value of a term; null when it is absent.
+pub(crate) fn value_of(term: &Term, record: &Record) -> Value {
+    match term {
+        Term::Attribute(name) => record.get(name).cloned().unwrap_or(Value::Null),
+        Term::Computed(_) => {
+            let get = |name: &str| record.get(name).map(Value::as_ref);
+            term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned()))
+        }
+    }
+}
+
+pub(crate) fn key_of(terms: &[Term], record: &Record) -> Key {
+    terms.iter().map(|term| normal(value_of(term, record))).collect()
+}
+
+/// The bytes that a value takes outside of its enum.
+pub(crate) fn heap_bytes(value: &Value) -> usize {
+    match value {
+        Value::Str(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + heap_bytes(item)).sum(),
+        Value::Decimal(_) | Value::Interval(_) | Value::Among(_) => 64,
+        _ => 0,
+    }
+}
+
+pub(crate) fn key_bytes(key: &Key) -> usize {
+    key.iter().map(|value| size_of::<Value>() + heap_bytes(value)).sum()
+}
+
+/// The bytes of a record, about.
+pub(crate) fn record_bytes(record: &Record) -> usize {
+    let cells = record.values().map(|(name, value)| name.len() + 16 + size_of::<Value>() + heap_bytes(value));
+    cells.sum::<usize>() + 64
+}

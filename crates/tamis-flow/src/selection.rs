@@ -1,0 +1,152 @@
+//! All expressions about single events of a stream, in one index: filters of windows, steps of sequences, conditions of
+//! joins. An event goes through it once.
+
+use rustc_hash::FxHashMap;
+use tamis_core::Result;
+use tamis_core::engine::{Answer, Id, IdRef, Index, Subscription, Workspace};
+use tamis_core::event::{Record, TermId, Terms, Value};
+use tamis_core::expr::Expr;
+use tamis_core::query::Query;
+
+use crate::slots::Slots;
+use crate::text::WINDOW_PREFIX;
+use crate::window::AggregateId;
+
+pub(crate) type SelectionId = u32;
+
+/// An index of numbered expressions, and the memory that queries use from event to event.
+pub(crate) struct Matcher {
+    index: Index,
+    query: Query,
+    space: Workspace,
+    windowed_terms: WindowedTerms,
+}
+
+impl Default for Matcher {
+    fn default() -> Self {
+        let query = Query { now: Some(0), ..Query::default() };
+        Self {
+            index: Index::new(None),
+            query,
+            space: Workspace::default(),
+            windowed_terms: WindowedTerms::default(),
+        }
+    }
+}
+
+impl Matcher {
+    pub fn add(&self, number: u32, expression: Expr) -> Result<()> {
+        self.index.add(Subscription::new(Id::Int(number.into()), expression))
+    }
+
+    pub fn remove(&self, number: u32) -> Result<()> {
+        self.index.remove(Id::Int(number.into()))
+    }
+
+    /// The numbers of the expressions that are true for a record, in order. `windowed` are values of windowed terms.
+    pub fn matches(
+        &mut self,
+        record: &Record,
+        windowed: &[(AggregateId, Value)],
+        found: &mut Vec<u32>,
+    ) -> Result<()> {
+        found.clear();
+        let reader = self.index.reader()?;
+        if reader.is_empty() {
+            return Ok(());
+        }
+        let terms = reader.terms();
+        let mut event = record.resolve(terms);
+        for (id, value) in windowed {
+            if let Some(term) = self.windowed_terms.get(*id, terms) {
+                event.values.push((term, value.as_ref()));
+            }
+        }
+        if !windowed.is_empty() {
+            event.values.sort_unstable_by_key(|(term, _)| *term);
+        }
+        let mut room = Vec::new();
+        terms.compute(&mut event.values, &mut room);
+        let (answer, _) = self.index.ask(&*reader, &self.query, &event, &mut self.space)?;
+        let Answer::All(locations) = answer else { return Ok(()) };
+        for location in locations {
+            if let IdRef::Int(number) = reader.id(location) {
+                found.push(number as u32);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The attribute that stands for an aggregate in the expressions of rules.
+pub(crate) fn windowed_attribute(id: AggregateId) -> String {
+    format!("{WINDOW_PREFIX}{id}")
+}
+
+/// The terms of aggregates in an index, remembered from event to event.
+#[derive(Default)]
+struct WindowedTerms(Vec<Option<(TermId, Box<str>)>>);
+
+impl WindowedTerms {
+    fn get(&mut self, id: AggregateId, terms: &Terms) -> Option<TermId> {
+        let at = id as usize;
+        if let Some(Some((term, name))) = self.0.get(at)
+            && (term.0 as usize) < terms.len()
+            && terms.name(*term) == &**name
+        {
+            return Some(*term);
+        }
+        let name = windowed_attribute(id);
+        let term = terms.get(&name)?;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        self.0[at] = Some((term, name.into()));
+        Some(term)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Selections {
+    matcher: Matcher,
+    by_text: FxHashMap<String, SelectionId>,
+    uses: Slots<(String, usize)>,
+}
+
+impl Selections {
+    /// The selection with this expression, which is used once more.
+    pub fn acquire(&mut self, expression: &Expr) -> Result<SelectionId> {
+        let text = expression.to_string();
+        if let Some(&id) = self.by_text.get(&text) {
+            self.uses[id].1 += 1;
+            return Ok(id);
+        }
+        let id = self.uses.insert((text.clone(), 1));
+        if let Err(error) = self.matcher.add(id, expression.clone()) {
+            self.uses.remove(id);
+            return Err(error);
+        }
+        self.by_text.insert(text, id);
+        Ok(id)
+    }
+
+    pub fn release(&mut self, id: SelectionId) -> Result<()> {
+        let (text, uses) = &mut self.uses[id];
+        *uses -= 1;
+        if *uses == 0 {
+            self.by_text.remove(text);
+            self.uses.remove(id);
+            self.matcher.remove(id)?;
+        }
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// The selections that are true for a record, in order.
+    pub fn matches(&mut self, record: &Record, found: &mut Vec<SelectionId>) -> Result<()> {
+        self.matcher.matches(record, &[], found)
+    }
+}

@@ -1,0 +1,52 @@
+//! Windows: rows that are kept per key, and aggregates over them that are kept up to date.
+//!
+//! `store` has the rows of one key, once for all windows that look at the same ones; `aggregate` what is computed of
+//! them; `plan` the definitions, each kept once however many queries use it.
+
+mod aggregate;
+mod exact_sum;
+mod plan;
+mod store;
+
+use crate::text::interval_text;
+
+pub(crate) use aggregate::Aggregate;
+pub(crate) use plan::{AggregateId, Fed, WindowPlan};
+
+/// Which rows of its partition an event sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Frame {
+    /// Those of the last microseconds.
+    Range(i64),
+    /// The last so many, the event included.
+    Rows(i64),
+    /// Those since the last multiple of this length.
+    Tumbling(i64),
+}
+
+impl Frame {
+    /// Positions are row numbers, not times.
+    pub fn counts_rows(self) -> bool {
+        matches!(self, Frame::Rows(_))
+    }
+
+    /// The first position inside the window of an event at this one.
+    pub fn low(self, position: i64) -> i64 {
+        match self {
+            Frame::Range(length) => position.saturating_sub(length),
+            Frame::Rows(rows) => position.saturating_sub(rows - 1),
+            Frame::Tumbling(length) => position.div_euclid(length).saturating_mul(length),
+        }
+    }
+}
+
+/// As it is written in a query.
+impl std::fmt::Display for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Frame::Range(micros) => write!(f, "RANGE {}", interval_text(*micros)),
+            Frame::Rows(rows) => write!(f, "ROWS {rows}"),
+            Frame::Tumbling(micros) => write!(f, "TUMBLING {}", interval_text(*micros)),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Continuous queries as a Python object. What users hold is `tamis.Flow`, a documented class around this one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Fields};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tamis_core::event::arrow::ArrowEvents;
+use tamis_core::event::{Record, Schema, Terms, Value};
+use tamis_flow::{Flow, Kind, Limit, OnLimit, Output, StreamOptions, TimeUnit};
+
+use crate::batch::Given;
+use crate::convert::value_to_python;
+use crate::errors::{OrRaise, argument_error, exception};
+use crate::event::{PyEvent, with_record};
+
+#[pyclass(name = "Flow", module = "tamis._kernel", frozen)]
+pub struct PyFlow(Mutex<Flow>);
+
+#[pymethods]
+impl PyFlow {
+    #[new]
+    fn new(py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<Self> {
+        let then = match on_limit {
+            "refuse" => OnLimit::Refuse,
+            "shed" => OnLimit::Shed,
+            other => {
+                let message = format!("on_limit is \"refuse\" or \"shed\", not {other:?}");
+                return Err(argument_error(py, message));
+            }
+        };
+        Ok(Self(Mutex::new(Flow::new(limit.map(|bytes| Limit { bytes, then })))))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        time: Option<String>,
+        unit: &str,
+        lateness: i64,
+        idle: Option<i64>,
+        schema: Option<&str>,
+    ) -> PyResult<()> {
+        let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
+        let unit = TimeUnit::named(unit).or_raise(py)?;
+        let options = StreamOptions { time, unit, lateness, idle, schema };
+        self.0.lock().stream(name, options).or_raise(py)
+    }
+
+    fn add(&self, py: Python<'_>, name: &str, text: &str, on: Option<&str>, backfill: bool) -> PyResult<()> {
+        py.detach(|| self.0.lock().add(name, text, on, backfill)).or_raise(py)
+    }
+
+    fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.0.lock().remove(name)).or_raise(py)
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.lock().contains(name)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.lock().names().map(str::to_owned).collect()
+    }
+
+    /// The text of a query and the stream it reads.
+    fn query(&self, py: Python<'_>, name: &str) -> PyResult<(String, String)> {
+        let flow = self.0.lock();
+        let (text, stream) = flow.query(name).or_raise(py)?;
+        Ok((text.to_owned(), stream.to_owned()))
+    }
+
+    fn push<'py>(
+        &self,
+        stream: &str,
+        event: &Bound<'py, PyAny>,
+        arrival: Option<i64>,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let py = event.py();
+        let record = with_record(event, Record::clone)?;
+        let told = py.detach(|| self.0.lock().push(stream, record, arrival)).or_raise(py)?;
+        to_python(py, told)
+    }
+
+    /// What was told, and the exception of the event that was refused, if one was.
+    fn push_batch<'py>(
+        &self,
+        stream: &str,
+        events: &Bound<'py, PyAny>,
+        arrival: Option<i64>,
+    ) -> PyResult<(Vec<Bound<'py, PyTuple>>, Option<Bound<'py, PyAny>>)> {
+        let py = events.py();
+        let records = match Given::from_python(events, vec![])? {
+            Given::Records(records) => records,
+            Given::Tables { batches, .. } => {
+                let read = || batches.iter().map(records).collect::<Result<Vec<_>, _>>();
+                py.detach(read).or_raise(py)?.into_iter().flatten().collect()
+            }
+        };
+        let (told, outcome) = py.detach(|| self.0.lock().push_many(stream, records, arrival));
+        let fault = outcome.err().map(|error| exception(py, error).into_value(py).into_bound(py).into_any());
+        Ok((to_python(py, told)?, fault))
+    }
+
+    fn advance<'py>(&self, py: Python<'py>, to: i64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let told = py.detach(|| self.0.lock().advance(to)).or_raise(py)?;
+        to_python(py, told)
+    }
+
+    fn late(&self, py: Python<'_>, stream: &str) -> PyResult<Vec<PyEvent>> {
+        let late = self.0.lock().late(stream).or_raise(py)?;
+        Ok(late.iter().map(|record| PyEvent::of(Record::clone(record))).collect())
+    }
+
+    /// UTC microseconds, or `None` before the first event.
+    fn clock(&self) -> Option<i64> {
+        self.0.lock().clock()
+    }
+
+    fn explain(&self, py: Python<'_>, name: &str, key: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let key = key.map(|key| with_record(key, Record::clone)).transpose()?;
+        self.0.lock().explain(name, key.as_ref()).map(|json| json.to_string()).or_raise(py)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.lock().save(&path)).or_raise(py)
+    }
+
+    fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.lock().checkpoint(&path)).or_raise(py)
+    }
+
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| Flow::open(&path)).or_raise(py).map(|flow| Self(Mutex::new(flow)))
+    }
+
+    fn stats(&self) -> String {
+        self.0.lock().statistics().to_string()
+    }
+}
+
+/// A length of time, in microseconds.
+#[pyfunction]
+pub fn parse_interval(py: Python<'_>, text: &str) -> PyResult<i64> {
+    tamis_flow::parse_interval(text).or_raise(py)
+}
+
+/// Each output as (query, kind, time in microseconds, row, events).
+fn to_python(py: Python<'_>, told: Vec<Output>) -> PyResult<Vec<Bound<'_, PyTuple>>> {
+    told.into_iter().map(|output| output_to_python(py, output)).collect()
+}
+
+fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTuple>> {
+    let row = PyDict::new(py);
+    for (name, value) in &output.row {
+        row.set_item(&**name, value_to_python(py, value)?)?;
+    }
+    let kind = match output.kind {
+        Kind::Added => "+",
+        Kind::Retracted => "-",
+    };
+    let events: Vec<PyEvent> =
+        output.events.into_iter().map(|record| PyEvent::of(Arc::unwrap_or_clone(record))).collect();
+    let time = value_to_python(py, &Value::Timestamp(output.time))?;
+    (&*output.query, kind, time, row, events).into_pyobject(py)
+}
+
+/// The rows of a batch as records with all their columns.
+fn records(batch: &RecordBatch) -> Result<Vec<Record>, tamis_core::Error> {
+    let mut terms = Terms::default();
+    intern_fields(batch.schema().fields(), "", &mut terms);
+    let events = ArrowEvents::new(batch, &terms, None)?;
+    let row = |row| {
+        let values = events.event(row).values.into_iter();
+        Record::new(values.map(|(term, value)| (terms.name(term), value.to_owned())), []).map_err(Into::into)
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
+fn intern_fields(fields: &Fields, inside: &str, terms: &mut Terms) {
+    for field in fields {
+        let name = format!("{inside}{}", field.name());
+        terms.intern(&name);
+        if let DataType::Struct(fields) = field.data_type() {
+            intern_fields(fields, &format!("{name}."), terms);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+"""The class that users hold."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from tamis import _kernel
+from tamis._kernel import Event
+from tamis.errors import ArgumentError
+from tamis.flow.output import Output
+from tamis.index import plain_schema
+
+
+class Flow:
+    """A set of continuous queries over named streams of events.
+
+    `limit` bounds the bytes of all state. Beyond it events are refused (`on_limit="refuse"`), or the keys
+    that were idle for longest are forgotten (`"shed"`).
+
+    >>> flow = Flow(limit=100_000_000)
+    >>> flow.stream("logins", time="ts")
+    >>> flow.add("burst", "count(*) FILTER (WHERE NOT ok) OVER (PARTITION BY user RANGE 1 HOUR) >= 2")
+    >>> failed = [{"ts": second, "user": "ann", "ok": False} for second in (1, 2)]
+    >>> [out.query for out in flow.push_batch("logins", failed)]
+    ['burst']
+    """
+
+    def __init__(self, *, limit: int | None = None, on_limit: Literal["refuse", "shed"] = "refuse") -> None:
+        """Begin without streams and queries."""
+        self._kernel = _kernel.Flow(limit, on_limit)
+
+    def stream(
+        self,
+        name: str,
+        *,
+        time: str | None = None,
+        unit: Literal["s", "ms", "us"] = "s",
+        lateness: float | str | timedelta = 0,
+        idle: float | str | timedelta | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Declare a stream.
+
+        `time` names the attribute with the time of an event; without it, events have the time of their
+        arrival. `unit` is what a number in it means. Events may be older than the latest one by `lateness`:
+        they are put in order, and evaluated once that time has passed. With `idle`, a silent stream holds
+        up the others by at most that much. Lengths of time are seconds, a `timedelta`, or text such as `"10
+        MINUTES"`. With a `schema`, as that of an `Index`, queries that name other attributes are refused.
+
+        >>> flow = Flow()
+        >>> flow.stream("logins", time="ts", lateness="5s", schema={"ts": "timestamp", "user": "string"})
+        >>> flow.add("typo", "count(* BY user LAST 1h) > 3 AND usr = 'ann'", on="logins")
+        Traceback (most recent call last):
+        ...
+        tamis.errors.ExpressionError: attribute `usr` is not in the schema
+        hint: did you mean `user`?
+        """
+        declared = None if schema is None else json.dumps(plain_schema(schema))
+        idle_micros = None if idle is None else _length(idle)
+        self._kernel.stream(name, time, unit, _length(lateness), idle_micros, declared)
+
+    def add(self, name: str, query: str, on: str | None = None, *, backfill: bool = False) -> None:
+        """Add a continuous query, between any two events.
+
+        It starts empty, as if the stream began with it; with `backfill`, from the rows that older queries
+        hold. `on` is the stream it reads, and may be left out if there is one.
+
+        >>> flow = Flow()
+        >>> flow.stream("trades", time="ts")
+        >>> flow.add("busy", "count(*) > 3")
+        Traceback (most recent call last):
+        ...
+        tamis.errors.ExpressionError: count needs a window (line 1, column 1)
+        count(*) > 3
+        ^
+        hint: say over what: count(*) OVER (PARTITION BY user RANGE INTERVAL 10 MINUTES), or short, ...
+        """
+        self._kernel.add(name, query, on, backfill)
+
+    def remove(self, name: str) -> None:
+        """Remove a continuous query, and the state that no other needs.
+
+        >>> flow = Flow()
+        >>> flow.stream("trades", time="ts")
+        >>> flow.add("busy", "count(* LAST 1m) > 100")
+        >>> flow.remove("busy")
+        >>> len(flow)
+        0
+        """
+        self._kernel.remove(name)
+
+    def __len__(self) -> int:
+        """The number of queries."""
+        return len(self._kernel)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a query of that name."""
+        return isinstance(name, str) and self._kernel.contains(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the queries, in the order in which they were added."""
+        return iter(self._kernel.names())
+
+    def __getitem__(self, name: str) -> str:
+        """The text of a query."""
+        return self._kernel.query(name)[0]
+
+    def push(self, stream: str, event: Any, *, time: Any = None) -> list[Output]:
+        """Take in one event, and tell what it makes true.
+
+        An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of
+        arrival, for a stream without a time of its own; by default it is now.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> flow.push("hits", {"ip": "10.0.0.7"}, time=100.0)
+        []
+        >>> flow.push("hits", {"ip": "10.0.0.7"}, time=105.5)[0].query
+        'many'
+        """
+        return [Output(*told) for told in self._kernel.push(stream, event, _arrival(time))]
+
+    def push_batch(self, stream: str, events: Any, *, time: Any = None) -> list[Output]:
+        """Take in many events, in order: an Arrow table, a list of events, or JSON lines.
+
+        The answers are those of `push`, one event after the other. If an event is refused, those before it
+        were taken in; the exception has what they told as `told`.
+
+        >>> import pyarrow as pa
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> table = pa.table({"ts": [1, 2, 3], "ip": ["a", "b", "a"]})
+        >>> [out.events[0]["ts"] for out in flow.push_batch("hits", table)]
+        [3]
+        """
+        told, fault = self._kernel.push_batch(stream, events, _arrival(time))
+        outputs = [Output(*one) for one in told]
+        if fault is not None:
+            fault.told = outputs  # type: ignore[attr-defined]
+            raise fault
+        return outputs
+
+    def advance(self, to: Any) -> list[Output]:
+        """Say that no event before `to` will come on any stream: a datetime, a timestamp as text, or seconds.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts", lateness="1m")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 1", on="hits")
+        >>> flow.push("hits", {"ts": 100, "ip": "a"})
+        []
+        >>> len(flow.advance(to=100))
+        1
+        """
+        return [Output(*told) for told in self._kernel.advance(_moment(to))]
+
+    def late(self, stream: str) -> list[Event]:
+        """The events of a stream that came too late, since the last call.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push_batch("hits", [{"ts": 100}, {"ts": 99}])
+        >>> [event["ts"] for event in flow.late("hits")]
+        [99]
+        """
+        return self._kernel.late(stream)
+
+    @property
+    def clock(self) -> datetime | None:
+        """Everything up to this time has come.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts", lateness=10)
+        >>> flow.clock is None
+        True
+        >>> _ = flow.push("hits", {"ts": 100})
+        >>> flow.clock.timestamp()
+        90.0
+        """
+        clock = self._kernel.clock()
+        return None if clock is None else _EPOCH + timedelta(microseconds=clock)
+
+    def explain(self, name: str, key: Any = None) -> dict[str, Any]:
+        """What a query looks at: its windows, how many queries share each, and what they hold.
+
+        With the `key` of a partition, given as an event, also the values at that key.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push("hits", {"ts": 1, "ip": "a"})
+        >>> flow.explain("many", key={"ip": "a"})["windows"][0]["value"]
+        1
+        """
+        explained: dict[str, Any] = json.loads(self._kernel.explain(name, key))
+        return explained
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write queries and state to a file, which is replaced at once or not at all.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "logins.flow")
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push("hits", {"ts": 1, "ip": "a"})
+        >>> flow.save(path)
+        >>> [out.query for out in Flow.open(path).push("hits", {"ts": 2, "ip": "a"})]
+        ['many']
+        """
+        self._kernel.save(path)
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Make what happened so far durable, at the cost of what came since the last call.
+
+        The first call writes the whole state to `path`. Later ones append to `<path>.log`, until that is
+        longer than the state. `Flow.open(path)` reads both.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "logins.flow")
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.checkpoint(path)
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push("hits", {"ts": 1, "ip": "a"})
+        >>> flow.checkpoint(path)
+        >>> [out.query for out in Flow.open(path).push("hits", {"ts": 2, "ip": "a"})]
+        ['many']
+        """
+        self._kernel.checkpoint(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Flow":
+        """Open what `save` or `checkpoint` wrote. The flow goes on as if it had never stopped.
+
+        >>> Flow.open("no-such.flow")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: ...
+        """
+        flow = cls.__new__(cls)
+        flow._kernel = _kernel.Flow.open(path)
+        return flow
+
+    def stats(self) -> dict[str, Any]:
+        """Counts of events, keys and rows, and the bytes of the state, by node and by query.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push("hits", {"ts": 1, "ip": "a"})
+        >>> stats = flow.stats()
+        >>> stats["streams"]["hits"]["evaluated"], stats["bytes"] > 0, list(stats["bytes_by_query"])
+        (1, True, ['many'])
+        """
+        stats: dict[str, Any] = json.loads(self._kernel.stats())
+        return stats
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _length(length: float | str | timedelta) -> int:
+    """Microseconds of a length of time."""
+    if isinstance(length, str):
+        return _kernel.parse_interval(length)
+    if isinstance(length, timedelta):
+        return length // timedelta(microseconds=1)
+    return round(length * 1_000_000)
+
+
+def _moment(moment: Any) -> int:
+    """Microseconds since the epoch."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(moment, bool) or not isinstance(moment, int | float):
+        raise ArgumentError(f"a moment is a datetime, a timestamp as text, or seconds, not {moment!r}")
+    return round(moment * 1_000_000)
+
+
+def _arrival(time: Any) -> int:
+    return _moment(datetime.now(UTC) if time is None else time)
