@@ -39,6 +39,7 @@ from tamis.spark.api import (
 )
 from tamis.spark.building.build_index import build
 from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
+from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.history.relations import related_rules
 from tamis.spark.history.report import write_rules_report
@@ -71,6 +72,7 @@ __all__ = [
     "related_rules",
     "rules",
     "unmatched",
+    "valid_at",
     "validate",
     "write_rules_report",
 ]

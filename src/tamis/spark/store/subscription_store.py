@@ -16,6 +16,7 @@ import pyarrow as pa
 from tamis.errors import ArgumentError
 from tamis.spark.building.build_index import build, opened_on_executor
 from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normalised
+from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.session import on_executor
@@ -148,17 +149,21 @@ class SubscriptionStore:
         trigger: dict[str, Any] | None = None,
         name: str | None = None,
         events: "DataFrame | None" = None,
+        event_time: str | None = None,
     ) -> Any:
         """Follow a Delta table of rules through its change data: as a stream or, without checkpoint, once.
 
         `table` is a name in the catalog or a path. `columns` says what the table calls `id`, `expression`
         and the others, where it is not that. Insertions and updates put a rule there, deletions remove it;
         rules that cannot be accepted are in `quarantined`, with their error. `checkpoint`, `trigger`, `name`
-        and `events` are those of `apply_changes`. Once means the whole feed, which may be read again:
-        what was applied is stale then.
+        and `events` are those of `apply_changes`. With `event_time`, the attribute that says when an event
+        happened, the columns `valid_from` and `valid_to` bound each rule: see `valid_at`. Once means the
+        whole feed, which may be read again: what was applied is stale then.
         """
         feed = read_feed(spark, table, streaming=checkpoint is not None)
         changes = as_changes(feed, columns)
+        if event_time is not None:
+            changes = valid_at(changes, event_time)
         return self.apply_changes(changes, checkpoint=checkpoint, trigger=trigger, name=name, events=events)
 
     @staticmethod
