@@ -10,7 +10,7 @@ from tamis.errors import ArgumentError
 from tamis.store.valid_rules import valid_between
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _FROM, _TO = "__tamis_valid_from", "__tamis_valid_to"
 
@@ -52,7 +52,7 @@ def valid_at(
         if types[name] not in ("timestamp", "date", "void"):
             raise ArgumentError(f"the column {name!r} must be a timestamp or a date, not {types[name]}")
 
-    def moment(name: str) -> "sf.Column":
+    def moment(name: str) -> "Column":
         return sf.col(f"`{name}`").cast("timestamp") if name in types else sf.lit(None).cast("timestamp")
 
     kept = [name for name in rules.columns if name not in given]
