@@ -30,7 +30,18 @@ from tamis.errors import (
     UnsupportedExpressionError,
 )
 from tamis.explain import Explanation, WhyNot
-from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, term
+from tamis.expr import (
+    Column,
+    at_least,
+    at_most,
+    call,
+    col,
+    current_date,
+    current_timestamp,
+    exactly,
+    parse,
+    term,
+)
 
 if TYPE_CHECKING:
     from tamis.index import ALGORITHMS, Index, Match, RefusedRow, Subscription
@@ -69,6 +80,8 @@ __all__ = [
     "at_most",
     "call",
     "col",
+    "current_date",
+    "current_timestamp",
     "exactly",
     "open",
     "parse",

@@ -6,6 +6,7 @@ that has not been tested yet; testing it gives an `Expression`. A boolean column
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
 from tamis._kernel import Expression, Term, predicate, threshold
@@ -61,6 +62,25 @@ def exactly(count: int, *expressions: "Expression | Column") -> Expression:
     AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)
     """
     return threshold("exactly", count, expressions)
+
+
+def current_timestamp() -> "Column":
+    """The moment of the query: its `now`, or the time at which it is asked.
+
+    >>> from datetime import timedelta
+    >>> print(col("seen") > current_timestamp() - timedelta(days=7))
+    seen > current_timestamp() - INTERVAL 7 DAY
+    """
+    return Column._of(Term.now())
+
+
+def current_date() -> "Column":
+    """The first moment of the day of the query, in UTC.
+
+    >>> print(col("due") < current_date())
+    due < date_trunc('DAY', current_timestamp())
+    """
+    return call("date_trunc", "DAY", current_timestamp())
 
 
 def col(name: str) -> "Column":
@@ -313,16 +333,21 @@ class Column:
     # --- computed terms --------------------------------------------------------------------------
 
     def __add__(self, other: object) -> "Column":
-        """The sum of two numbers."""
-        return call("+", self, other)
+        """The sum of two numbers, or a timestamp with a `timedelta` added."""
+        return self._later(other) if isinstance(other, timedelta) else call("+", self, other)
 
     def __radd__(self, other: object) -> "Column":
-        """The sum of two numbers."""
-        return call("+", other, self)
+        """The sum of two numbers, or a timestamp with a `timedelta` added."""
+        return self._later(other) if isinstance(other, timedelta) else call("+", other, self)
 
     def __sub__(self, other: object) -> "Column":
-        """The difference of two numbers."""
-        return call("-", self, other)
+        """The difference of two numbers or of two timestamps, or a timestamp that is earlier by a `timedelta`.
+
+        >>> from datetime import timedelta
+        >>> print(col("finished") - col("started") > timedelta(minutes=5))
+        timestampdiff(MICROSECOND, started, finished) > 300000000
+        """
+        return self._later(-other) if isinstance(other, timedelta) else call("-", self, other)
 
     def __rsub__(self, other: object) -> "Column":
         """The difference of two numbers."""
@@ -404,7 +429,13 @@ class Column:
     is_in = isin  # Polars
     is_between = between
 
+    def _later(self, length: timedelta) -> "Column":
+        return call("+ micros", self, length // timedelta(microseconds=1))
+
     def _test(self, operator: str, *operands: object, negated: bool = False) -> Expression:
+        if operands and all(isinstance(operand, timedelta) for operand in operands):
+            micros = [operand // timedelta(microseconds=1) for operand in operands]
+            return predicate(self._term.as_micros(), operator, micros, negated)
         for operand in operands:
             if isinstance(operand, Column) and operator in COMPARISONS:
                 return predicate(call(operator, self, operand)._term, "truth", [], negated)

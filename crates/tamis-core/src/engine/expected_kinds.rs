@@ -14,7 +14,7 @@ use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
 use crate::expr::normal_form::normal_form;
-use crate::term::{Argument, Term};
+use crate::term::{Argument, NOW, Term};
 
 /// Some predicate asks for the attribute.
 const ASKED: u32 = 1 << 31;
@@ -159,6 +159,9 @@ impl ExpectedKinds {
         let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
         let named = asked.filter_map(|(attribute, kinds)| {
             let Term::Attribute(name) = terms.term(TermId(attribute as u32)) else { return None };
+            if **name == *NOW {
+                return None;
+            }
             let any = Kind::ALL.into_iter().all(|kind| kinds >> kind as u32 & 1 == 1);
             let expected = Kind::ALL.into_iter().filter(|kind| !any && kinds >> *kind as u32 & 1 == 1);
             Some((name.to_string(), expected.collect()))

@@ -85,7 +85,7 @@ impl Record {
     pub fn resolve<'a>(&'a self, terms: &Terms) -> Event<'a> {
         let mut event = Event::default();
         for (name, value) in &self.values {
-            if let Some(attribute) = terms.get(name) {
+            if let Some(attribute) = terms.of_field(name) {
                 event.values.push((attribute, value.as_ref()));
                 event.has_intervals |= value.is_set();
             }

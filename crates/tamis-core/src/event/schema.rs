@@ -16,7 +16,7 @@ use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
 use crate::suggest::suggest;
-use crate::term::{Argument, Computed, Term};
+use crate::term::{Argument, Computed, NOW, Term};
 
 /// The type of an attribute. Integers and floats are one kind: each compares with the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -215,6 +215,7 @@ impl Schema {
     /// for a value of the declared type.
     pub fn check_predicate(&self, predicate: &Predicate) -> Result<(), ExpressionError> {
         let attribute = match &predicate.term {
+            Term::Attribute(name) if **name == *NOW => return check_now(predicate),
             Term::Attribute(name) => &**name,
             Term::Computed(computed) => return self.check_computed(computed, predicate),
         };
@@ -277,6 +278,7 @@ impl Schema {
             let kind = match argument {
                 Argument::Constant(value) => value.kind(),
                 Argument::Term(Term::Computed(inner)) => self.kind_of(inner)?,
+                Argument::Term(Term::Attribute(name)) if **name == *NOW => Some(Kind::Timestamp),
                 Argument::Term(Term::Attribute(name)) => match (self.get(name), self.first_field_of(name)) {
                     (Some(declared), _) => Some(declared.kind()),
                     (None, Some(_)) => Some(Kind::Record),
@@ -343,6 +345,18 @@ impl Schema {
         if let Some(coerced) = coerced {
             *value = coerced;
         }
+    }
+}
+
+/// Refuses a predicate on the moment of the query that is not about a timestamp.
+fn check_now(predicate: &Predicate) -> Result<(), ExpressionError> {
+    match predicate.operator.is_about(&predicate.operands) {
+        None | Some(Kind::Timestamp) => Ok(()),
+        Some(other) => Err(ExpressionError::new(format!(
+            "`{NOW}` is a timestamp, but this `{}` is about a {}",
+            predicate.operator.rules().name(),
+            other.name()
+        ))),
     }
 }
 

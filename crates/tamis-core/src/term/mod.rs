@@ -7,6 +7,7 @@
 
 mod builtins;
 pub mod function;
+pub mod interval;
 mod network;
 mod table;
 #[cfg(test)]
@@ -22,8 +23,10 @@ pub use table::{TermId, Terms};
 
 use crate::error::ExpressionError;
 use crate::text::{LiteralText, Name};
-use crate::value::{Value, ValueRef};
+use crate::value::{Kind, Value, ValueRef};
 
+/// The name of `current_timestamp()`: an attribute that no event brings. Its value is the moment of the query.
+pub const NOW: &str = "current_timestamp()";
 /// Levels of functions inside functions.
 pub const MAX_DEPTH: usize = 32;
 /// Bytes of the text of a computed term.
@@ -56,6 +59,11 @@ pub enum Argument {
 impl Term {
     pub fn attribute(name: &str) -> Self {
         Self::Attribute(name.into())
+    }
+
+    /// The moment of the query: `current_timestamp()`.
+    pub fn now() -> Self {
+        Self::attribute(NOW)
     }
 
     /// A function of at least one term.
@@ -99,9 +107,10 @@ impl Term {
         matches!(self, Term::Computed(_))
     }
 
-    /// Calls `visit` with every attribute that the term needs, from left to right.
+    /// Calls `visit` with every attribute that the term needs of an event, from left to right.
     pub fn for_each_attribute<'a>(&'a self, visit: &mut impl FnMut(&'a Arc<str>)) {
         match self {
+            Term::Attribute(name) if **name == *NOW => {}
             Term::Attribute(name) => visit(name),
             Term::Computed(computed) => {
                 for argument in &computed.arguments {
@@ -128,6 +137,15 @@ impl Term {
                 let value = computed.value(&|name| value_of(name));
                 see(value.as_ref().map(Value::as_ref).filter(|value| present(*value)))
             }
+        }
+    }
+
+    /// The kind of its values, where it is known before any event.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Term::Attribute(name) if **name == *NOW => Some(Kind::Timestamp),
+            Term::Attribute(_) => None,
+            Term::Computed(computed) => computed.function().gives(),
         }
     }
 
@@ -198,6 +216,7 @@ impl From<&str> for Term {
 impl Display for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
+            Term::Attribute(name) if **name == *NOW => f.write_str(NOW),
             Term::Attribute(name) => Name(name).fmt(f),
             Term::Computed(computed) => f.write_str(&computed.text),
         }

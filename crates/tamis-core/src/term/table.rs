@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::{Argument, Computed, Function, Term};
+use super::{Argument, Computed, Function, NOW, Term};
 use crate::stamp::Stamp;
 use crate::value::{Value, ValueRef};
 
@@ -23,6 +23,10 @@ pub struct Terms {
     by_id: Arc<Vec<Term>>,
     recent_by_id: Arc<Vec<Term>>,
     computed: Arc<ComputedTerms>,
+    /// The term `current_timestamp()`, if some subscription has looked at it.
+    now: Option<TermId>,
+    /// Its value: the moment of the query that events are read for.
+    moment: Option<i64>,
     stamp: Stamp,
 }
 
@@ -65,6 +69,26 @@ impl Terms {
         self.ids.get(name).copied()
     }
 
+    /// The attribute that a field of that name in an event is.
+    pub fn of_field(&self, path: &str) -> Option<TermId> {
+        self.get(path).filter(|id| self.now != Some(*id))
+    }
+
+    /// Whether the moment of a query decides something.
+    pub fn needs_now(&self) -> bool {
+        self.now.is_some()
+    }
+
+    /// The same table, to read events for a query at that moment.
+    pub fn at(&self, moment: i64) -> Self {
+        Self { moment: Some(moment), ..self.clone() }
+    }
+
+    /// The term `current_timestamp()` and its value, where both are known.
+    pub fn now(&self) -> Option<(TermId, ValueRef<'static>)> {
+        self.now.zip(self.moment.map(ValueRef::Timestamp))
+    }
+
     pub fn find(&self, term: &Term) -> Option<TermId> {
         match term {
             Term::Attribute(name) => self.get(name),
@@ -99,6 +123,9 @@ impl Terms {
         }
         let name: Arc<str> = name.into();
         let id = self.push(Term::Attribute(name.clone()));
+        if *name == *NOW {
+            self.now = Some(id);
+        }
         if self.ids.insert(name, id) == Folded::Yes {
             Arc::make_mut(&mut self.by_id).append(Arc::make_mut(&mut self.recent_by_id));
         }
@@ -162,10 +189,10 @@ impl Terms {
         self.by_id.iter().chain(self.recent_by_id.iter())
     }
 
-    /// The names of the attributes in the order of their numbers.
+    /// The names of the attributes that events bring, in the order of their numbers.
     pub fn attributes(&self) -> impl Iterator<Item = &Arc<str>> {
         self.iter().filter_map(|term| match term {
-            Term::Attribute(name) => Some(name),
+            Term::Attribute(name) => Some(name).filter(|name| ***name != *NOW),
             Term::Computed(_) => None,
         })
     }
@@ -221,6 +248,9 @@ impl Terms {
     /// Computes the terms in use from the values of an event, sorted by number, and puts them among these. `room` is
     /// where the new values live.
     pub fn compute<'a>(&self, values: &mut Vec<(TermId, ValueRef<'a>)>, room: &'a mut Vec<Value>) {
+        if let Some(now) = self.now() {
+            values.insert(values.partition_point(|(id, _)| *id < now.0), now);
+        }
         let steps = self.computed.steps();
         if steps.is_empty() {
             return;

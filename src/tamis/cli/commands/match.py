@@ -19,6 +19,7 @@ def match(
     tag: o.Tags = None,
     tag_all: o.TagsAll = None,
     tag_none: o.TagsNone = None,
+    now: o.Now = None,
     key: o.Key = None,
     count: Annotated[bool, typer.Option("--count", "-c", help="Only how many match each event.")] = False,
     quiet: Annotated[
@@ -51,6 +52,7 @@ def match(
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
     from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.one_rule import moment
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
@@ -61,7 +63,7 @@ def match(
         raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
     if count and extra:
         raise UserError("--with is about matches, and --count prints none", hint="leave out one of them")
-    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none}
+    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none, "now": moment(now)}
     if k is None or quiet:
         query = Query("exists" if quiet else "count" if count else "all", **selected)
     else:

@@ -74,6 +74,9 @@ impl<'b> ArrowEvents<'b> {
     ) -> Result<Self, EventError> {
         let mut columns = resolve::columns(batch, terms, schema, interval_columns)?;
         let rows = batch.num_rows();
+        if let Some((id, now)) = terms.now() {
+            put(&mut columns, id, ColumnView::same(now, rows));
+        }
         if terms.computed_per_event() > 0 {
             add_computed(&mut columns, terms, rows);
         }
@@ -137,7 +140,12 @@ fn add_computed(columns: &mut Vec<(TermId, ColumnView<'_>)>, terms: &Terms, rows
             })
         });
         let view = ColumnView::computed(values.collect());
-        let at = columns.partition_point(|(other, _)| *other < id);
-        columns.insert(at, (id, view));
+        put(columns, id, view);
     }
+}
+
+/// Puts a column where it belongs.
+fn put<'b>(columns: &mut Vec<(TermId, ColumnView<'b>)>, id: TermId, view: ColumnView<'b>) {
+    let at = columns.partition_point(|(other, _)| *other < id);
+    columns.insert(at, (id, view));
 }

@@ -14,6 +14,7 @@
 mod advice;
 mod cursor;
 mod fault;
+mod intervals;
 pub mod lexer;
 mod literals;
 mod predicates;
@@ -350,9 +351,9 @@ impl<'a> Parser<'a> {
     /// In a threshold, a term that is neither true nor false does not go on behind the parenthesis.
     fn check_truth_of_child(&self, expr: &Expr) -> Parsed<()> {
         match expr {
-            Expr::Predicate(Predicate {
-                operator: Operator::TRUTH, term: Term::Computed(computed), ..
-            }) if computed.function().gives().is_some_and(|kind| kind != value::Kind::Bool) => {
+            Expr::Predicate(Predicate { operator: Operator::TRUTH, term, .. })
+                if term.kind().is_some_and(|kind| kind != value::Kind::Bool) =>
+            {
                 Err(self.cursor.expected("a comparison before the end of the threshold"))
             }
             _ => Ok(()),
@@ -361,16 +362,15 @@ impl<'a> Parser<'a> {
 
     /// A term that is neither true nor false must go on, if not here then behind its parenthesis.
     fn check_truth(&self, expr: &Expr) -> Parsed<()> {
-        let Expr::Predicate(Predicate { operator: Operator::TRUTH, term: Term::Computed(computed), .. }) =
-            expr
-        else {
+        let Expr::Predicate(Predicate { operator: Operator::TRUTH, term, .. }) = expr else {
             return Ok(());
         };
-        let function = computed.function();
-        match function.gives() {
+        match term.kind() {
             Some(kind) if kind != value::Kind::Bool && self.cursor.token.kind != Kind::Close => {
-                let hint = match function.name() {
-                    "concat" => "write OR for one of two conditions: || joins strings".into(),
+                let hint = match term {
+                    Term::Computed(computed) if computed.function().name() == "concat" => {
+                        "write OR for one of two conditions: || joins strings".into()
+                    }
                     _ => format!("a {} alone is no predicate: compare it with a value", kind.name()),
                 };
                 Err(self.cursor.expected("a comparison after the term").hint(hint))

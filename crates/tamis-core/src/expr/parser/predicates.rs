@@ -17,6 +17,11 @@ impl Cursor<'_> {
     /// A predicate or a constant.
     pub fn predicate(&mut self) -> Parsed<Expr> {
         match self.token.kind {
+            Kind::Word if self.at_interval() => {
+                let start = self.token.start;
+                let operand = self.factor()?;
+                self.after_operand(operand, start)
+            }
             Kind::Word => {
                 let word = self.token;
                 self.advance()?;
@@ -99,6 +104,9 @@ impl Cursor<'_> {
         if let Some((operator, negated)) = comparison(self.token.kind) {
             self.advance()?;
             let at = self.token.start;
+            if let Some((term, micros)) = self.compared_interval(&term)? {
+                return self.build(term, operator, negated, vec![micros], at);
+            }
             return match self.operand()? {
                 Argument::Constant(operand) => self.build(term, operator, negated, vec![operand], at),
                 Argument::Term(other) => self.comparison_of_terms(term, operator, negated, other, at),
@@ -115,6 +123,13 @@ impl Cursor<'_> {
             Kind::Reserved(Reserved::Between) => {
                 self.advance()?;
                 let at = self.token.start;
+                if let Some((term, low)) = self.compared_interval(&term)? {
+                    self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
+                    let Some((_, high)) = self.compared_interval(&term)? else {
+                        return Err(self.expected("an interval, as the lower end is one"));
+                    };
+                    return self.build(term, Operator::BETWEEN, negated, vec![low, high], at);
+                }
                 let low = self.operand()?;
                 self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
                 let high = self.operand()?;

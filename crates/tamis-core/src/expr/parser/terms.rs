@@ -13,7 +13,7 @@ use super::lexer::{Kind, Token};
 use super::values::{is_array, is_double};
 use super::{advice, predicates};
 use crate::expr::limits::too_deep;
-use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term};
+use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term, interval};
 use crate::value::Value;
 
 impl Cursor<'_> {
@@ -40,6 +40,13 @@ impl Cursor<'_> {
         while let Some(function) = additive(self.token.kind) {
             let at = self.token.start;
             self.advance()?;
+            if function != "concat" && self.at_interval() {
+                let length = self.interval()?;
+                let length = if function == "-" { length.negated() } else { Ok(length) };
+                let (function, length) = length.map_err(|error| Fault::from_error(at, error))?.addition();
+                sum = self.apply(function.name(), vec![sum, length], at)?;
+                continue;
+            }
             let right = self.factor()?;
             let right = self.rest_of_product(right, at)?;
             sum = self.apply(function, vec![sum, right], at)?;
@@ -80,9 +87,17 @@ impl Cursor<'_> {
                 Ok(inner)
             }
             Kind::QuotedName => Ok(Argument::Term(Term::attribute(&self.name()?))),
+            Kind::Word if self.at_interval() => {
+                let fault = Fault::new(
+                    token.start,
+                    "an interval is added to a timestamp or compared with a difference",
+                );
+                Err(fault.hint("write ts + INTERVAL 1 DAY: the timestamp stands first"))
+            }
             Kind::Word => {
                 self.advance()?;
                 match self.token.kind {
+                    Kind::Open if is_now(self.slice(token)) => self.now(token),
                     Kind::Open if !is_double(self.slice(token)) && !is_array(self.slice(token)) => {
                         self.function_call(token)
                     }
@@ -98,6 +113,9 @@ impl Cursor<'_> {
     /// `lower(name)` or `CAST(x AS int)`: the word was read, the parenthesis is next.
     pub fn function_call(&mut self, word: Token) -> Parsed<Argument> {
         let name = self.slice(word);
+        if is_now(name) {
+            return self.now(word);
+        }
         self.deeper(word)?;
         let call = if name.eq_ignore_ascii_case("cast") || name.eq_ignore_ascii_case("try_cast") {
             self.cast(word)?
@@ -115,7 +133,10 @@ impl Cursor<'_> {
             let mut arguments = vec![];
             if !self.take(Kind::Close)? {
                 loop {
-                    arguments.push(self.comparison_or_operand()?);
+                    arguments.push(match self.unit_of(function, arguments.len())? {
+                        Some(unit) => unit,
+                        None => self.comparison_or_operand()?,
+                    });
                     if self.take(Kind::Close)? {
                         break;
                     }
@@ -126,6 +147,31 @@ impl Cursor<'_> {
         };
         self.term_depth -= 1;
         Ok(call)
+    }
+
+    /// `timestampdiff(HOUR, …)`: the unit needs no quotes.
+    fn unit_of(&mut self, function: Function, place: usize) -> Parsed<Option<Argument>> {
+        if place > 0 || !function.starts_with_unit() || self.token.kind != Kind::Word {
+            return Ok(None);
+        }
+        let unit = Argument::Constant(Value::Str(self.lexeme().to_ascii_uppercase().into()));
+        self.advance()?;
+        Ok(Some(unit))
+    }
+
+    /// `current_timestamp()`, `now()` or `current_date()`: the word was read, the parenthesis is next.
+    fn now(&mut self, word: Token) -> Parsed<Argument> {
+        let name = self.slice(word);
+        self.advance()?;
+        if !self.take(Kind::Close)? {
+            return Err(self.expected(&format!("): {name} takes no arguments")));
+        }
+        let now = Argument::Term(Term::now());
+        if name.eq_ignore_ascii_case("current_date") {
+            let day = Argument::Constant(Value::Str("DAY".into()));
+            return self.apply("date_trunc", vec![day, now], word.start);
+        }
+        Ok(now)
     }
 
     fn cast(&mut self, word: Token) -> Parsed<Argument> {
@@ -148,6 +194,11 @@ impl Cursor<'_> {
 
     /// A function of values alone is a value.
     pub fn apply(&self, function: &str, arguments: Vec<Argument>, at: usize) -> Parsed<Argument> {
+        if let ("-", [left, right]) = (function, &*arguments)
+            && let Some(times) = interval::difference(left, right)
+        {
+            return self.apply("timestampdiff", times, at);
+        }
         let function = Function::named(function).expect("it is in the table");
         let constants: Option<Vec<&Value>> = arguments
             .iter()
@@ -198,6 +249,13 @@ impl Cursor<'_> {
         additive(self.token.kind).or(multiplicative(self.token.kind)).is_some()
     }
 }
+
+/// Whether it is a name of the function that tells the moment of the query.
+pub(super) fn is_now(name: &str) -> bool {
+    NOW_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+pub(super) const NOW_NAMES: [&str; 3] = ["current_timestamp", "now", "current_date"];
 
 fn additive(kind: Kind) -> Option<&'static str> {
     match kind {
