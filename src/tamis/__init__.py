@@ -32,6 +32,7 @@ from tamis.errors import (
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import (
     Column,
+    any_of,
     at_least,
     at_most,
     call,
@@ -39,6 +40,8 @@ from tamis.expr import (
     current_date,
     current_timestamp,
     exactly,
+    exists,
+    forall,
     parse,
     term,
 )
@@ -76,6 +79,7 @@ __all__ = [
     "UnsupportedExpressionError",
     "Where",
     "WhyNot",
+    "any_of",
     "at_least",
     "at_most",
     "call",
@@ -83,6 +87,8 @@ __all__ = [
     "current_date",
     "current_timestamp",
     "exactly",
+    "exists",
+    "forall",
     "open",
     "parse",
     "relate",

@@ -5,11 +5,11 @@ that has not been tested yet; testing it gives an `Expression`. A boolean column
 `~col("opted_out")`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
-from tamis._kernel import Expression, Term, predicate, threshold
+from tamis._kernel import Expression, Term, predicate, quantified, threshold
 from tamis._parameters import with_values
 from tamis.errors import ExpressionError
 
@@ -62,6 +62,33 @@ def exactly(count: int, *expressions: "Expression | Column") -> Expression:
     AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)
     """
     return threshold("exactly", count, expressions)
+
+
+def exists(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """Some element of an array, for which the body is true. An element that is a record has fields.
+
+    >>> print(exists("items", lambda i: (i["price"] > 5) & (i["sku"] == "A")))
+    exists(items, i -> i.price > 5 AND i.sku = 'A')
+    """
+    return _quantified("exists", array, body)
+
+
+def forall(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """All elements of an array: the body is true for each. It is true for an empty array.
+
+    >>> print(forall("tags", lambda t: t.startswith("a")))
+    forall(tags, t -> startswith(t, 'a'))
+    """
+    return _quantified("forall", array, body)
+
+
+def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """As `exists`, where a value that is no array is an array of one.
+
+    >>> print(any_of("tags", lambda t: t == "new"))
+    any(tags, t -> t = 'new')
+    """
+    return _quantified("any", array, body)
 
 
 def current_timestamp() -> "Column":
@@ -120,6 +147,10 @@ class Column:
                 f"{self.name} is computed and has no fields", hint="name the field of an attribute"
             )
         return Column(f"{self.name}.{field}")
+
+    def __str__(self) -> str:
+        """The text of what it looks at."""
+        return str(self._term)
 
     def __repr__(self) -> str:
         """The call that makes it."""
@@ -473,6 +504,16 @@ def call(function: str, *arguments: object) -> Column:
     """
     given = [argument._term if isinstance(argument, Column) else argument for argument in arguments]
     return Column._of(Term.computed(function, given))
+
+
+def _quantified(
+    quantifier: str, array: "str | Column", body: "Callable[[Column], Expression | Column]"
+) -> Column:
+    name = array if isinstance(array, str) else array.name
+    if not isinstance(array, str) and array._term.is_computed:
+        raise ExpressionError(f"{array!r} is computed: a quantifier takes an attribute that holds an array")
+    variable = body.__code__.co_varnames[0] if hasattr(body, "__code__") else "element"
+    return Column._of(quantified(quantifier, name, variable, body(Column(variable))))
 
 
 def _members(values: tuple[Any, ...]) -> Iterable[Any]:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use tamis_core::event::{Value, ValueRef};
+use tamis_core::expr::quantifier::{Quantified, Quantifier};
 use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
 use tamis_core::query::current_time;
@@ -580,6 +581,22 @@ pub fn predicate(
         .collect::<PyResult<Vec<_>>>()?;
     let expr = build::predicate(term.0.clone(), operator, negated, operands).or_raise(py)?;
     Ok(PyExpression::new(expr))
+}
+
+/// A quantifier, for the builder: "exists", "forall" or "any" of an array, with a variable and a body.
+#[pyfunction]
+pub fn quantified(
+    py: Python<'_>,
+    quantifier: &str,
+    array: &str,
+    variable: &str,
+    body: &Bound<'_, PyAny>,
+) -> PyResult<PyTerm> {
+    let quantifier = Quantifier::named(quantifier)
+        .ok_or_else(|| argument_error(py, format!("there is no quantifier {quantifier:?}")))?;
+    limits::check_name(array).or_raise(py)?;
+    let body = Expr::clone(expression_from_python(body)?.get().expr());
+    Quantified::term(quantifier, array, variable, body).or_raise(py).map(PyTerm)
 }
 
 /// A threshold, for the builder: "at_least", "at_most" or "exactly" so many of the expressions.

@@ -33,7 +33,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
-    use crate::expr::{PyExpression, PyTerm, predicate, threshold};
+    use crate::expr::{PyExpression, PyTerm, predicate, quantified, threshold};
     #[pymodule_export]
     use crate::fork::{after_fork, before_fork};
     #[pymodule_export]

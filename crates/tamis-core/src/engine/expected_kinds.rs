@@ -40,10 +40,15 @@ impl ExpectedKinds {
         }
         // A term comes after those that it is computed from.
         for at in (0..terms.len() as u32).rev() {
-            let Term::Computed(computed) = terms.term(TermId(at)) else { continue };
-            if self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
+            let term = terms.term(TermId(at));
+            if !term.is_computed() || self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
                 continue;
             }
+            if let Term::Boolean(boolean) = term {
+                let inputs = boolean.inputs().iter().filter_map(|input| terms.find(input));
+                inputs.for_each(|input| self.add(input, ANY));
+            }
+            let Term::Computed(computed) = term else { continue };
             for (place, argument) in computed.arguments().iter().enumerate() {
                 if let Argument::Term(term) = argument
                     && let Some(id) = terms.find(term)

@@ -48,6 +48,11 @@ impl Record {
         Ok(Self { values, weights })
     }
 
+    /// The record as an element of an array.
+    pub fn into_element(self) -> Value {
+        Value::Fields(self.values.into())
+    }
+
     /// The value of an attribute, or `None` when it is absent.
     pub fn get(&self, attribute: &str) -> Option<&Value> {
         let at = self.values.binary_search_by(|(name, _)| (**name).cmp(attribute)).ok()?;

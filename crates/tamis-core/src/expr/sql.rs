@@ -13,9 +13,10 @@ use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
+use super::quantifier::{Quantified, Quantifier};
 use super::truth_test::test_of;
 use crate::error::ExpressionError;
-use crate::term::{Argument, NOW, Notation, Term};
+use crate::term::{Argument, BooleanTerm, NOW, Notation, Term};
 use crate::text::{write_quoted, write_string};
 use crate::value::Value;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
@@ -264,7 +265,10 @@ impl Writer {
                 let zone = if dialect == Dialect::Spark { "Z" } else { "" };
                 format!("TIMESTAMP '{text}{zone}'")
             }
-            (Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_), _) => {
+            (
+                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_),
+                _,
+            ) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));
             }
         })
@@ -275,6 +279,7 @@ impl Writer {
             Term::Attribute(name) if **name == *NOW => return self.moment(),
             Term::Attribute(name) => return self.name(name),
             Term::Computed(computed) => computed,
+            Term::Boolean(boolean) => return self.boolean(&**boolean),
         };
         let arguments: Vec<String> = computed
             .arguments()
@@ -348,6 +353,30 @@ impl Writer {
                     format!("TRY_CAST({first} AS {to})")
                 }
             },
+        })
+    }
+
+    fn boolean(&self, boolean: &dyn BooleanTerm) -> Result<String, ExpressionError> {
+        let Some(Quantified { quantifier, array, variable, body, .. }) = boolean.as_any().downcast_ref()
+        else {
+            let message = format!("there is no text for {} that both engines understand", boolean.text());
+            return Err(ExpressionError::new(message));
+        };
+        let (array, variable) = (self.name(array)?, self.name(variable)?);
+        let body = to_sql_at(body, self.dialect, self.now)?;
+        let (found, missed) = match quantifier {
+            Quantifier::Forall => ("FALSE", "TRUE"),
+            _ => ("TRUE", "FALSE"),
+        };
+        Ok(match (self.dialect, quantifier) {
+            (Dialect::Spark, Quantifier::Forall) => format!("forall({array}, {variable} -> {body})"),
+            (Dialect::Spark, _) => format!("exists({array}, {variable} -> {body})"),
+            // DuckDB has no quantifiers: the elements for which something is so are counted.
+            (Dialect::DuckDb, _) => format!(
+                "CASE WHEN len(list_filter({array}, lambda {variable}: ({body}) IS {found})) > 0 THEN {found} \
+                 WHEN len(list_filter({array}, lambda {variable}: ({body}) IS NULL)) > 0 THEN NULL \
+                 WHEN {array} IS NOT NULL THEN {missed} END"
+            ),
         })
     }
 

@@ -18,6 +18,7 @@ mod intervals;
 pub mod lexer;
 mod literals;
 mod predicates;
+mod quantifiers;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,10 @@ use super::ast::{Expr, Predicate};
 use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
+use super::quantifier;
 use super::truth_test::{TruthTest, truth_test};
 use crate::error::ExpressionError;
+use crate::term::place::is_place;
 use crate::term::{Argument, Term};
 use crate::value;
 
@@ -65,7 +68,18 @@ pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
     check_text_size(text.len())?;
     let read = || {
         let mut cursor = Cursor::new(text)?;
-        let operand = cursor.comparison_or_operand()?;
+        let word = cursor.token;
+        let operand = match quantifier::Quantifier::named(cursor.lexeme()) {
+            Some(quantifier) if word.kind == Kind::Word && text[word.end..].trim_start().starts_with('(') => {
+                cursor.advance()?;
+                Argument::Term(cursor.quantified(quantifier, word)?)
+            }
+            None if is_place(cursor.lexeme()) && text[word.end..].trim_start().starts_with('(') => {
+                cursor.advance()?;
+                Argument::Term(cursor.place(word)?)
+            }
+            _ => cursor.comparison_or_operand()?,
+        };
         match (operand, cursor.token.kind) {
             (Argument::Term(term), Kind::End) => Ok(term),
             (_, Kind::End) => Err(Fault::new(0, "a term names at least one attribute")),
@@ -182,6 +196,12 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Parsed<Self> {
         Ok(Self { cursor: Cursor::new(text)?, pending: Vec::new(), levels: 0, predicates: 0 })
+    }
+
+    /// For a part of a text, inside so many quantifiers.
+    fn nested(text: &'a str, from: usize, to: usize, quantifiers: usize) -> Parsed<Self> {
+        let cursor = Cursor::within(text, from, to, quantifiers)?;
+        Ok(Self { cursor, pending: Vec::new(), levels: 0, predicates: 0 })
     }
 
     fn expression(mut self) -> Parsed<Expr> {

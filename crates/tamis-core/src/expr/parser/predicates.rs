@@ -10,6 +10,7 @@ use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
 use crate::expr::truth_test::{TruthTest, truth_test};
+use crate::term::place::is_place;
 use crate::term::{Argument, Function, Term, network_ends};
 use crate::value::Value;
 
@@ -337,6 +338,13 @@ impl Cursor<'_> {
         if name.eq_ignore_ascii_case("ip_in") {
             return self.network(word);
         }
+        if is_place(name) {
+            let term = self.place(word)?;
+            return self.after_term(term, word.start);
+        }
+        if let Some(quantifier) = self.quantifier(word) {
+            return self.quantified_predicate(quantifier, word);
+        }
         let Some(operator) = function_named(name) else {
             let operand = self.function_call(word)?;
             return self.after_operand(operand, word.start);
@@ -389,6 +397,11 @@ impl Cursor<'_> {
                 "expected an attribute as the first argument of ip_in, found a value",
             )),
         }
+    }
+
+    /// The truth of a term.
+    pub fn truth_of(&self, term: Term, at: usize) -> Parsed<Expr> {
+        self.build(term, Operator::TRUTH, false, vec![], at)
     }
 
     fn build(

@@ -13,6 +13,8 @@ use super::lexer::{Kind, Token};
 use super::values::{is_array, is_double};
 use super::{advice, predicates};
 use crate::expr::limits::too_deep;
+use crate::expr::quantifier::Quantifier;
+use crate::term::place::{WithinShape, is_place};
 use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term, interval};
 use crate::value::Value;
 
@@ -123,8 +125,11 @@ impl Cursor<'_> {
             let function =
                 Function::named(&other_name(name)).filter(|function| function.notation() == Notation::Call);
             let Some(function) = function else {
-                let message = match predicates::function_named(name) {
-                    Some(_) => format!("{} is true or false: it cannot be part of a term", shown(name)),
+                let is_truth = predicates::function_named(name).is_some()
+                    || Quantifier::named(name).is_some()
+                    || is_place(name);
+                let message = match is_truth.then_some(()) {
+                    Some(()) => format!("{} is true or false: it cannot be part of a term", shown(name)),
                     None => format!("there is no function {}", shown(name)),
                 };
                 return Err(Fault::new(word.start, message).hint(advice::for_function(name)));
@@ -147,6 +152,22 @@ impl Cursor<'_> {
         };
         self.term_depth -= 1;
         Ok(call)
+    }
+
+    /// `within_distance(lat, lon, …)`: the word was read, the parenthesis is next.
+    pub fn place(&mut self, word: Token) -> Parsed<Term> {
+        self.advance()?;
+        let mut arguments = vec![];
+        if !self.take(Kind::Close)? {
+            loop {
+                arguments.push(self.operand()?);
+                if self.take(Kind::Close)? {
+                    break;
+                }
+                self.expect(Kind::Comma, "a comma or )")?;
+            }
+        }
+        WithinShape::term(self.slice(word), arguments).map_err(|error| Fault::from_error(word.start, error))
     }
 
     /// `timestampdiff(HOUR, …)`: the unit needs no quotes.
