@@ -12,6 +12,7 @@ import tamis
 from tamis import call, col, term
 
 EPOCH = datetime(2026, 3, 28)
+NOW = datetime(2026, 5, 31, 17, 45, 12, 345678)
 SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
@@ -69,11 +70,15 @@ def applied(names: list[str], *arguments: Any) -> st.SearchStrategy[str]:
 SMALL = st.integers(-3, 3).map(str)
 PLACES = st.integers(1, 4).map(str)
 ZONES = st.sampled_from(["'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'", "'UTC'"])
+INTERVALS = st.tuples(
+    st.integers(0, 40), st.sampled_from(["YEAR", "MONTHS", "WEEK", "DAYS", "HOUR", "MINUTE", "SECONDS"])
+).map(lambda parts: f"INTERVAL {parts[0]} {parts[1]}")
 TIMES = st.deferred(
     lambda: (
-        st.just("t")
+        st.sampled_from(["t", "t", "current_timestamp()", "current_date()"])
         | applied(["date_trunc"], st.sampled_from(["'hour'", "'DAY'", "'week'", "'quarter'"]), TIMES)
         | applied(["from_utc_timestamp"], TIMES, ZONES)
+        | st.tuples(TIMES, st.sampled_from("+-"), INTERVALS).map(" ".join).map("({})".format)
     )
 )
 TEXTS = st.deferred(
@@ -98,6 +103,7 @@ INTEGERS = st.deferred(
             ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "hour", "minute", "second"], TIMES
         )
         | TEXTS.map(lambda text: f"CAST({text} AS int)")
+        | applied(["timestampdiff"], st.sampled_from(["DAY", "HOUR", "MINUTE", "MICROSECOND"]), TIMES, TIMES)
     )
 )
 FLOATS = st.deferred(
@@ -114,6 +120,9 @@ PREDICATES = (
     | infix(["=", "<", ">="], FLOATS, FLOATS | st.just("0.5"))
     | infix(["=", "<", "<=>"], TEXTS, TEXTS | st.just("'a'"))
     | infix(["=", ">"], TIMES, TIMES | st.just("TIMESTAMP '2026-04-01 12:00:00'"))
+    | st.tuples(TIMES, TIMES, INTERVALS.filter(lambda text: "YEAR" not in text and "MONTH" not in text)).map(
+        lambda parts: f"{parts[0]} - {parts[1]} < {parts[2]}"
+    )
     | INTEGERS.map(lambda text: f"{text} IN (0, 1, 12)")
     | INTEGERS.map(lambda text: f"{text} BETWEEN i AND 5")
     | TEXTS.map(lambda text: f"{text} LIKE 'a%'")
@@ -143,16 +152,16 @@ def all_answers(expressions: list[tamis.Expression], events: pa.Table) -> list[s
     index = tamis.Index()
     index.add_many(list(range(len(expressions))), expressions)
     found: list[set[int]] = [set() for _ in range(len(events))]
-    for match in index.match_batch(events).to_pylist():
+    for match in index.match_batch(events, now=NOW).to_pylist():
         found[match["event"]].add(match["subscription"])
     one_by_one = tamis.Index()
     for number, expression in enumerate(expressions):
         one_by_one.add(number, str(expression))
     for row, event in enumerate(events.to_pylist()):
         present = {name: value for name, value in event.items() if value is not None}
-        assert set(index.match(present)) == found[row]
-        assert set(one_by_one.match(tamis.Event(present))) == found[row]
-        truths = {number for number, one in enumerate(expressions) if one.evaluate(present)}
+        assert set(index.match(present, now=NOW)) == found[row]
+        assert set(one_by_one.match(tamis.Event(present), now=NOW)) == found[row]
+        truths = {number for number, one in enumerate(expressions) if one.evaluate(present, now=NOW)}
         assert truths == found[row]
     return found
 
@@ -168,7 +177,7 @@ def test_duckdb(duck: Any, texts: list[str], events: list[dict[str, Any]]) -> No
     found = all_answers(expressions, given_events)
     duck.register("events", given_events)
     for number, expression in enumerate(expressions):
-        sql = f"SELECT row FROM events WHERE {expression.to_sql('duckdb')}"
+        sql = f"SELECT row FROM events WHERE {expression.to_sql('duckdb', now=NOW)}"
         expected = {row for (row,) in duck.execute(sql).fetchall()}
         assert {row for row, ids in enumerate(found) if number in ids} == expected, sql
 
@@ -190,7 +199,7 @@ def test_spark(spark: Any) -> None:
     frame = spark.createDataFrame([tuple(event.values()) for event in events.to_pylist()], SPARK_SCHEMA)
     for start in range(0, len(expressions), 40):
         some = expressions[start : start + 40]
-        columns = [f"({one.to_sql('spark')}) AS c{number}" for number, one in enumerate(some)]
+        columns = [f"({one.to_sql('spark', now=NOW)}) AS c{number}" for number, one in enumerate(some)]
         for answer in frame.selectExpr("row", *columns).collect():
             expected = {start + number for number in range(len(some)) if answer[f"c{number}"]}
             here = {number for number in found[answer["row"]] if start <= number < start + 40}

@@ -31,7 +31,21 @@ from tamis.errors import (
     XmlError,
 )
 from tamis.explain import Explanation, WhyNot
-from tamis.expr import Column, at_least, at_most, call, col, exactly, parse, term
+from tamis.expr import (
+    Column,
+    any_of,
+    at_least,
+    at_most,
+    call,
+    col,
+    current_date,
+    current_timestamp,
+    exactly,
+    exists,
+    forall,
+    parse,
+    term,
+)
 from tamis.xml import Xml
 
 if TYPE_CHECKING:
@@ -71,11 +85,16 @@ __all__ = [
     "WhyNot",
     "Xml",
     "XmlError",
+    "any_of",
     "at_least",
     "at_most",
     "call",
     "col",
+    "current_date",
+    "current_timestamp",
     "exactly",
+    "exists",
+    "forall",
     "open",
     "parse",
     "relate",

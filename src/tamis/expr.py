@@ -5,10 +5,11 @@ that has not been tested yet; testing it gives an `Expression`. A boolean column
 `~col("opted_out")`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
-from tamis._kernel import Expression, Term, predicate, threshold
+from tamis._kernel import Expression, Term, predicate, quantified, threshold
 from tamis._parameters import with_values
 from tamis.errors import ExpressionError
 
@@ -63,6 +64,52 @@ def exactly(count: int, *expressions: "Expression | Column") -> Expression:
     return threshold("exactly", count, expressions)
 
 
+def exists(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """Some element of an array, for which the body is true. An element that is a record has fields.
+
+    >>> print(exists("items", lambda i: (i["price"] > 5) & (i["sku"] == "A")))
+    exists(items, i -> i.price > 5 AND i.sku = 'A')
+    """
+    return _quantified("exists", array, body)
+
+
+def forall(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """All elements of an array: the body is true for each. It is true for an empty array.
+
+    >>> print(forall("tags", lambda t: t.startswith("a")))
+    forall(tags, t -> startswith(t, 'a'))
+    """
+    return _quantified("forall", array, body)
+
+
+def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
+    """As `exists`, where a value that is no array is an array of one.
+
+    >>> print(any_of("tags", lambda t: t == "new"))
+    any(tags, t -> t = 'new')
+    """
+    return _quantified("any", array, body)
+
+
+def current_timestamp() -> "Column":
+    """The moment of the query: its `now`, or the time at which it is asked.
+
+    >>> from datetime import timedelta
+    >>> print(col("seen") > current_timestamp() - timedelta(days=7))
+    seen > current_timestamp() - INTERVAL 7 DAY
+    """
+    return Column._of(Term.now())
+
+
+def current_date() -> "Column":
+    """The first moment of the day of the query, in UTC.
+
+    >>> print(col("due") < current_date())
+    due < date_trunc('DAY', current_timestamp())
+    """
+    return call("date_trunc", "DAY", current_timestamp())
+
+
 def col(name: str) -> "Column":
     """Name an attribute, to test it. A dotted name is a field of a nested record.
 
@@ -100,6 +147,10 @@ class Column:
                 f"{self.name} is computed and has no fields", hint="name the field of an attribute"
             )
         return Column(f"{self.name}.{field}")
+
+    def __str__(self) -> str:
+        """The text of what it looks at."""
+        return str(self._term)
 
     def __repr__(self) -> str:
         """The call that makes it."""
@@ -330,16 +381,21 @@ class Column:
     # --- computed terms --------------------------------------------------------------------------
 
     def __add__(self, other: object) -> "Column":
-        """The sum of two numbers."""
-        return call("+", self, other)
+        """The sum of two numbers, or a timestamp with a `timedelta` added."""
+        return self._later(other) if isinstance(other, timedelta) else call("+", self, other)
 
     def __radd__(self, other: object) -> "Column":
-        """The sum of two numbers."""
-        return call("+", other, self)
+        """The sum of two numbers, or a timestamp with a `timedelta` added."""
+        return self._later(other) if isinstance(other, timedelta) else call("+", other, self)
 
     def __sub__(self, other: object) -> "Column":
-        """The difference of two numbers."""
-        return call("-", self, other)
+        """The difference of two numbers or of two timestamps, or a timestamp that is earlier by a `timedelta`.
+
+        >>> from datetime import timedelta
+        >>> print(col("finished") - col("started") > timedelta(minutes=5))
+        timestampdiff(MICROSECOND, started, finished) > 300000000
+        """
+        return self._later(-other) if isinstance(other, timedelta) else call("-", self, other)
 
     def __rsub__(self, other: object) -> "Column":
         """The difference of two numbers."""
@@ -421,7 +477,13 @@ class Column:
     is_in = isin  # Polars
     is_between = between
 
+    def _later(self, length: timedelta) -> "Column":
+        return call("+ micros", self, length // timedelta(microseconds=1))
+
     def _test(self, operator: str, *operands: object, negated: bool = False) -> Expression:
+        if operands and all(isinstance(operand, timedelta) for operand in operands):
+            micros = [operand // timedelta(microseconds=1) for operand in operands]
+            return predicate(self._term.as_micros(), operator, micros, negated)
         for operand in operands:
             if isinstance(operand, Column) and operator in COMPARISONS:
                 return predicate(call(operator, self, operand)._term, "truth", [], negated)
@@ -459,6 +521,16 @@ def call(function: str, *arguments: object) -> Column:
     """
     given = [argument._term if isinstance(argument, Column) else argument for argument in arguments]
     return Column._of(Term.computed(function, given))
+
+
+def _quantified(
+    quantifier: str, array: "str | Column", body: "Callable[[Column], Expression | Column]"
+) -> Column:
+    name = array if isinstance(array, str) else array.name
+    if not isinstance(array, str) and array._term.is_computed:
+        raise ExpressionError(f"{array!r} is computed: a quantifier takes an attribute that holds an array")
+    variable = body.__code__.co_varnames[0] if hasattr(body, "__code__") else "element"
+    return Column._of(quantified(quantifier, name, variable, body(Column(variable))))
 
 
 def _members(values: tuple[Any, ...]) -> Iterable[Any]:

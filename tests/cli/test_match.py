@@ -357,3 +357,12 @@ def test_the_command_alone_shows_help_and_no_error(tamis: Command) -> None:
 def test_options_that_take_no_value_show_no_type(tamis: Command) -> None:
     for command in (["match"], ["index", "info"], []):
         assert "<bool>" not in tamis(*command, "--help").out
+
+
+def test_the_moment_of_the_query(tamis: Command, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.csv"
+    rules.write_text('id,expression\nfresh,"ts > now() - INTERVAL 1 DAY"\n')
+    event = '{"ts": {"$timestamp": "2026-01-31T11:00:00Z"}}'
+    found = tamis("match", rules, "--event", event, "--now", "2026-01-31 12:00")
+    assert found.code == 0 and "fresh" in found.out
+    assert tamis("match", rules, "--event", event, "--now", "2026-02-02 12:00").code == 1

@@ -14,6 +14,7 @@ use crate::algorithm::Algorithm;
 use tamis_core::engine::contract::{
     Change, Engine, Location, NewSubscriptions, Reader, Version, Work, Workspace,
 };
+use tamis_core::engine::new_terms;
 use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, Terms};
 use tamis_core::fork::Busy;
@@ -54,7 +55,7 @@ impl LockedEngine {
     pub fn new(name: &'static str, algorithm: Box<dyn Algorithm>) -> Self {
         let state = LockedState {
             generation: 0,
-            terms: Terms::default(),
+            terms: new_terms(),
             id_kind: None,
             algorithm,
             rows: vec![],

@@ -70,6 +70,14 @@ impl Writer {
                 self.0.push(7);
                 self.values(items);
             }
+            Value::Fields(fields) => {
+                self.0.push(9);
+                self.unsigned(fields.len() as u64);
+                for (name, value) in fields {
+                    self.text(name);
+                    self.value(value);
+                }
+            }
             // Sets of values do not get into a flow.
             Value::Record | Value::Interval(_) | Value::Among(_) => self.0.push(8),
         }
@@ -159,6 +167,14 @@ impl Reader<'_> {
             6 => Value::Timestamp(self.signed()?),
             7 => Value::Array(self.values()?.into_vec()),
             8 => Value::Record,
+            9 => {
+                let length = self.length()?;
+                let fields: Box<[(Box<str>, Value)]> = (0..length)
+                    .map(|_| Ok((self.text()?.into(), self.value()?)))
+                    .collect::<Result<_, _>>()?;
+                let is_sorted = fields.is_sorted_by(|(one, _), (next, _)| one < next);
+                if is_sorted { Value::Fields(fields) } else { return Err(Damage) }
+            }
             _ => return Err(Damage),
         })
     }

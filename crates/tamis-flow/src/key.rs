@@ -19,7 +19,7 @@ pub(crate) fn normal(value: Value) -> Value {
 pub(crate) fn value_of(term: &Term, record: &Record) -> Value {
     match term {
         Term::Attribute(name) => record.get(name).cloned().unwrap_or(Value::Null),
-        Term::Computed(_) => {
+        Term::Computed(_) | Term::Boolean(_) => {
             let get = |name: &str| record.get(name).map(Value::as_ref);
             term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned()))
         }
@@ -35,6 +35,12 @@ pub(crate) fn heap_bytes(value: &Value) -> usize {
     match value {
         Value::Str(text) => text.len(),
         Value::Array(items) => items.iter().map(|item| size_of::<Value>() + heap_bytes(item)).sum(),
+        Value::Fields(fields) => {
+            let bytes = |(name, value): &(Box<str>, Value)| {
+                size_of::<(Box<str>, Value)>() + name.len() + heap_bytes(value)
+            };
+            fields.iter().map(bytes).sum()
+        }
         Value::Decimal(_) | Value::Interval(_) | Value::Among(_) => 64,
         _ => 0,
     }

@@ -81,6 +81,15 @@ fn with_zeros(term: &Term, aggregates: &[(AggregateId, bool)]) -> Result<Term, E
             });
             Term::computed(computed.function(), arguments.collect::<Result<_, _>>()?)
         }
+        Term::Boolean(_) => {
+            let mut has_window = false;
+            term.for_each_attribute(&mut |name| has_window |= name.starts_with(WINDOW_PREFIX));
+            match has_window {
+                true => Err(ExpressionError::new("a windowed term cannot stand inside a quantifier")
+                    .with_hint("compare it outside: exists(items, i -> …) AND count(…) > 5")),
+                false => Ok(term.clone()),
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::arrow_ffi::{self, PyArrowStream};
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::index::PyIndex;
-use crate::matching::{coerced, with_event};
+use crate::matching::{Moment, coerced, with_event};
 use crate::query::PyQuery;
 use crate::weights::GivenWeights;
 
@@ -193,9 +193,12 @@ pub fn ask_batch(
     let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
     let asked = py.detach(|| {
         let reader = index.reader()?;
+        let moment = Moment::of(query);
+        let terms = moment.terms(reader.terms());
+        let query = &*moment.query(&terms);
         let mut tables = vec![];
         let mut answered = 0;
-        given.visit(index, reader.terms(), |at, events| {
+        given.visit(index, &terms, |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {
                 let output = Output { layout, first: first + at };
@@ -324,7 +327,8 @@ pub fn time_events(
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];
-        given.visit(index.index(), reader.terms(), |_, events| {
+        let terms = Moment::of(&query).terms(reader.terms()).into_owned();
+        given.visit(index.index(), &terms, |_, events| {
             times.extend(least_times(events, repeats, |event, space| {
                 reader.ask(&query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));
@@ -340,7 +344,7 @@ pub fn time_events(
 #[pyfunction]
 pub fn contributions(index: &PyIndex, event: &Bound<'_, PyAny>, query: &PyQuery) -> PyResult<PyArrowStream> {
     let (index, query) = (index.index(), query.query());
-    let columns = with_event(index, event, |reader, event, space| {
+    let columns = with_event(index, event, query, |reader, event, query, space| {
         let (found, slow) = index.contributions(&**reader, query, event, space)?;
         let ids = reader.id_columns(&found.locations)?;
         let mut columns = vec![

@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
 };
-use tamis_core::event::{EventError, Fields, Value, json};
+use tamis_core::event::{EventError, Fields, RecordBuilder, Value, json};
 
 use crate::event::{PyInterval, PyWhere};
 
@@ -34,6 +34,11 @@ impl From<PyErr> for Refused {
 
 /// The value of a Python object: a scalar, an array of scalars, an interval, another set or, for a dict, a record.
 pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+    value_at_depth(object, 1)
+}
+
+/// The same for an object inside so many lists and records.
+fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -68,7 +73,7 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
         || object.is_instance_of::<PySet>()
         || object.is_instance_of::<PyFrozenSet>()
     {
-        return array(object);
+        return array(object, depth);
     }
     if object.is_instance_of::<PyDict>() {
         return Ok(Value::Record);
@@ -76,7 +81,7 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     if object.is_instance(decimal_class(object.py())?)? {
         return decimal(object);
     }
-    from_numpy(object)
+    from_numpy(object, depth)
 }
 
 fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
@@ -106,9 +111,25 @@ fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     })
 }
 
-fn array(items: &Bound<'_, PyAny>) -> Result<Value, Refused> {
-    let items = items.try_iter()?.map(|item| value_from_python(&item?)).collect::<Result<_, _>>()?;
+fn array(items: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
+    let items = items.try_iter()?.map(|item| element(&item?, depth)).collect::<Result<_, _>>()?;
     Value::array(items).map_err(Refused::new)
+}
+
+/// An element of an array; a dict is a record with fields of its own.
+fn element(item: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
+    if depth > json::MAX_DEPTH {
+        return Err(Refused::new(format!(
+            "lists and records are nested deeper than {} levels",
+            json::MAX_DEPTH
+        )));
+    }
+    if !item.is_instance_of::<PyDict>() {
+        return value_at_depth(item, depth + 1);
+    }
+    let mut fields = RecordBuilder::default();
+    let read = walk_nested(item, &mut fields, depth + 1).and_then(|()| fields.finish());
+    read.map(|record| record.into_element()).map_err(|error| Refused::new(error.to_string()))
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
@@ -137,7 +158,7 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
 }
 
 /// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
-fn from_numpy(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
+fn from_numpy(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
     let class = object.get_type();
     let name = class.name().map_or_else(|_| "object".into(), |name| name.to_string());
     if class.module().is_ok_and(|module| module.to_string_lossy().starts_with("numpy")) {
@@ -148,7 +169,7 @@ fn from_numpy(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
             _ => object.call_method0("item")?,
         };
         if !plain.get_type().is(&class) {
-            return value_from_python(&plain);
+            return value_at_depth(&plain, depth);
         }
     }
     Err(Refused::with_hint(
@@ -177,6 +198,13 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
             items.into_bound_py_any(py)
         }
         Value::Record => Ok(PyDict::new(py).into_any()),
+        Value::Fields(fields) => {
+            let record = PyDict::new(py);
+            for (name, value) in fields {
+                record.set_item(&**name, value_to_python(py, value)?)?;
+            }
+            Ok(record.into_any())
+        }
         Value::Interval(_) => PyInterval::from_value(value.clone()).into_bound_py_any(py),
         Value::Among(_) => PyWhere::from_value(value.clone()).into_bound_py_any(py),
     }
@@ -229,7 +257,7 @@ fn walk_field<'a>(
                 walk_nested(object, fields, depth + 1)?;
             }
         } else {
-            let value = value_from_python(object).map_err(|refused| {
+            let value = value_at_depth(object, depth).map_err(|refused| {
                 let error = EventError::new(refused.message).at_path(fields.path());
                 match refused.hint {
                     Some(hint) => error.with_hint(hint),

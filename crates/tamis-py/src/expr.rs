@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
-use tamis_core::event::Value;
+use tamis_core::event::{Value, ValueRef};
+use tamis_core::expr::quantifier::{Quantified, Quantifier};
 use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
+use tamis_core::query::current_time;
 use tamis_core::relate::{merge, prune, replace_predicates};
-use tamis_core::term::{Argument, Function, Term};
+use tamis_core::term::{Argument, Function, NOW, Term, interval};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
 use crate::event::with_record;
 use crate::relate;
+use crate::subscription::moment_from_python;
 
 /// A Boolean expression: predicates joined by AND, OR, NOT, XOR and XNOR.
 ///
@@ -200,7 +203,10 @@ impl PyExpression {
     /// >>> import tamis
     /// >>> tamis.parse("age > 30 AND country IN ('CA', 'US')").to_sql("spark")
     /// "`age` > 30 AND `country` IN ('CA', 'US')"
-    fn to_sql(&self, py: Python<'_>, dialect: &str) -> PyResult<String> {
+    ///
+    /// With `now`, `current_timestamp()` is written as that moment.
+    #[pyo3(signature = (dialect, *, now = None))]
+    fn to_sql(&self, py: Python<'_>, dialect: &str, now: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let dialect = match dialect {
             "spark" => sql::Dialect::Spark,
             "duckdb" => sql::Dialect::DuckDb,
@@ -211,7 +217,8 @@ impl PyExpression {
                 ));
             }
         };
-        sql::to_sql(&self.0, dialect).or_raise(py)
+        let now = now.map(|moment| moment_from_python("now", moment)).transpose()?;
+        sql::to_sql_at(&self.0, dialect, now).or_raise(py)
     }
 
     /// The truth for one event: True, False, None for undefined, or "either" when an interval leaves both open.
@@ -222,11 +229,27 @@ impl PyExpression {
     /// >>> adult = tamis.parse("age >= 18")
     /// >>> adult.evaluate({"age": 27}), adult.evaluate({"age": 7}), adult.evaluate({})
     /// (True, False, None)
-    fn evaluate<'py>(&self, event: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    ///
+    /// `now` is what `current_timestamp()` stands for; the current time unless given.
+    ///
+    /// >>> from datetime import datetime
+    /// >>> tamis.parse("hour(now()) < 12").evaluate({}, now=datetime(2026, 1, 31, 8))
+    /// True
+    #[pyo3(signature = (event, *, now = None))]
+    fn evaluate<'py>(
+        &self,
+        event: &Bound<'py, PyAny>,
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         use pyo3::IntoPyObjectExt;
         let py = event.py();
+        let now = now.map(|moment| moment_from_python("now", moment)).transpose()?;
+        let now = now.unwrap_or_else(current_time);
         let outcome = with_record(event, |record| {
-            eval::evaluate(&self.0, &|attribute| record.get(attribute).map(|value| value.as_ref()))
+            eval::evaluate(&self.0, &|attribute| match attribute {
+                NOW => Some(ValueRef::Timestamp(now)),
+                attribute => record.get(attribute).map(|value| value.as_ref()),
+            })
         })?;
         match outcome {
             Outcome::TRUE => true.into_bound_py_any(py),
@@ -470,8 +493,9 @@ pub struct PyTerm(Term);
 #[pymethods]
 impl PyTerm {
     #[staticmethod]
-    fn attribute(name: &str) -> Self {
-        Self(Term::attribute(name))
+    fn attribute(py: Python<'_>, name: &str) -> PyResult<Self> {
+        limits::check_name(name).or_raise(py)?;
+        Ok(Self(Term::attribute(name)))
     }
 
     #[staticmethod]
@@ -491,7 +515,26 @@ impl PyTerm {
                 Err(_) => operand_from_python(argument, function.name()).map(Argument::Constant),
             })
             .collect::<PyResult<Vec<_>>>()?;
-        Term::computed(function, arguments).or_raise(py).map(Self)
+        match (function.name(), &*arguments) {
+            ("-", [left, right]) => match interval::difference(left, right) {
+                Some(times) => Term::computed(Function::named("timestampdiff").expect("a function"), times),
+                None => Term::computed(function, arguments),
+            },
+            _ => Term::computed(function, arguments),
+        }
+        .or_raise(py)
+        .map(Self)
+    }
+
+    /// The moment of the query.
+    #[staticmethod]
+    fn now() -> Self {
+        Self(Term::now())
+    }
+
+    /// A difference of two timestamps, as microseconds, to be compared with a timedelta.
+    fn as_micros(&self, py: Python<'_>) -> PyResult<Self> {
+        interval::as_micros(&self.0).or_raise(py).map(Self)
     }
 
     /// The name of an attribute; the text of another term.
@@ -502,7 +545,7 @@ impl PyTerm {
 
     #[getter]
     fn is_computed(&self) -> bool {
-        self.0.is_computed()
+        self.0.is_computed() || self.0 == Term::now()
     }
 
     fn __str__(&self) -> String {
@@ -538,6 +581,22 @@ pub fn predicate(
         .collect::<PyResult<Vec<_>>>()?;
     let expr = build::predicate(term.0.clone(), operator, negated, operands).or_raise(py)?;
     Ok(PyExpression::new(expr))
+}
+
+/// A quantifier, for the builder: "exists", "forall" or "any" of an array, with a variable and a body.
+#[pyfunction]
+pub fn quantified(
+    py: Python<'_>,
+    quantifier: &str,
+    array: &str,
+    variable: &str,
+    body: &Bound<'_, PyAny>,
+) -> PyResult<PyTerm> {
+    let quantifier = Quantifier::named(quantifier)
+        .ok_or_else(|| argument_error(py, format!("there is no quantifier {quantifier:?}")))?;
+    limits::check_name(array).or_raise(py)?;
+    let body = Expr::clone(expression_from_python(body)?.get().expr());
+    Quantified::term(quantifier, array, variable, body).or_raise(py).map(PyTerm)
 }
 
 /// A threshold, for the builder: "at_least", "at_most" or "exactly" so many of the expressions.

@@ -35,7 +35,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
-    use crate::expr::{PyExpression, PyTerm, predicate, threshold};
+    use crate::expr::{PyExpression, PyTerm, predicate, quantified, threshold};
     #[pymodule_export]
     use crate::flow::{PyFlow, parse_interval};
     #[pymodule_export]

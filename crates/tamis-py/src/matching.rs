@@ -15,7 +15,7 @@ use tamis_core::engine::contract::Answer;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;
-use tamis_core::query::Query;
+use tamis_core::query::{Query, current_time};
 
 use crate::convert::walk_mapping;
 use crate::errors::OrRaise;
@@ -55,7 +55,7 @@ pub fn ask<'py>(
     query: &Query,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = event.py();
-    let answered = with_event(index, event, |reader, event, space| {
+    let answered = with_event(index, event, query, |reader, event, query, space| {
         let (answer, slow) = index.ask(&**reader, query, event, space)?;
         let answered = match answer {
             Answer::All(places) => Answered::All(Found::new(reader, places)),
@@ -91,14 +91,16 @@ pub fn ask<'py>(
 pub fn with_event<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
-    asked: impl FnOnce(&Reader, &Event<'_>, &mut Workspace) -> Measured<T> + Send,
+    query: &Query,
+    asked: impl FnOnce(&Reader, &Event<'_>, &Query, &mut Workspace) -> Measured<T> + Send,
 ) -> PyResult<T> {
+    let moment = Moment::of(query);
     let (answer, slow) = resolved(
         index,
         event,
-        |reader| Ok(Cow::Borrowed(reader.terms())),
+        |reader| Ok(moment.terms(reader.terms())),
         RELEASE_FROM,
-        |reader, _, event, space| asked(reader, event, space),
+        |reader, terms, event, space| asked(reader, event, &moment.query(terms), space),
     )?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
@@ -106,6 +108,31 @@ pub fn with_event<T: Send>(
         event.py().detach(|| index.note_slow(SlowEvent { event: described, ..slow }));
     }
     Ok(answer)
+}
+
+/// When a query is asked: one moment for what has expired and for what `current_timestamp()` is.
+pub struct Moment<'q> {
+    query: &'q Query,
+    now: i64,
+}
+
+impl<'q> Moment<'q> {
+    pub fn of(query: &'q Query) -> Self {
+        Self { query, now: query.now.unwrap_or_else(current_time) }
+    }
+
+    /// The terms to read events with.
+    pub fn terms<'t>(&self, terms: &'t Terms) -> Cow<'t, Terms> {
+        if terms.needs_now() { Cow::Owned(terms.at(self.now)) } else { Cow::Borrowed(terms) }
+    }
+
+    /// The query, with its moment where an expression looks at it.
+    pub fn query(&self, terms: &Terms) -> Cow<'q, Query> {
+        match self.query.now {
+            None if terms.needs_now() => Cow::Owned(Query { now: Some(self.now), ..self.query.clone() }),
+            _ => Cow::Borrowed(self.query),
+        }
+    }
 }
 
 /// An answer, and what to remember if it took long.

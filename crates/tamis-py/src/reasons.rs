@@ -88,10 +88,12 @@ fn reason(
 ) -> PyResult<String> {
     let py = id.py();
     let id = &id_from_python(id).or_raise(py)?;
+    let query = &query.clone().at_current_time();
+    let now = query.filter().now;
     resolved(
         index.index(),
         event,
-        |reader| attributes_with(&**reader, id).map(Cow::Owned),
+        |reader| Ok(Cow::Owned(attributes_with(&**reader, id)?.at(now))),
         0,
         |reader, terms, event, scratch| {
             find(&Case { version: &**reader, terms, event, filter: query.filter() }, id, scratch)

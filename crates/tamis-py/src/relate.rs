@@ -10,6 +10,7 @@ use tamis_core::event::Value;
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::timestamp::can_be_written;
 use tamis_core::expr::{Expr, parser};
+use tamis_core::query::current_time;
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
 use tamis_core::relate::{self, Answer, BUDGET, Selectivities};
 
@@ -127,6 +128,7 @@ impl PySelectivities {
         let count = || {
             let expressions = parse_all(&expressions)?;
             Selectivities::from_events(expressions.iter(), |terms, visit| {
+                let terms = &terms.at(current_time());
                 match &events {
                     Given::Tables { batches, intervals } => {
                         for batch in batches {

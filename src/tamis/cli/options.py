@@ -80,7 +80,9 @@ TagsNone = Annotated[
 Now = Annotated[
     str | None,
     typer.Option(
-        "--now", metavar="TIMESTAMP", help="What has expired by then does not match; default: this moment."
+        "--now",
+        metavar="TIMESTAMP",
+        help="The time that `current_timestamp()` and expiry are judged by; default: this moment.",
     ),
 ]
 Key = Annotated[

@@ -223,7 +223,7 @@ impl AttributeIndex {
                     self.elements.lookup(item.as_ref()).iter().for_each(|&atom| found(atom));
                 }
             }
-            ValueRef::Record => {}
+            ValueRef::Record | ValueRef::Fields(_) => {}
             _ => {
                 self.points.lookup(value).iter().for_each(|&atom| found(atom));
                 self.ranges(value, found);

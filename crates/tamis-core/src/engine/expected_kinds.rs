@@ -16,7 +16,7 @@ use crate::expr::atoms::AtomTable;
 use crate::expr::normal_form::normal_form;
 use crate::expr::operators::Operator;
 use crate::predicate::DOCUMENT;
-use crate::term::{Argument, Term};
+use crate::term::{Argument, NOW, Term};
 use crate::xml::with_document;
 
 /// Some predicate asks for the attribute.
@@ -44,10 +44,15 @@ impl ExpectedKinds {
         }
         // A term comes after those that it is computed from.
         for at in (0..terms.len() as u32).rev() {
-            let Term::Computed(computed) = terms.term(TermId(at)) else { continue };
-            if self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
+            let term = terms.term(TermId(at));
+            if !term.is_computed() || self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
                 continue;
             }
+            if let Term::Boolean(boolean) = term {
+                let inputs = boolean.inputs().iter().filter_map(|input| terms.find(input));
+                inputs.for_each(|input| self.add(input, ANY));
+            }
+            let Term::Computed(computed) = term else { continue };
             for (place, argument) in computed.arguments().iter().enumerate() {
                 if let Argument::Term(term) = argument
                     && let Some(id) = terms.find(term)
@@ -179,6 +184,9 @@ impl ExpectedKinds {
         let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
         let named = asked.filter_map(|(attribute, kinds)| {
             let Term::Attribute(name) = terms.term(TermId(attribute as u32)) else { return None };
+            if **name == *NOW {
+                return None;
+            }
             let any = Kind::ALL.into_iter().all(|kind| kinds >> kind as u32 & 1 == 1);
             let expected = Kind::ALL.into_iter().filter(|kind| !any && kinds >> *kind as u32 & 1 == 1);
             Some((name.to_string(), expected.collect()))

@@ -13,6 +13,7 @@ pub(crate) mod index;
 pub(crate) mod neighbourhood;
 pub(crate) mod observed;
 pub(crate) mod production;
+pub mod quantified;
 pub mod reasons;
 pub(crate) mod segment;
 
@@ -24,3 +25,4 @@ pub use id_column::id_type;
 pub use index::Index;
 pub use neighbourhood::neighbourhood;
 pub use observed::SlowEvent;
+pub use quantified::new_terms;

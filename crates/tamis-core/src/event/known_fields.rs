@@ -148,7 +148,7 @@ impl KnownFields {
         record.inner.push((Quoted::new(name), new));
         record.by_name.insert(name.into(), place);
         record.next = place + 1;
-        let attribute = attributes.get(&path);
+        let attribute = attributes.of_field(&path);
         let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };
         self.fields.push(Field::new(path.into(), attribute, wanted));
         new

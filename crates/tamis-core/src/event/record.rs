@@ -48,6 +48,11 @@ impl Record {
         Ok(Self { values, weights })
     }
 
+    /// The record as an element of an array.
+    pub fn into_element(self) -> Value {
+        Value::Fields(self.values.into())
+    }
+
     /// The value of an attribute, or `None` when it is absent.
     pub fn get(&self, attribute: &str) -> Option<&Value> {
         let at = self.values.binary_search_by(|(name, _)| (**name).cmp(attribute)).ok()?;
@@ -85,7 +90,7 @@ impl Record {
     pub fn resolve<'a>(&'a self, terms: &Terms) -> Event<'a> {
         let mut event = Event::default();
         for (name, value) in &self.values {
-            if let Some(attribute) = terms.get(name) {
+            if let Some(attribute) = terms.of_field(name) {
                 event.values.push((attribute, value.as_ref()));
                 event.has_intervals |= value.is_set();
             }

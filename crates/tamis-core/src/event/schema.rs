@@ -16,7 +16,7 @@ use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
 use crate::suggest::suggest;
-use crate::term::{Argument, Computed, Term};
+use crate::term::{Argument, Computed, NOW, Term};
 
 /// The type of an attribute. Integers and floats are one kind: each compares with the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,8 +26,10 @@ pub enum Type {
     Float,
     Str,
     Timestamp,
-    /// An array of scalars of one type.
+    /// An array of scalars of one type, or of records.
     Array(Box<Type>),
+    /// A record with any fields; only in an array.
+    Record,
 }
 
 const TYPE_NAMES: [(&str, Type); 31] = [
@@ -80,6 +82,9 @@ impl Type {
         let unknown =
             |hint: String| Error::Argument(format!("there is no type `{}`\nhint: {hint}", text.trim()));
         if let Some(inner) = name.strip_prefix("array<").and_then(|rest| rest.strip_suffix('>')) {
+            if inner == "record" || inner.starts_with("struct<") && inner.ends_with('>') {
+                return Ok(Type::Array(Box::new(Type::Record)));
+            }
             return match Type::parse(inner)? {
                 Type::Array(_) => Err(unknown("an array holds scalars: no predicate can look deeper".into())),
                 of => Ok(Type::Array(Box::new(of))),
@@ -106,6 +111,7 @@ impl Type {
             Type::Str => Kind::Str,
             Type::Timestamp => Kind::Timestamp,
             Type::Array(_) => Kind::Array,
+            Type::Record => Kind::Record,
         }
     }
 }
@@ -119,6 +125,7 @@ impl fmt::Display for Type {
             Type::Str => f.write_str("string"),
             Type::Timestamp => f.write_str("timestamp"),
             Type::Array(of) => write!(f, "array<{of}>"),
+            Type::Record => f.write_str("record"),
         }
     }
 }
@@ -215,8 +222,12 @@ impl Schema {
     /// for a value of the declared type.
     pub fn check_predicate(&self, predicate: &Predicate) -> Result<(), ExpressionError> {
         let attribute = match &predicate.term {
+            Term::Attribute(name) if **name == *NOW => return check_now(predicate),
             Term::Attribute(name) => &**name,
             Term::Computed(computed) => return self.check_computed(computed, predicate),
+            Term::Boolean(boolean) => {
+                return boolean.inputs().iter().try_for_each(|input| self.check_input(input));
+            }
         };
         let rules = predicate.operator.rules();
         let expected = predicate.operator.is_about(&predicate.operands);
@@ -270,6 +281,19 @@ impl Schema {
         }
     }
 
+    /// Refuses what is computed from attributes that are not declared.
+    fn check_input(&self, input: &Term) -> Result<(), ExpressionError> {
+        match input {
+            Term::Attribute(name) if **name == *NOW => Ok(()),
+            Term::Attribute(name) => match (self.get(name), self.first_field_of(name)) {
+                (None, None) => Err(self.not_declared(name)),
+                _ => Ok(()),
+            },
+            Term::Computed(computed) => self.kind_of(computed).map(drop),
+            Term::Boolean(boolean) => boolean.inputs().iter().try_for_each(|input| self.check_input(input)),
+        }
+    }
+
     /// The kind of a term's values, where the schema says it.
     fn kind_of(&self, computed: &Computed) -> Result<Option<Kind>, ExpressionError> {
         let function = computed.function();
@@ -277,6 +301,8 @@ impl Schema {
             let kind = match argument {
                 Argument::Constant(value) => value.kind(),
                 Argument::Term(Term::Computed(inner)) => self.kind_of(inner)?,
+                Argument::Term(Term::Boolean(_)) => Some(Kind::Bool),
+                Argument::Term(Term::Attribute(name)) if **name == *NOW => Some(Kind::Timestamp),
                 Argument::Term(Term::Attribute(name)) => match (self.get(name), self.first_field_of(name)) {
                     (Some(declared), _) => Some(declared.kind()),
                     (None, Some(_)) => Some(Kind::Record),
@@ -343,6 +369,18 @@ impl Schema {
         if let Some(coerced) = coerced {
             *value = coerced;
         }
+    }
+}
+
+/// Refuses a predicate on the moment of the query that is not about a timestamp.
+fn check_now(predicate: &Predicate) -> Result<(), ExpressionError> {
+    match predicate.operator.is_about(&predicate.operands) {
+        None | Some(Kind::Timestamp) => Ok(()),
+        Some(other) => Err(ExpressionError::new(format!(
+            "`{NOW}` is a timestamp, but this `{}` is about a {}",
+            predicate.operator.rules().name(),
+            other.name()
+        ))),
     }
 }
 

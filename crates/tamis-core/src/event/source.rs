@@ -30,7 +30,7 @@ impl EventSource for ArrowEvents<'_> {
     }
 
     fn columns(&self) -> Option<&ArrowEvents<'_>> {
-        Some(self)
+        self.is_columnar().then_some(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one tree that text, Python and JSON all become.
 
 use super::operators::Operator;
-use crate::term::{Term, Terms};
+use crate::term::{Term, Terms, Uses};
 use crate::value::Value;
 
 /// What is known of a truth value: can it be true, can it be false?
@@ -111,7 +111,37 @@ impl Expr {
     /// Notes in the table of terms that one more subscription has this expression, or one fewer. Its terms are there.
     pub fn note_uses(&self, terms: &mut Terms, more: i64) {
         if terms.has_computed() {
-            self.for_each_predicate(&mut |predicate| terms.add_uses(&predicate.term, more));
+            self.for_each_use(true, &mut |predicate, of_false| {
+                let of_false = if of_false { more } else { 0 };
+                terms.add_uses(&predicate.term, Uses { all: more, of_false });
+            });
+        }
+    }
+
+    /// Calls `visit` with every predicate, and with whether it matters that its term is false and not undefined. For what
+    /// is true wherever its parts are (`monotone`), it does not: such an expression only asks which of its predicates
+    /// are true.
+    fn for_each_use<'a>(&'a self, monotone: bool, visit: &mut impl FnMut(&'a Predicate, bool)) {
+        match self {
+            Expr::Constant(_) => {}
+            Expr::Predicate(predicate) => {
+                let asks_for_truth = match predicate.operator.tested(&predicate.operands) {
+                    Some(inner) => {
+                        predicate.operator == Operator::IS_TRUE
+                            && inner.operator == Operator::TRUTH
+                            && !inner.negated
+                    }
+                    None => predicate.operator == Operator::TRUTH,
+                };
+                visit(predicate, !(monotone && asks_for_truth && !predicate.negated));
+            }
+            Expr::Not(child) => child.for_each_use(false, visit),
+            Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => {
+                children.iter().for_each(|child| child.for_each_use(monotone, visit));
+            }
+            Expr::Xor(children) | Expr::Xnor(children) => {
+                children.iter().for_each(|child| child.for_each_use(false, visit));
+            }
         }
     }
 

@@ -141,6 +141,10 @@ pub fn value_json(value: &Value) -> serde_json::Value {
         Value::Timestamp(micros) => json!({"$timestamp": format_timestamp_iso(*micros)}),
         Value::Array(items) => items.iter().map(value_json).collect(),
         Value::Record => json!({}),
+        Value::Fields(fields) => {
+            let members = fields.iter().map(|(name, value)| (name.to_string(), value_json(value)));
+            serde_json::Value::Object(members.collect())
+        }
         Value::Interval(ends) => json!({"$interval": [value_json(&ends.0), value_json(&ends.1)]}),
         Value::Among(set) => json!({"$where": set.text()}),
     }

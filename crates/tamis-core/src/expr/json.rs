@@ -35,7 +35,7 @@ use crate::json::TextPlace;
 use crate::json::cursor::{Cursor, Fault};
 use crate::json::{write_array, write_text};
 use crate::suggest::suggest;
-use crate::term::Term;
+use crate::term::{NOW, Term};
 use crate::value::Value;
 use crate::value::timestamp::parse_timestamp;
 
@@ -110,7 +110,7 @@ fn write_predicate(json: &mut String, predicate: &Predicate) {
         return;
     }
     match &predicate.term {
-        Term::Attribute(name) => {
+        Term::Attribute(name) if **name != *NOW => {
             json.push_str("{\"attribute\":");
             write_text(json, name);
         }

@@ -5,7 +5,7 @@
 
 use super::ast::{Expr, Predicate};
 use crate::error::ExpressionError;
-use crate::term::Term;
+use crate::term::{NOW, Term};
 use crate::value::Value;
 
 /// Bytes of the text of one expression, as SQL or as JSON.
@@ -79,9 +79,11 @@ pub(super) fn check_term(term: &Term) -> Result<(), ExpressionError> {
     checked
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), ExpressionError> {
+pub fn check_name(name: &str) -> Result<(), ExpressionError> {
     match name.len() {
         0 => Err(ExpressionError::new("an attribute needs a name")),
+        _ if name == NOW => Err(ExpressionError::new(format!("no attribute can be called {NOW}"))
+            .with_hint("without backquotes it is the moment of the query")),
         1..=MAX_NAME_BYTES => Ok(()),
         bytes => Err(ExpressionError::new(format!(
             "an attribute name of {bytes} bytes is longer than the limit of {MAX_NAME_BYTES}"

@@ -14,6 +14,7 @@ pub mod normal_form;
 pub mod operators;
 pub mod parser;
 pub mod printer;
+pub mod quantifier;
 pub mod sql;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -13,9 +13,10 @@ use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
+use super::quantifier::{Quantified, Quantifier};
 use super::truth_test::test_of;
 use crate::error::ExpressionError;
-use crate::term::{Argument, Notation, Term};
+use crate::term::{Argument, BooleanTerm, NOW, Notation, Term};
 use crate::text::{write_quoted, write_string};
 use crate::value::Value;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
@@ -42,13 +43,19 @@ pub enum Dialect {
 /// # Ok::<_, tamis_core::error::ExpressionError>(())
 /// ```
 pub fn to_sql(expr: &Expr, dialect: Dialect) -> Result<String, ExpressionError> {
-    let mut writer = Writer { dialect, sql: String::new() };
+    to_sql_at(expr, dialect, None)
+}
+
+/// The same with the moment of the query as a literal, where one is given.
+pub fn to_sql_at(expr: &Expr, dialect: Dialect, now: Option<i64>) -> Result<String, ExpressionError> {
+    let mut writer = Writer { dialect, now, sql: String::new() };
     writer.expression(expr)?;
     Ok(writer.sql)
 }
 
 struct Writer {
     dialect: Dialect,
+    now: Option<i64>,
     sql: String,
 }
 
@@ -266,7 +273,10 @@ impl Writer {
                 let zone = if dialect == Dialect::Spark { "Z" } else { "" };
                 format!("TIMESTAMP '{text}{zone}'")
             }
-            (Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_), _) => {
+            (
+                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_),
+                _,
+            ) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));
             }
         })
@@ -274,8 +284,10 @@ impl Writer {
 
     fn term(&self, term: &Term) -> Result<String, ExpressionError> {
         let computed = match term {
+            Term::Attribute(name) if **name == *NOW => return self.moment(),
             Term::Attribute(name) => return self.name(name),
             Term::Computed(computed) => computed,
+            Term::Boolean(boolean) => return self.boolean(&**boolean),
         };
         let arguments: Vec<String> = computed
             .arguments()
@@ -295,8 +307,28 @@ impl Writer {
             "-" if spark => format!("try_subtract({all})"),
             "*" if spark => format!("try_multiply({all})"),
             "/" if spark => format!("try_divide(CAST({first} AS DOUBLE), {second})"),
-            "/" => format!("(CAST({first} AS DOUBLE) / {second})"),
-            "%" if spark => format!("(CASE WHEN {second} <> 0 THEN {first} % {second} END)"),
+            "/" => format!("(CASE WHEN {second} <> 0 THEN CAST({first} AS DOUBLE) / {second} END)"),
+            "%" => format!("(CASE WHEN {second} <> 0 THEN {first} % {second} END)"),
+            "+ months" if spark => format!("try_add({first}, INTERVAL '{second}' MONTH)"),
+            "+ months" => format!("({first} + to_months({second}))"),
+            "+ micros" if spark => match &computed.arguments()[1] {
+                Argument::Constant(Value::Int(micros)) => {
+                    format!("try_add({first}, INTERVAL '{}' DAY TO SECOND)", day_to_second(*micros))
+                }
+                _ => return Err(ExpressionError::new("the length of an interval is a whole number")),
+            },
+            "+ micros" => format!("({first} + to_microseconds({second}))"),
+            "timestampdiff" if spark => {
+                format!(
+                    "timestampdiff({}, {second}, {})",
+                    first.trim_matches('\'').trim_end_matches('S'),
+                    arguments[2]
+                )
+            }
+            "timestampdiff" => {
+                let (from, to) = (second, &arguments[2]);
+                format!("date_sub({}, {from}, {to})", first.to_ascii_lowercase())
+            }
             "ip" => {
                 let message = "there is no text for networks that both engines understand";
                 return Err(ExpressionError::new(message).with_hint("leave out ip_in"));
@@ -317,7 +349,7 @@ impl Writer {
             }
             _ => match computed.function().notation() {
                 Notation::Call => format!("{name}({all})"),
-                Notation::Infix(_) => format!("({first} {name} {second})"),
+                Notation::Infix(_) | Notation::Interval(_) => format!("({first} {name} {second})"),
                 Notation::Cast(to) => {
                     let to = match to {
                         "int" => "BIGINT",
@@ -330,6 +362,39 @@ impl Writer {
                 }
             },
         })
+    }
+
+    fn boolean(&self, boolean: &dyn BooleanTerm) -> Result<String, ExpressionError> {
+        let Some(Quantified { quantifier, array, variable, body, .. }) = boolean.as_any().downcast_ref()
+        else {
+            let message = format!("there is no text for {} that both engines understand", boolean.text());
+            return Err(ExpressionError::new(message));
+        };
+        let (array, variable) = (self.name(array)?, self.name(variable)?);
+        let body = to_sql_at(body, self.dialect, self.now)?;
+        let (found, missed) = match quantifier {
+            Quantifier::Forall => ("FALSE", "TRUE"),
+            _ => ("TRUE", "FALSE"),
+        };
+        Ok(match (self.dialect, quantifier) {
+            (Dialect::Spark, Quantifier::Forall) => format!("forall({array}, {variable} -> {body})"),
+            (Dialect::Spark, _) => format!("exists({array}, {variable} -> {body})"),
+            // DuckDB has no quantifiers: the elements for which something is so are counted.
+            (Dialect::DuckDb, _) => format!(
+                "CASE WHEN len(list_filter({array}, lambda {variable}: ({body}) IS {found})) > 0 THEN {found} \
+                 WHEN len(list_filter({array}, lambda {variable}: ({body}) IS NULL)) > 0 THEN NULL \
+                 WHEN {array} IS NOT NULL THEN {missed} END"
+            ),
+        })
+    }
+
+    /// The moment of the query.
+    fn moment(&self) -> Result<String, ExpressionError> {
+        match (self.now, self.dialect) {
+            (Some(now), _) => self.literal(&Value::Timestamp(now)),
+            (None, Dialect::Spark) => Ok(NOW.into()),
+            (None, Dialect::DuckDb) => Ok("(now() AT TIME ZONE 'UTC')".into()),
+        }
     }
 
     /// `address.city` as a column and its field, each quoted.
@@ -354,6 +419,14 @@ impl Writer {
 /// False for every value, NULL for none.
 fn false_if_present(name: &str) -> String {
     format!("CASE WHEN {name} IS NOT NULL THEN FALSE END")
+}
+
+/// Microseconds as days, hours, minutes and seconds: `-1 02:03:04.000005`.
+fn day_to_second(micros: i64) -> String {
+    let (sign, micros) = (if micros < 0 { "-" } else { "" }, micros.unsigned_abs());
+    let seconds = micros / 1_000_000;
+    let [days, hours, minutes] = [seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60];
+    format!("{sign}{days} {hours:02}:{minutes:02}:{:02}.{:06}", seconds % 60, micros % 1_000_000)
 }
 
 /// DuckDB has no escapes, and its parser stops at a NUL.

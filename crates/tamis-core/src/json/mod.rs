@@ -44,6 +44,18 @@ pub(crate) fn write_value(json: &mut String, value: &Value) {
         }
         Value::Array(items) => write_array(json, items.iter()),
         Value::Record => json.push_str("{}"),
+        Value::Fields(fields) => {
+            json.push('{');
+            for (at, (name, value)) in fields.iter().enumerate() {
+                if at > 0 {
+                    json.push(',');
+                }
+                write_text(json, name);
+                json.push(':');
+                write_value(json, value);
+            }
+            json.push('}');
+        }
         Value::Interval(ends) => {
             json.push_str("{\"$interval\":");
             write_array(json, [&ends.0, &ends.1].into_iter());

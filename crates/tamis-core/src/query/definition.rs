@@ -195,7 +195,7 @@ impl Query {
 }
 
 /// UTC microseconds.
-fn current_time() -> i64 {
+pub fn current_time() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as i64)
 }
 

@@ -18,7 +18,7 @@ pub mod score;
 pub(crate) mod top_k;
 
 pub use collector::Collector;
-pub use definition::{Ask, Query};
+pub use definition::{Ask, Query, current_time};
 pub use filter::{Filter, Tags};
 pub use measure::Measure;
 pub use scale::Scale;

@@ -72,8 +72,11 @@ pub(super) fn find(
     };
     let all = search.cells.iter().map(|cells| (0..cells.len()).collect()).collect();
     match search.run(all) {
-        // Computed terms were given values of their own, which may not follow from those of the attributes.
-        Outlook::Found(_) if question.terms.has_computed() => (Answer::Unknown, None),
+        // Computed terms were given values of their own, which may not follow from those of the attributes, and an
+        // example cannot say what time it is.
+        Outlook::Found(_) if question.terms.has_computed() || question.terms.needs_now() => {
+            (Answer::Unknown, None)
+        }
         Outlook::Found(chosen) => {
             let names = question.terms.attributes().cloned();
             let values =

@@ -15,6 +15,7 @@ use crate::expr::{Expr, evaluate};
 use crate::predicate::bits::Bits;
 use crate::predicate::catalog::Fired;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
+use crate::term::Uses;
 
 /// What is known of how often predicates are true.
 #[derive(Clone, Default)]
@@ -79,7 +80,7 @@ impl Selectivities {
             });
         }
         for term in leaves.terms().iter() {
-            terms.add_uses(term, 1);
+            terms.add_uses(term, Uses { all: 1, of_false: 1 });
         }
         let builder = CatalogBuilder::new(leaves.atoms());
         let catalog = builder.draft();

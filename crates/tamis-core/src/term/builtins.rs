@@ -1,9 +1,10 @@
 //! What each function computes. Lines of the table are added at the end: their places are handed out as handles.
 
-use chrono::{Datelike, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike};
+use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
 use super::function::{ADDITIVE, COMPARISON, MULTIPLICATIVE, Notation, Rules};
+use super::interval::{FIXED, MONTHS, fixed_unit};
 use super::network::ip_key;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
 use crate::value::{Kind, Value, ValueRef};
@@ -45,6 +46,23 @@ const fn infix(
         arity: (2, 2),
         takes,
         gives,
+        takes_nulls: false,
+        compute,
+    }
+}
+
+/// A timestamp and the length of an interval, in the last of these units.
+const fn interval(
+    name: &'static str,
+    units: &'static [(&'static str, i64)],
+    compute: fn(&[ValueRef<'_>]) -> Option<Value>,
+) -> Rules {
+    Rules {
+        name,
+        notation: Notation::Interval(units),
+        arity: (2, 2),
+        takes: &[TIME, NUMBER],
+        gives: TIME,
         takes_nulls: false,
         compute,
     }
@@ -129,6 +147,23 @@ pub(super) static FUNCTIONS: &[Rules] = &[
     cast("cast as string", "string", TEXT, to_text),
     cast("cast as timestamp", "timestamp", TIME, to_timestamp),
     call("ip", (1, 1), &[TEXT], TEXT, |values| text(values[0]).and_then(ip_key).map(string)),
+    interval("+ months", &MONTHS, |values| {
+        let (ValueRef::Timestamp(micros), months) = (values[0], int(values[1])?) else { return None };
+        let length = Months::new(u32::try_from(months.unsigned_abs()).ok()?);
+        let from = calendar(micros)?;
+        let to = if months < 0 { from.checked_sub_months(length) } else { from.checked_add_months(length) };
+        micros_of(to?).map(Value::Timestamp)
+    }),
+    interval("+ micros", &FIXED, |values| {
+        let (ValueRef::Timestamp(micros), length) = (values[0], int(values[1])?) else { return None };
+        micros.checked_add(length).map(Value::Timestamp)
+    }),
+    call("timestampdiff", (3, 3), &[TEXT, TIME, TIME], NUMBER, |values| {
+        let (ValueRef::Timestamp(from), ValueRef::Timestamp(to)) = (values[1], values[2]) else {
+            return None;
+        };
+        Some(Value::Int(to.checked_sub(from)? / fixed_unit(text(values[0])?)?))
+    }),
 ];
 
 fn string(text: impl Into<Box<str>>) -> Value {

@@ -18,6 +18,8 @@ pub enum Notation {
     Call,
     /// `price * quantity`; a larger number binds more tightly.
     Infix(u8),
+    /// `ts + INTERVAL 3 DAY`: the second argument counts the last of these units, and is written in the first that fits.
+    Interval(&'static [(&'static str, i64)]),
     /// `CAST(price AS int)`, where the type is the name of the function after `CAST AS`.
     Cast(&'static str),
 }
@@ -63,6 +65,11 @@ impl Function {
 
     pub fn notation(self) -> Notation {
         self.rules().notation
+    }
+
+    /// Whether its first argument is the name of a unit, which is written without quotes.
+    pub fn starts_with_unit(self) -> bool {
+        self.name() == "timestampdiff"
     }
 
     /// Every function there is.
@@ -133,6 +140,16 @@ impl Function {
                 Err(ExpressionError::new("a comparison with a value is a predicate and no term")
                     .with_hint("combine predicates with AND, OR and XOR"))
             }
+            "+ months" | "+ micros" => match &arguments[1] {
+                Argument::Constant(Value::Int(_)) => Ok(()),
+                _ => Err(ExpressionError::new("the length of an interval is a whole number")),
+            },
+            "timestampdiff" => match text(0) {
+                Some(unit) if super::interval::fixed_unit(unit).is_some() => Ok(()),
+                _ => Err(ExpressionError::new("timestampdiff takes the unit first").with_hint(
+                    "units are week, day, hour, minute, second, millisecond and microsecond: timestampdiff(HOUR, start, end)",
+                )),
+            },
             "date_trunc" => match text(0) {
                 Some(unit) if super::builtins::is_time_unit(unit) => Ok(()),
                 _ => Err(ExpressionError::new("date_trunc takes the unit first, as a string").with_hint(
@@ -157,8 +174,7 @@ impl Argument {
     pub fn kind(&self) -> Option<Kind> {
         match self {
             Argument::Constant(value) => value.kind(),
-            Argument::Term(Term::Attribute(_)) => None,
-            Argument::Term(Term::Computed(computed)) => computed.function().gives(),
+            Argument::Term(term) => term.kind(),
         }
     }
 }
@@ -181,9 +197,27 @@ impl Display for Written<'_> {
             Notation::Call => {
                 write!(f, "{}(", self.function.name())?;
                 for (at, argument) in self.arguments.iter().enumerate() {
-                    write!(f, "{}{argument}", if at > 0 { ", " } else { "" })?;
+                    f.write_str(if at > 0 { ", " } else { "" })?;
+                    match argument {
+                        Argument::Constant(Value::Str(unit))
+                            if at == 0 && self.function.starts_with_unit() =>
+                        {
+                            f.write_str(&unit.to_ascii_uppercase())?;
+                        }
+                        argument => argument.fmt(f)?,
+                    }
                 }
                 f.write_str(")")
+            }
+            Notation::Interval(units) => {
+                operand(f, &self.arguments[0], ADDITIVE)?;
+                let count = match self.arguments[1] {
+                    Argument::Constant(Value::Int(count)) => count,
+                    _ => 0,
+                };
+                let (unit, size) = units.iter().find(|(_, size)| count % size == 0).unwrap_or(&units[0]);
+                let sign = if count < 0 { '-' } else { '+' };
+                write!(f, " {sign} INTERVAL {} {unit}", count.unsigned_abs() / size.unsigned_abs())
             }
             Notation::Cast(to) => write!(f, "CAST({} AS {to})", self.arguments[0]),
             Notation::Infix(binding) => {
@@ -200,6 +234,7 @@ fn operand(f: &mut Formatter<'_>, argument: &Argument, least: u8) -> fmt::Result
     let binding = match argument {
         Argument::Term(Term::Computed(computed)) => match computed.function().notation() {
             Notation::Infix(binding) => binding,
+            Notation::Interval(_) => ADDITIVE,
             _ => u8::MAX,
         },
         _ => u8::MAX,

@@ -5,9 +5,12 @@
 //! ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that name it,
 //! and its predicates are indexed like those of an attribute.
 
+pub mod boolean;
 mod builtins;
 pub mod function;
+pub mod interval;
 mod network;
+pub mod place;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,25 +19,30 @@ use std::fmt::{self, Display, Formatter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+pub use boolean::BooleanTerm;
 pub use function::{Function, Notation};
 pub use network::network_ends;
-pub use table::{TermId, Terms};
+pub use table::{TermId, Terms, Uses};
 
 use crate::error::ExpressionError;
 use crate::text::{LiteralText, Name};
-use crate::value::{Value, ValueRef};
+use crate::value::{Kind, Value, ValueRef};
 
+/// The name of `current_timestamp()`: an attribute that no event brings. Its value is the moment of the query.
+pub const NOW: &str = "current_timestamp()";
 /// Levels of functions inside functions.
 pub const MAX_DEPTH: usize = 32;
 /// Bytes of the text of a computed term.
 pub const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// What a predicate looks at.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub enum Term {
     /// By its dotted path: `address.city` is the field `city` of the record `address`.
     Attribute(Arc<str>),
     Computed(Arc<Computed>),
+    /// True, false or undefined, and found together with others of its family.
+    Boolean(Arc<dyn BooleanTerm>),
 }
 
 /// A function and what it is applied to.
@@ -58,6 +66,11 @@ impl Term {
         Self::Attribute(name.into())
     }
 
+    /// The moment of the query: `current_timestamp()`.
+    pub fn now() -> Self {
+        Self::attribute(NOW)
+    }
+
     /// A function of at least one term.
     ///
     /// ```
@@ -68,6 +81,10 @@ impl Term {
     /// ```
     pub fn computed(function: Function, arguments: Vec<Argument>) -> Result<Self, ExpressionError> {
         function.check(&arguments)?;
+        if let Some(boolean) = arguments.iter().find(|one| matches!(one, Argument::Term(Term::Boolean(_)))) {
+            let message = format!("{boolean} is true or false: it cannot be part of a term");
+            return Err(ExpressionError::new(message).with_hint("combine it with AND, OR and NOT"));
+        }
         let depth = 1 + arguments.iter().map(Argument::depth).max().unwrap_or(0);
         if depth > MAX_DEPTH {
             return Err(ExpressionError::new(format!("functions are nested deeper than {MAX_DEPTH} levels")));
@@ -92,16 +109,18 @@ impl Term {
         match self {
             Term::Attribute(name) => name,
             Term::Computed(computed) => &computed.text,
+            Term::Boolean(boolean) => boolean.text(),
         }
     }
 
     pub fn is_computed(&self) -> bool {
-        matches!(self, Term::Computed(_))
+        !matches!(self, Term::Attribute(_))
     }
 
-    /// Calls `visit` with every attribute that the term needs, from left to right.
+    /// Calls `visit` with every attribute that the term needs of an event, from left to right.
     pub fn for_each_attribute<'a>(&'a self, visit: &mut impl FnMut(&'a Arc<str>)) {
         match self {
+            Term::Attribute(name) if **name == *NOW => {}
             Term::Attribute(name) => visit(name),
             Term::Computed(computed) => {
                 for argument in &computed.arguments {
@@ -109,6 +128,9 @@ impl Term {
                         term.for_each_attribute(visit);
                     }
                 }
+            }
+            Term::Boolean(boolean) => {
+                boolean.inputs().iter().for_each(|input| input.for_each_attribute(visit));
             }
         }
     }
@@ -128,13 +150,41 @@ impl Term {
                 let value = computed.value(&|name| value_of(name));
                 see(value.as_ref().map(Value::as_ref).filter(|value| present(*value)))
             }
+            Term::Boolean(boolean) => see(truth(&**boolean, &|name| value_of(name)).map(ValueRef::Bool)),
         }
     }
 
-    fn depth(&self) -> usize {
+    /// The same term of attributes with other names. The moment of the query keeps its own.
+    pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Result<Self, ExpressionError> {
+        match self {
+            Term::Attribute(name) if **name == *NOW => Ok(self.clone()),
+            Term::Attribute(name) => Ok(Self::attribute(&rename(name))),
+            Term::Computed(computed) => {
+                let arguments = computed.arguments().iter().map(|argument| match argument {
+                    Argument::Constant(value) => Ok(Argument::Constant(value.clone())),
+                    Argument::Term(term) => term.renamed(rename).map(Argument::Term),
+                });
+                Self::computed(computed.function(), arguments.collect::<Result<_, _>>()?)
+            }
+            Term::Boolean(boolean) => boolean.renamed(rename),
+        }
+    }
+
+    /// The kind of its values, where it is known before any event.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Term::Attribute(name) if **name == *NOW => Some(Kind::Timestamp),
+            Term::Attribute(_) => None,
+            Term::Computed(computed) => computed.function().gives(),
+            Term::Boolean(_) => Some(Kind::Bool),
+        }
+    }
+
+    pub fn depth(&self) -> usize {
         match self {
             Term::Attribute(_) => 0,
             Term::Computed(computed) => computed.depth,
+            Term::Boolean(boolean) => boolean.depth(),
         }
     }
 }
@@ -158,10 +208,53 @@ impl Computed {
                     value_of(name).map_or(Value::Null, ValueRef::to_owned)
                 }
                 Argument::Term(Term::Computed(inner)) => inner.value(value_of).unwrap_or(Value::Null),
+                Argument::Term(Term::Boolean(inner)) => {
+                    truth(&**inner, value_of).map_or(Value::Null, Value::Bool)
+                }
             })
             .collect();
         let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
         self.function.compute(&values)
+    }
+}
+
+/// The truth of a Boolean term, given the values of attributes.
+fn truth<'a>(boolean: &dyn BooleanTerm, value_of: &dyn Fn(&str) -> Option<ValueRef<'a>>) -> Option<bool> {
+    let computed: Vec<Option<Value>> = boolean
+        .inputs()
+        .iter()
+        .map(|input| match input {
+            Term::Computed(computed) => computed.value(value_of),
+            _ => None,
+        })
+        .collect();
+    let inputs = boolean.inputs().iter().zip(&computed).map(|(input, computed)| match input {
+        Term::Attribute(name) => value_of(name).unwrap_or(ValueRef::Null),
+        _ => computed.as_ref().map_or(ValueRef::Null, Value::as_ref),
+    });
+    boolean.truth(&inputs.collect::<Vec<_>>())
+}
+
+impl PartialEq for Term {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Term::Attribute(a), Term::Attribute(b)) => a == b,
+            (Term::Computed(a), Term::Computed(b)) => a == b,
+            (Term::Boolean(a), Term::Boolean(b)) => a.text() == b.text(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Term {}
+
+impl Hash for Term {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Term::Attribute(name) => name.hash(state),
+            Term::Computed(computed) => computed.hash(state),
+            Term::Boolean(boolean) => boolean.text().hash(state),
+        }
     }
 }
 
@@ -198,8 +291,10 @@ impl From<&str> for Term {
 impl Display for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
+            Term::Attribute(name) if **name == *NOW => f.write_str(NOW),
             Term::Attribute(name) => Name(name).fmt(f),
             Term::Computed(computed) => f.write_str(&computed.text),
+            Term::Boolean(boolean) => f.write_str(boolean.text()),
         }
     }
 }

@@ -27,6 +27,9 @@ pub enum Value {
     Array(Vec<Value>),
     /// A nested record: present, but compares with nothing. Its fields are attributes of their own.
     Record,
+    /// A record that is an element of an array, with its own fields by dotted path, sorted by name, each once. A record
+    /// inside it is a [`Value::Record`] and the fields that it has.
+    Fields(Box<[(Box<str>, Value)]>),
     /// A closed interval of two scalars of one kind, `low <= high`. Only in events.
     Interval(Box<(Value, Value)>),
     /// Any other set of values, given by a predicate. Only in events.
@@ -45,6 +48,7 @@ pub enum ValueRef<'a> {
     Timestamp(i64),
     Array(&'a [Value]),
     Record,
+    Fields(&'a [(Box<str>, Value)]),
     Interval(&'a (Value, Value)),
     Among(&'a Among),
 }
@@ -94,6 +98,7 @@ impl Value {
             Value::Timestamp(t) => ValueRef::Timestamp(*t),
             Value::Array(items) => ValueRef::Array(items),
             Value::Record => ValueRef::Record,
+            Value::Fields(fields) => ValueRef::Fields(fields),
             Value::Interval(ends) => ValueRef::Interval(ends),
             Value::Among(set) => ValueRef::Among(set),
         }
@@ -117,7 +122,7 @@ impl Value {
                 Value::Float(x) if !x.is_nan() => {}
                 Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
                 Value::Null => return Err(format!("the {end} end of an interval must not be null")),
-                Value::Array(_) | Value::Record | Value::Interval(_) | Value::Among(_) => {
+                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
             }
@@ -132,10 +137,10 @@ impl Value {
         }
     }
 
-    /// An array of scalars of one kind and nulls, or one sentence that says why these are none.
+    /// An array of scalars of one kind and nulls, or of records and nulls, or one sentence that says why these are none.
     ///
-    /// Arrays of records and arrays of arrays are data that no predicate can compare with: they become
-    /// [`Value::Record`], which is present and nothing else.
+    /// Arrays of arrays are data that no predicate can look at: they become [`Value::Record`], which is present and
+    /// nothing else.
     pub fn array(items: Vec<Value>) -> Result<Value, String> {
         let mut kinds = items.iter().filter_map(Value::kind);
         let Some(first) = kinds.next() else {
@@ -149,7 +154,8 @@ impl Value {
             return Err("an array cannot hold an interval".into());
         }
         match first {
-            Kind::Array | Kind::Record => Ok(Value::Record),
+            Kind::Array => Ok(Value::Record),
+            Kind::Record if items.contains(&Value::Record) => Ok(Value::Record),
             _ => Ok(Value::Array(items)),
         }
     }
@@ -166,7 +172,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Str(_) => Some(Kind::Str),
             ValueRef::Timestamp(_) => Some(Kind::Timestamp),
             ValueRef::Array(_) => Some(Kind::Array),
-            ValueRef::Record => Some(Kind::Record),
+            ValueRef::Record | ValueRef::Fields(_) => Some(Kind::Record),
             ValueRef::Interval(ends) => ends.0.kind(),
             ValueRef::Among(set) => set.kind(),
         }
@@ -224,6 +230,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamp(t) => Value::Timestamp(t),
             ValueRef::Array(items) => Value::Array(items.to_vec()),
             ValueRef::Record => Value::Record,
+            ValueRef::Fields(fields) => Value::Fields(fields.into()),
             ValueRef::Interval(ends) => Value::Interval(Box::new(ends.clone())),
             ValueRef::Among(set) => Value::Among(Box::new(set.clone())),
         }
@@ -241,6 +248,7 @@ impl PartialEq for Value {
             (Value::Decimal(a), Value::Decimal(b)) => a == b,
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Fields(a), Value::Fields(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
             (Value::Among(a), Value::Among(b)) => a == b,
             _ => false,
@@ -261,6 +269,7 @@ impl std::hash::Hash for Value {
             Value::Decimal(decimal) => decimal.hash(state),
             Value::Str(s) => s.hash(state),
             Value::Array(items) => items.hash(state),
+            Value::Fields(fields) => fields.hash(state),
             Value::Interval(ends) => ends.hash(state),
             Value::Among(set) => set.hash(state),
         }

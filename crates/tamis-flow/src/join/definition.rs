@@ -1,6 +1,7 @@
 //! What a query joins, written so that queries that join the same thing are written alike: sources are called `s0`, `s1`
 //! and so on, whatever their aliases.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use tamis_core::Result;
@@ -164,6 +165,17 @@ fn renamed(
                 Argument::Term(inner) => renamed(inner, name_of).map(Argument::Term),
             });
             Term::computed(computed.function(), arguments.collect::<Result<_, _>>()?)
+        }
+        Term::Boolean(boolean) => {
+            let refused = RefCell::new(None);
+            let name_or_refuse = |name: &str| {
+                name_of(name).unwrap_or_else(|error| {
+                    *refused.borrow_mut() = Some(error);
+                    name.to_string()
+                })
+            };
+            let renamed = boolean.renamed(&name_or_refuse)?;
+            refused.into_inner().map_or(Ok(renamed), Err)
         }
     }
 }

@@ -32,6 +32,7 @@ def match(
     tag: o.Tags = None,
     tag_all: o.TagsAll = None,
     tag_none: o.TagsNone = None,
+    now: o.Now = None,
     key: o.Key = None,
     count: Annotated[bool, typer.Option("--count", "-c", help="Only how many match each event.")] = False,
     quiet: Annotated[
@@ -67,6 +68,7 @@ def match(
     from tamis.cli.io.schema import read_schema
     from tamis.cli.io.xml_files import KEY
     from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.one_rule import moment
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
@@ -77,7 +79,7 @@ def match(
         raise UserError("--count counts all matches, not the k best", hint="leave out --k or --count")
     if count and extra:
         raise UserError("--with is about matches, and --count prints none", hint="leave out one of them")
-    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none}
+    selected: dict[str, Any] = {"tags": tag, "tags_all": tag_all, "tags_none": tag_none, "now": moment(now)}
     if k is None or quiet:
         query = Query("exists" if quiet else "count" if count else "all", **selected)
     else:

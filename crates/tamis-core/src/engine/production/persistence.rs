@@ -7,11 +7,13 @@ use std::sync::Arc;
 use super::Production;
 use super::merge::compact;
 use super::view::{Part, View};
+use crate::engine::quantified::new_terms;
 use crate::engine::segment::sections;
 use crate::error::{Error, Result};
 use crate::event::{Schema, Terms};
 use crate::expr::parse_term;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
+use crate::term::Uses;
 
 impl Production {
     /// Writes the current version.
@@ -28,7 +30,11 @@ impl Production {
             texts.extend_from_slice(term.name().as_bytes());
             ends.push(texts.len() as u64);
         }
-        let uses: Vec<u64> = view.terms.uses().flat_map(|(term, uses)| [u64::from(term.0), uses]).collect();
+        let uses: Vec<u64> = view
+            .terms
+            .uses()
+            .flat_map(|(term, uses)| [u64::from(term.0), uses.all as u64, uses.of_false as u64])
+            .collect();
         writer.section("term_offsets", &ends)?;
         writer.section_bytes("term_texts", &texts)?;
         writer.section("computed_terms", &uses)?;
@@ -84,8 +90,8 @@ fn read_terms(snapshot: &Snapshot) -> Result<Terms> {
     let ends = snapshot.section::<u64>("term_offsets")?;
     let texts = snapshot.section::<u8>("term_texts")?;
     let computed = snapshot.section::<u64>("computed_terms")?;
-    let mut computed = computed.chunks_exact(2).peekable();
-    let mut terms = Terms::default();
+    let mut computed = computed.chunks_exact(3).peekable();
+    let mut terms = new_terms();
     for (at, pair) in ends.windows(2).enumerate() {
         let text = texts.get(pair[0] as usize..pair[1] as usize).ok_or_else(damaged)?;
         let text = std::str::from_utf8(text).map_err(|_| damaged())?;
@@ -96,7 +102,9 @@ fn read_terms(snapshot: &Snapshot) -> Result<Terms> {
             Some(entry) => {
                 let term = parse_term(text).map_err(|_| damaged())?;
                 terms.intern_term(&term);
-                terms.add_uses(&term, i64::try_from(entry[1]).map_err(|_| damaged())?);
+                let [all, of_false] =
+                    [entry[1], entry[2]].map(|uses| i64::try_from(uses).map_err(|_| damaged()));
+                terms.add_uses(&term, Uses { all: all?, of_false: of_false? });
             }
         }
         if terms.len() != at + 1 {

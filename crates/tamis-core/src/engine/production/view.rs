@@ -8,6 +8,7 @@ use super::owners::Owners;
 use super::tombstones::Tombstones;
 use crate::engine::contract::{Location, Work};
 use crate::engine::expected_kinds::ExpectedKinds;
+use crate::engine::quantified::new_terms;
 use crate::engine::segment::Segment;
 use crate::engine::segment::buffered_subscription::Presence;
 use crate::engine::segment::layout::Layout;
@@ -57,7 +58,7 @@ impl Default for View {
     fn default() -> Self {
         Self {
             generation: 0,
-            terms: Terms::default(),
+            terms: new_terms(),
             id_kind: None,
             len: 0,
             parts: Arc::default(),

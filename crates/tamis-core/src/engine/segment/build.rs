@@ -110,7 +110,7 @@ impl SegmentBuilder {
         other.forms.seal();
         let renumbered: Vec<TermId> = other.terms.iter().map(|term| self.terms.intern_term(term)).collect();
         for (term, uses) in other.terms.uses() {
-            self.terms.add_uses(other.terms.term(term), uses as i64);
+            self.terms.add_uses(other.terms.term(term), uses);
         }
         let same_numbers = renumbered.iter().enumerate().all(|(there, here)| here.0 as usize == there);
         let mut import = Import::new(&other.forms, if same_numbers { &[] } else { &renumbered });

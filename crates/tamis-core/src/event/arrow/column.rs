@@ -42,6 +42,8 @@ pub(super) enum Data<'b> {
     /// Days; all present elements were checked to fit.
     Date(&'b [i32]),
     Record,
+    /// The same in all rows.
+    Same(ValueRef<'b>),
     Ready(Vec<ValueRef<'b>>),
     /// Numbers.
     Decimals(Vec<Value>),
@@ -65,6 +67,11 @@ impl<'b> ColumnView<'b> {
     /// The values of a computed term, one a row, null where it is undefined.
     pub(super) fn computed(values: Vec<Value>) -> Self {
         Self { place: Place::same(values.len()), data: Data::Computed(values) }
+    }
+
+    /// The same value in all rows.
+    pub(super) fn same(value: ValueRef<'b>, rows: usize) -> Self {
+        Self { place: Place::same(rows), data: Data::Same(value) }
     }
 
     /// The value in a row of the batch, or `None` when it is absent. Panics when there is no such row.
@@ -91,6 +98,7 @@ impl<'b> ColumnView<'b> {
             Data::TimestampNanos(values) => ValueRef::Timestamp(values[at].div_euclid(1000)),
             Data::Date(days) => ValueRef::Timestamp(days[at] as i64 * MICROS_PER_DAY),
             Data::Record => ValueRef::Record,
+            Data::Same(value) => *value,
             Data::Ready(values) => values[at],
             Data::Decimals(values) => values[at].as_ref(),
             Data::Computed(values) => match values[at].as_ref() {
@@ -133,6 +141,7 @@ impl<'b> ColumnView<'b> {
             Data::Utf8(_) | Data::LargeUtf8(_) | Data::Utf8View(_) => Kind::Str,
             Data::Timestamp(..) | Data::TimestampNanos(_) | Data::Date(_) => Kind::Timestamp,
             Data::Record => Kind::Record,
+            Data::Same(value) => return value.kind(),
             Data::Arrays { .. } => Kind::Array,
             Data::Ready(_) | Data::Computed(_) | Data::Intervals(_) => return None,
             _ => Kind::Number,

@@ -9,7 +9,7 @@
 //! | utf8, large utf8, utf8 view | string |
 //! | timestamp of any unit and zone, date | timestamp in UTC microseconds, nanoseconds rounded down |
 //! | decimal | the same number: an integer, a float that stands for it, or a decimal |
-//! | lists of any layout | array; one of records or of lists is present but compares with nothing |
+//! | lists of any layout | array, also of structs; one of lists is present but compares with nothing |
 //! | struct | a nested record: `column.field`; a null struct makes its fields absent |
 //! | struct of `low` and `high`, if the caller says so | interval |
 //! | map with string keys | spread into `column.key` |
@@ -30,7 +30,7 @@ mod tests;
 use arrow_array::RecordBatch;
 
 use super::error::EventError;
-use super::{Event, Schema, TermId, Terms};
+use super::{Event, Schema, TermId, Terms, ValueRef};
 
 pub use column::{ColumnView, See};
 
@@ -39,6 +39,8 @@ pub struct ArrowEvents<'b> {
     /// Sorted by attribute, each once.
     columns: Vec<(TermId, ColumnView<'b>)>,
     rows: usize,
+    /// The Boolean terms whose truth was found in each row.
+    booleans: Vec<Box<[(TermId, bool)]>>,
 }
 
 impl<'b> ArrowEvents<'b> {
@@ -74,10 +76,17 @@ impl<'b> ArrowEvents<'b> {
     ) -> Result<Self, EventError> {
         let mut columns = resolve::columns(batch, terms, schema, interval_columns)?;
         let rows = batch.num_rows();
-        if terms.computed_per_event() > 0 {
+        if let Some((id, now)) = terms.now() {
+            put(&mut columns, id, ColumnView::same(now, rows));
+        }
+        if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
-        Ok(Self { columns, rows })
+        let mut events = Self { columns, rows, booleans: vec![] };
+        if terms.has_families() {
+            events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
+        }
+        Ok(events)
     }
 
     /// How many events there are.
@@ -108,6 +117,23 @@ impl<'b> ArrowEvents<'b> {
                 event.values.push((*attribute, value));
             }
         }
+        if let Some(found) = self.booleans.get(row).filter(|found| !found.is_empty()) {
+            event.values.extend(found.iter().map(|(term, truth)| (*term, ValueRef::Bool(*truth))));
+            event.values.sort_unstable_by_key(|(term, _)| *term);
+        }
+    }
+
+    fn booleans_of(&self, row: usize, terms: &Terms) -> Box<[(TermId, bool)]> {
+        let mut event = self.event(row);
+        terms.find_booleans(&mut event.values);
+        let is_new = |(id, _): &&(TermId, ValueRef<'_>)| self.column(*id).is_none();
+        let truth = |(id, value): &(TermId, ValueRef<'_>)| (*id, matches!(value, ValueRef::Bool(true)));
+        event.values.iter().filter(is_new).map(truth).collect()
+    }
+
+    /// Whether all there is to know of the events lies in columns.
+    pub fn is_columnar(&self) -> bool {
+        self.booleans.is_empty()
     }
 
     /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.
@@ -137,7 +163,12 @@ fn add_computed(columns: &mut Vec<(TermId, ColumnView<'_>)>, terms: &Terms, rows
             })
         });
         let view = ColumnView::computed(values.collect());
-        let at = columns.partition_point(|(other, _)| *other < id);
-        columns.insert(at, (id, view));
+        put(columns, id, view);
     }
+}
+
+/// Puts a column where it belongs.
+fn put<'b>(columns: &mut Vec<(TermId, ColumnView<'b>)>, id: TermId, view: ColumnView<'b>) {
+    let at = columns.partition_point(|(other, _)| *other < id);
+    columns.insert(at, (id, view));
 }

@@ -42,7 +42,7 @@ impl<'b> Resolver<'b, '_> {
     /// Adds the views of a column and of the fields inside it, if they are used. `place` leads from the
     /// rows of the batch to the elements of `array`.
     fn column(&mut self, path: &str, array: &'b dyn Array, place: Place) -> Result<(), EventError> {
-        let attribute = self.terms.get(path);
+        let attribute = self.terms.of_field(path);
         let has_fields = self.terms.has_fields(path);
         if attribute.is_none() && !has_fields {
             return Ok(());
@@ -89,7 +89,7 @@ impl<'b> Resolver<'b, '_> {
                 };
                 let column = *column_of_key.entry(key).or_insert_with(|| {
                     let path = format!("{path}.{key}");
-                    let is_used = self.terms.get(&path).is_some() || self.terms.has_fields(&path);
+                    let is_used = self.terms.of_field(&path).is_some() || self.terms.has_fields(&path);
                     is_used.then(|| {
                         columns.push((path, vec![None; place.len]));
                         columns.len() - 1

@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, FixedSizeListArray, GenericListArray, GenericListViewArray, OffsetSizeTrait, RunArray,
+    Array, FixedSizeListArray, GenericListArray, GenericListViewArray, OffsetSizeTrait, RunArray, StructArray,
 };
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, TimeUnit};
@@ -102,12 +102,56 @@ fn arrays<'x>(path: &str, list: List<'_>, place: &Place) -> Result<Data<'x>, Eve
         error.row = error.row.map(|element| offsets.partition_point(|offset| *offset <= element) - 1);
         error
     };
+    if let DataType::Struct(_) = list.values.data_type() {
+        return Ok(Data::Arrays { values: records(path, list.values.as_struct(), elements), offsets });
+    }
     let values = match view(path, list.values, elements).map_err(in_its_row)? {
         Some(ColumnView { data: Data::Record | Data::Arrays { .. }, .. }) => return Ok(Data::Record),
         Some(view) => (0..count).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect(),
         None => vec![Value::Null; count],
     };
     Ok(Data::Arrays { values, offsets })
+}
+
+/// Structs as elements of an array, each with its fields. A field of a type that nobody can look at is present and
+/// nothing else.
+fn records(path: &str, array: &StructArray, place: Place) -> Vec<Value> {
+    let place = place.without(array.nulls());
+    let mut records: Vec<Vec<(Box<str>, Value)>> = vec![vec![]; place.len];
+    for (field, column) in array.fields().iter().zip(array.columns()) {
+        let name = field.name();
+        let path = format!("{path}.{name}");
+        let values: Vec<Value> = match column.data_type() {
+            DataType::Struct(_) => self::records(&path, column.as_struct(), place.clone()),
+            _ => match view(&path, &**column, place.clone()) {
+                Ok(Some(view)) => {
+                    (0..place.len).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect()
+                }
+                Ok(None) => continue,
+                Err(_) => vec![Value::Record; place.len],
+            },
+        };
+        for (record, value) in records.iter_mut().zip(values) {
+            match value {
+                Value::Null => {}
+                Value::Fields(inner) => {
+                    record.push((name.as_str().into(), Value::Record));
+                    let outer = |(field, value): (Box<str>, Value)| (format!("{name}.{field}").into(), value);
+                    record.extend(inner.into_iter().map(outer));
+                }
+                value => record.push((name.as_str().into(), value)),
+            }
+        }
+    }
+    let mut values = vec![Value::Null; place.len];
+    for (row, _) in place.present() {
+        let mut fields = std::mem::take(&mut records[row]);
+        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // Of two fields of one name the first counts.
+        fields.dedup_by(|(later, _), (first, _)| later == first);
+        values[row] = Value::Fields(fields.into());
+    }
+    values
 }
 
 /// The values of a dictionary or of a run-end encoded array, and the way to them.

@@ -405,7 +405,18 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         Value::array(self.items()?).map_err(|wrong| Fault::new(at, wrong))
     }
 
-    /// The elements of an array. What is nested in them is skipped, as nothing can compare with it.
+    /// A record that is an element of an array.
+    fn element(&mut self) -> Result<Value, Fault> {
+        let at = self.cursor.at();
+        let mut fields = RecordBuilder::default();
+        let mut reader = Reader { cursor: self.cursor.clone(), fields: &mut fields, depth: self.depth + 1 };
+        reader.record()?;
+        self.cursor = reader.cursor;
+        let record = fields.finish().map_err(|error| Fault::new(at, error.to_string()))?;
+        Ok(record.into_element())
+    }
+
+    /// The elements of an array. Arrays nested in them are skipped, as nothing can compare with them.
     fn items(&mut self) -> Result<Vec<Value>, Fault> {
         self.cursor.expect(b'[', "an array")?;
         let mut items = Vec::new();
@@ -426,10 +437,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                         return Err(Fault::new(self.cursor.at(), "an array cannot hold an interval"));
                     }
                     Some(marker) => self.marked(marker)?,
-                    None => {
-                        self.cursor.skip()?;
-                        Value::Record
-                    }
+                    None => self.element()?,
                 },
                 _ => self.word()?.map_or(Value::Null, Value::Bool),
             });

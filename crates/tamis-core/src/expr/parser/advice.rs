@@ -1,6 +1,7 @@
 //! What to do instead: hints for things that people try and the language does not have.
 
 use super::literals::TYPED_LITERALS;
+use super::terms::NOW_NAMES;
 use crate::expr::operators::{REGISTRY, Syntax};
 use crate::suggest::suggest;
 use crate::term::Function;
@@ -34,10 +35,11 @@ pub(super) fn for_stray(token: &str) -> Option<String> {
 pub(super) fn for_word(word: &str) -> Option<String> {
     let hint = match word.to_ascii_uppercase().as_str() {
         "CASE" | "IF" => "write the cases with AND and OR: (a AND b) OR (NOT a AND c)",
-        "SELECT" | "EXISTS" => "there are no subqueries: list the values, x IN (1, 2)",
+        "SELECT" => "there are no subqueries: list the values, x IN (1, 2)",
+        "EXISTS" | "FORALL" => "write exists(tags, t -> t LIKE 'a%')",
         "WHERE" => "leave out WHERE: the expression starts with its first predicate",
         "ANY" | "ALL" | "SOME" => "write one predicate for each: x LIKE 'a%' OR x LIKE 'b%'",
-        "INTERVAL" => "write the point in time: x > TIMESTAMP '2026-01-31 12:00:00'",
+        "INTERVAL" => "write a number and a unit: ts > current_timestamp() - INTERVAL 3 DAYS",
         "DIV" | "MOD" => ARITHMETIC,
         "SIMILAR" | "GLOB" | "MATCHES" => "write RLIKE for a regular expression, LIKE for a pattern",
         "DISTINCT" => "write NOT x <=> 5 for x IS DISTINCT FROM 5",
@@ -97,5 +99,8 @@ pub(super) fn function_names() -> impl Iterator<Item = &'static str> {
         Syntax::Function(name) => Some(name),
         _ => None,
     });
-    tests.chain(["ip_in"]).chain(Function::call_names())
+    tests
+        .chain(["ip_in", "exists", "forall", "any", "within_distance", "within_polygon"])
+        .chain(NOW_NAMES)
+        .chain(Function::call_names())
 }

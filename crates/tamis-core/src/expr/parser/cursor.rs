@@ -12,13 +12,22 @@ pub(super) struct Cursor<'a> {
     pub previous_end: usize,
     /// How deep the term is nested that is being read.
     pub term_depth: usize,
+    /// How many quantifiers the text lies in.
+    pub nested: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(text: &'a str) -> Parsed<Self> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        Ok(Self { lexer, token, previous_end: 0, term_depth: 0 })
+        Ok(Self { lexer, token, previous_end: 0, term_depth: 0, nested: 0 })
+    }
+
+    /// For a part of a text, inside so many quantifiers.
+    pub fn within(text: &'a str, from: usize, to: usize, nested: usize) -> Parsed<Self> {
+        let mut lexer = Lexer::within(text, from, to);
+        let token = lexer.next()?;
+        Ok(Self { lexer, token, previous_end: from, term_depth: 0, nested })
     }
 
     pub fn text(&self) -> &'a str {

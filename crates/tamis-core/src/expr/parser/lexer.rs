@@ -114,6 +114,11 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
+    /// For a part of a text, with places in the whole of it.
+    pub fn within(text: &'a str, from: usize, to: usize) -> Self {
+        Self { text: &text[..to], at: from }
+    }
+
     pub fn text(&self) -> &'a str {
         self.text
     }

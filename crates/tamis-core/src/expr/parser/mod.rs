@@ -14,9 +14,11 @@
 mod advice;
 mod cursor;
 mod fault;
+mod intervals;
 pub mod lexer;
 mod literals;
 mod predicates;
+mod quantifiers;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,10 @@ use super::ast::{Expr, Predicate};
 use super::build;
 use super::limits::{MAX_DEPTH, MAX_PREDICATES, check_text_size, too_deep, too_many_predicates};
 use super::operators::Operator;
+use super::quantifier;
 use super::truth_test::{TruthTest, truth_test};
 use crate::error::ExpressionError;
+use crate::term::place::is_place;
 use crate::term::{Argument, Term};
 use crate::value;
 
@@ -64,7 +68,18 @@ pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
     check_text_size(text.len())?;
     let read = || {
         let mut cursor = Cursor::new(text)?;
-        let operand = cursor.comparison_or_operand()?;
+        let word = cursor.token;
+        let operand = match quantifier::Quantifier::named(cursor.lexeme()) {
+            Some(quantifier) if word.kind == Kind::Word && text[word.end..].trim_start().starts_with('(') => {
+                cursor.advance()?;
+                Argument::Term(cursor.quantified(quantifier, word)?)
+            }
+            None if is_place(cursor.lexeme()) && text[word.end..].trim_start().starts_with('(') => {
+                cursor.advance()?;
+                Argument::Term(cursor.place(word)?)
+            }
+            _ => cursor.comparison_or_operand()?,
+        };
         match (operand, cursor.token.kind) {
             (Argument::Term(term), Kind::End) => Ok(term),
             (_, Kind::End) => Err(Fault::new(0, "a term names at least one attribute")),
@@ -181,6 +196,12 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Parsed<Self> {
         Ok(Self { cursor: Cursor::new(text)?, pending: Vec::new(), levels: 0, predicates: 0 })
+    }
+
+    /// For a part of a text, inside so many quantifiers.
+    fn nested(text: &'a str, from: usize, to: usize, quantifiers: usize) -> Parsed<Self> {
+        let cursor = Cursor::within(text, from, to, quantifiers)?;
+        Ok(Self { cursor, pending: Vec::new(), levels: 0, predicates: 0 })
     }
 
     fn expression(mut self) -> Parsed<Expr> {
@@ -350,9 +371,9 @@ impl<'a> Parser<'a> {
     /// In a threshold, a term that is neither true nor false does not go on behind the parenthesis.
     fn check_truth_of_child(&self, expr: &Expr) -> Parsed<()> {
         match expr {
-            Expr::Predicate(Predicate {
-                operator: Operator::TRUTH, term: Term::Computed(computed), ..
-            }) if computed.function().gives().is_some_and(|kind| kind != value::Kind::Bool) => {
+            Expr::Predicate(Predicate { operator: Operator::TRUTH, term, .. })
+                if term.kind().is_some_and(|kind| kind != value::Kind::Bool) =>
+            {
                 Err(self.cursor.expected("a comparison before the end of the threshold"))
             }
             _ => Ok(()),
@@ -361,16 +382,15 @@ impl<'a> Parser<'a> {
 
     /// A term that is neither true nor false must go on, if not here then behind its parenthesis.
     fn check_truth(&self, expr: &Expr) -> Parsed<()> {
-        let Expr::Predicate(Predicate { operator: Operator::TRUTH, term: Term::Computed(computed), .. }) =
-            expr
-        else {
+        let Expr::Predicate(Predicate { operator: Operator::TRUTH, term, .. }) = expr else {
             return Ok(());
         };
-        let function = computed.function();
-        match function.gives() {
+        match term.kind() {
             Some(kind) if kind != value::Kind::Bool && self.cursor.token.kind != Kind::Close => {
-                let hint = match function.name() {
-                    "concat" => "write OR for one of two conditions: || joins strings".into(),
+                let hint = match term {
+                    Term::Computed(computed) if computed.function().name() == "concat" => {
+                        "write OR for one of two conditions: || joins strings".into()
+                    }
                     _ => format!("a {} alone is no predicate: compare it with a value", kind.name()),
                 };
                 Err(self.cursor.expected("a comparison after the term").hint(hint))

@@ -10,6 +10,7 @@ use crate::expr::build;
 use crate::expr::operators::wildcard::with_standard_escape;
 use crate::expr::operators::{Operator, REGISTRY, Syntax};
 use crate::expr::truth_test::{TruthTest, truth_test};
+use crate::term::place::is_place;
 use crate::term::{Argument, Function, Term, network_ends};
 use crate::value::Value;
 
@@ -17,6 +18,11 @@ impl Cursor<'_> {
     /// A predicate or a constant.
     pub fn predicate(&mut self) -> Parsed<Expr> {
         match self.token.kind {
+            Kind::Word if self.at_interval() => {
+                let start = self.token.start;
+                let operand = self.factor()?;
+                self.after_operand(operand, start)
+            }
             Kind::Word => {
                 let word = self.token;
                 self.advance()?;
@@ -105,6 +111,9 @@ impl Cursor<'_> {
         if let Some((operator, negated)) = comparison(self.token.kind) {
             self.advance()?;
             let at = self.token.start;
+            if let Some((term, micros)) = self.compared_interval(&term)? {
+                return self.build(term, operator, negated, vec![micros], at);
+            }
             return match self.operand()? {
                 Argument::Constant(operand) => self.build(term, operator, negated, vec![operand], at),
                 Argument::Term(other) => self.comparison_of_terms(term, operator, negated, other, at),
@@ -121,6 +130,13 @@ impl Cursor<'_> {
             Kind::Reserved(Reserved::Between) => {
                 self.advance()?;
                 let at = self.token.start;
+                if let Some((term, low)) = self.compared_interval(&term)? {
+                    self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
+                    let Some((_, high)) = self.compared_interval(&term)? else {
+                        return Err(self.expected("an interval, as the lower end is one"));
+                    };
+                    return self.build(term, Operator::BETWEEN, negated, vec![low, high], at);
+                }
                 let low = self.operand()?;
                 self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
                 let high = self.operand()?;
@@ -331,6 +347,13 @@ impl Cursor<'_> {
         if name.eq_ignore_ascii_case("ip_in") {
             return self.network(word);
         }
+        if is_place(name) {
+            let term = self.place(word)?;
+            return self.after_term(term, word.start);
+        }
+        if let Some(quantifier) = self.quantifier(word) {
+            return self.quantified_predicate(quantifier, word);
+        }
         let Some(operator) = function_named(name) else {
             let operand = self.function_call(word)?;
             return self.after_operand(operand, word.start);
@@ -383,6 +406,11 @@ impl Cursor<'_> {
                 "expected an attribute as the first argument of ip_in, found a value",
             )),
         }
+    }
+
+    /// The truth of a term.
+    pub fn truth_of(&self, term: Term, at: usize) -> Parsed<Expr> {
+        self.build(term, Operator::TRUTH, false, vec![], at)
     }
 
     fn build(

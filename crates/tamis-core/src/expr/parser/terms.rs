@@ -13,7 +13,9 @@ use super::lexer::{Kind, Token};
 use super::values::{is_array, is_double};
 use super::{advice, predicates};
 use crate::expr::limits::too_deep;
-use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term};
+use crate::expr::quantifier::Quantifier;
+use crate::term::place::{WithinShape, is_place};
+use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term, interval};
 use crate::value::Value;
 
 impl Cursor<'_> {
@@ -45,6 +47,13 @@ impl Cursor<'_> {
         while let Some(function) = additive(self.token.kind) {
             let at = self.token.start;
             self.advance()?;
+            if function != "concat" && self.at_interval() {
+                let length = self.interval()?;
+                let length = if function == "-" { length.negated() } else { Ok(length) };
+                let (function, length) = length.map_err(|error| Fault::from_error(at, error))?.addition();
+                sum = self.apply(function.name(), vec![sum, length], at)?;
+                continue;
+            }
             let right = self.factor()?;
             let right = self.rest_of_product(right)?;
             sum = self.apply(function, vec![sum, right], at)?;
@@ -85,9 +94,17 @@ impl Cursor<'_> {
                 Ok(inner)
             }
             Kind::QuotedName => Ok(Argument::Term(Term::attribute(&self.name()?))),
+            Kind::Word if self.at_interval() => {
+                let fault = Fault::new(
+                    token.start,
+                    "an interval is added to a timestamp or compared with a difference",
+                );
+                Err(fault.hint("write ts + INTERVAL 1 DAY: the timestamp stands first"))
+            }
             Kind::Word => {
                 self.advance()?;
                 match self.token.kind {
+                    Kind::Open if is_now(self.slice(token)) => self.now(token),
                     Kind::Open if !is_double(self.slice(token)) && !is_array(self.slice(token)) => {
                         self.function_call(token)
                     }
@@ -103,6 +120,9 @@ impl Cursor<'_> {
     /// `lower(name)` or `CAST(x AS int)`: the word was read, the parenthesis is next.
     pub fn function_call(&mut self, word: Token) -> Parsed<Argument> {
         let name = self.slice(word);
+        if is_now(name) {
+            return self.now(word);
+        }
         self.deeper(word)?;
         let call = if name.eq_ignore_ascii_case("cast") || name.eq_ignore_ascii_case("try_cast") {
             self.cast(word)?
@@ -110,8 +130,11 @@ impl Cursor<'_> {
             let function =
                 Function::named(&other_name(name)).filter(|function| function.notation() == Notation::Call);
             let Some(function) = function else {
-                let message = match predicates::function_named(name) {
-                    Some(_) => format!("{} is true or false: it cannot be part of a term", shown(name)),
+                let is_truth = predicates::function_named(name).is_some()
+                    || Quantifier::named(name).is_some()
+                    || is_place(name);
+                let message = match is_truth.then_some(()) {
+                    Some(()) => format!("{} is true or false: it cannot be part of a term", shown(name)),
                     None => format!("there is no function {}", shown(name)),
                 };
                 return Err(Fault::new(word.start, message).hint(advice::for_function(name)));
@@ -120,7 +143,10 @@ impl Cursor<'_> {
             let mut arguments = vec![];
             if !self.take(Kind::Close)? {
                 loop {
-                    arguments.push(self.comparison_or_operand()?);
+                    arguments.push(match self.unit_of(function, arguments.len())? {
+                        Some(unit) => unit,
+                        None => self.comparison_or_operand()?,
+                    });
                     if self.take(Kind::Close)? {
                         break;
                     }
@@ -131,6 +157,47 @@ impl Cursor<'_> {
         };
         self.term_depth -= 1;
         Ok(call)
+    }
+
+    /// `within_distance(lat, lon, …)`: the word was read, the parenthesis is next.
+    pub fn place(&mut self, word: Token) -> Parsed<Term> {
+        self.advance()?;
+        let mut arguments = vec![];
+        if !self.take(Kind::Close)? {
+            loop {
+                arguments.push(self.operand()?);
+                if self.take(Kind::Close)? {
+                    break;
+                }
+                self.expect(Kind::Comma, "a comma or )")?;
+            }
+        }
+        WithinShape::term(self.slice(word), arguments).map_err(|error| Fault::from_error(word.start, error))
+    }
+
+    /// `timestampdiff(HOUR, …)`: the unit needs no quotes.
+    fn unit_of(&mut self, function: Function, place: usize) -> Parsed<Option<Argument>> {
+        if place > 0 || !function.starts_with_unit() || self.token.kind != Kind::Word {
+            return Ok(None);
+        }
+        let unit = Argument::Constant(Value::Str(self.lexeme().to_ascii_uppercase().into()));
+        self.advance()?;
+        Ok(Some(unit))
+    }
+
+    /// `current_timestamp()`, `now()` or `current_date()`: the word was read, the parenthesis is next.
+    fn now(&mut self, word: Token) -> Parsed<Argument> {
+        let name = self.slice(word);
+        self.advance()?;
+        if !self.take(Kind::Close)? {
+            return Err(self.expected(&format!("): {name} takes no arguments")));
+        }
+        let now = Argument::Term(Term::now());
+        if name.eq_ignore_ascii_case("current_date") {
+            let day = Argument::Constant(Value::Str("DAY".into()));
+            return self.apply("date_trunc", vec![day, now], word.start);
+        }
+        Ok(now)
     }
 
     fn cast(&mut self, word: Token) -> Parsed<Argument> {
@@ -153,6 +220,11 @@ impl Cursor<'_> {
 
     /// A function of values alone is a value.
     pub fn apply(&self, function: &str, arguments: Vec<Argument>, at: usize) -> Parsed<Argument> {
+        if let ("-", [left, right]) = (function, &*arguments)
+            && let Some(times) = interval::difference(left, right)
+        {
+            return self.apply("timestampdiff", times, at);
+        }
         let function = Function::named(function).expect("it is in the table");
         let constants: Option<Vec<&Value>> = arguments
             .iter()
@@ -204,6 +276,13 @@ impl Cursor<'_> {
         matches!(self.token.kind, Plus | Minus | Concat | Star | Slash | Percent)
     }
 }
+
+/// Whether it is a name of the function that tells the moment of the query.
+pub(super) fn is_now(name: &str) -> bool {
+    NOW_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+pub(super) const NOW_NAMES: [&str; 3] = ["current_timestamp", "now", "current_date"];
 
 fn additive(kind: Kind) -> Option<&'static str> {
     match kind {
