@@ -2,7 +2,7 @@
 
     python examples/news_feed.py
 
-prints for each story the desks that get it. `route` is what a service would call for each document that arrives.
+prints for each story the desks that get it. `route` is what a service would call for each document.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ DESKS = {
 
 STORIES = [
     """<story section="economy"><title>Sieves in demand</title>
-       <body><para>Shares of <company><ticker>SIEV</ticker><price>104.5</price></company> rose.</para></body></story>""",
+       <body><company><ticker>SIEV</ticker><price>104.5</price></company></body></story>""",
     """<story section="politics"><title>Budget passed</title>
        <body><quote><speaker role="minister">A. Smith</speaker>It is done.</quote>
        <figure><width>1600</width></figure></body></story>""",

@@ -1,6 +1,6 @@
 """Random XML documents and XPath expressions over a small alphabet, and lxml's answers: the judge of `xpath`.
 
-The alphabet is small so that names recur at every depth (`//a//a//b`), and values so few that comparisons meet.
+The alphabet is small so that names recur at every depth (`//a//a//b`), and comparisons meet few values.
 """
 
 import random
@@ -100,7 +100,7 @@ class Judge:
 
 
 def is_well_formed(document: str) -> bool:
-    """Whether lxml reads the document, or finds nothing wrong but what it thinks of the name of a namespace."""
+    """Whether lxml finds nothing wrong, but for what it thinks of the names of namespaces."""
     harmless = (etree.ErrorTypes.WAR_NS_URI, etree.ErrorTypes.WAR_NS_URI_RELATIVE)
     parser = etree.XMLParser()
     with suppress(etree.XMLSyntaxError):  # an undeclared prefix does not always raise one

@@ -115,8 +115,8 @@ class Matching:
     ) -> list[Any]:
         """The ids of all subscriptions that an event with this XML document satisfies, sorted.
 
-        The document is the value of `attribute`, beside the attributes of `event`; the rest is as for `match`.
-        With `strict`, a document that is not well-formed is a `tamis.XmlError`.
+        The document is the value of `attribute`, beside the attributes of `event`; the rest is as for
+        `match`. With `strict`, a document that is not well-formed is a `tamis.XmlError`.
 
         >>> from tamis import Index
         >>> index = Index()

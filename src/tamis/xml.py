@@ -23,9 +23,9 @@ _LONGEST_DECLARATION = 256
 class Xml(str):
     """An XML document, as the value of an attribute that `xpath` looks into.
 
-    It is the text of the document. Bytes are decoded as the document says (a byte order mark, or the encoding in
-    its declaration, else UTF-8). A document that is not well-formed makes every `xpath` undefined and is counted
-    in `Index.stats`; with `strict` it is a `tamis.XmlError` instead. External entities are never read.
+    It is the text of the document. Bytes are decoded as the document says (a byte order mark, or the encoding
+    in its declaration, else UTF-8). A document that is not well-formed makes every `xpath` undefined and is
+    counted in `Index.stats`; with `strict` it is a `tamis.XmlError` instead. External entities are never read.
 
     >>> import tamis
     >>> index = tamis.Index()

@@ -7,7 +7,10 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::tree::{Key, ROOT, Tree, TreeBuilder};
-use super::values::{Access, COMPARISONS, Lists, SimpleConditions, SimpleTest, SubjectNumbers};
+use super::values::{
+    Access, COMPARISONS, ListNumbers, Lists, NONE, SimpleConditions, SimpleTest, SubjectNumbers,
+};
+use super::verification::Head;
 use super::{ConditionId, OPAQUE, PathEntry, PathSet};
 use crate::ast::{Axis, Comparison, Path};
 use crate::compiled::{ANY, Condition, Kind, Label, Labels, Step, Steps, ValueTest};
@@ -124,34 +127,43 @@ impl PathSetBuilder {
             *node = numbers[*node as usize];
             tree.make_live(*node);
         }
-        plain.sort_unstable();
-        plain.shrink_to_fit();
         simple.finish();
+        let mut uses = HashMap::default();
+        for path in paths.iter().filter(|path| path.rest != PROVED) {
+            count_uses(path, &written, &tree, &alternatives, &mut uses);
+        }
+        let numbers = ListNumbers::new(uses.keys().copied().collect(), labels.len(), &simple);
         let mut choice = Choice {
             tree: &tree,
             simple: &simple,
             alternatives: &alternatives,
-            uses: HashMap::default(),
+            uses,
+            numbers: &numbers,
             accesses: vec![],
             checked: vec![],
             rests: vec![],
         };
-        let conditional = |path: &&mut PathEntry| path.rest != PROVED;
-        paths.iter_mut().filter(conditional).for_each(|path| choice.count(path, &written));
         for (number, path) in (0..).zip(&mut paths) {
             if path.rest != PROVED {
                 choice.choose(number, path, &written);
             }
         }
-        let Choice { uses, accesses, mut checked, mut rests, .. } = choice;
+        let Choice { accesses, mut checked, rests, .. } = choice;
         drop(written);
-        let lists = Lists::new(accesses, uses.into_keys().collect(), labels.len(), &simple);
+        let mut lists = Lists::new(accesses, numbers, &simple);
         lists.anchor_nodes().iter().for_each(|node| tree.make_live(*node));
         checked.iter().for_each(|(node, _)| tree.make_live(*node));
+        let (paths, rests, given) = in_order_of_entries(&paths, &rests, &mut lists);
+        let mut inside = vec![0; given.len()];
+        for (number, given) in (0..).zip(&given) {
+            inside[*given as usize] = number;
+        }
+        plain.iter_mut().chain(&mut checked).for_each(|(_, path)| *path = inside[*path as usize]);
+        plain.sort_unstable();
+        plain.shrink_to_fit();
         checked.sort_unstable();
         checked.shrink_to_fit();
-        paths.shrink_to_fit();
-        rests.shrink_to_fit();
+        let scratches = Mutex::default();
         PathSet {
             labels,
             tree,
@@ -161,10 +173,63 @@ impl PathSetBuilder {
             lists,
             paths,
             rests,
+            given,
             plain,
             checked,
-            scratches: Mutex::default(),
+            scratches,
         }
+    }
+}
+
+/// Paths and what is left of them in the order in which entries name them, and the numbers that they were given.
+fn in_order_of_entries(
+    paths: &[PathEntry],
+    rests: &[u32],
+    lists: &mut Lists,
+) -> (Vec<PathEntry>, Vec<u32>, Vec<u32>) {
+    const UNNAMED: u32 = u32::MAX;
+    let mut inside = vec![UNNAMED; paths.len()];
+    let mut given = Vec::with_capacity(paths.len());
+    lists.renumber(|path| {
+        let number = &mut inside[path as usize];
+        if *number == UNNAMED {
+            *number = given.len() as u32;
+            given.push(path);
+        }
+        *number
+    });
+    given.extend((0..paths.len() as u32).filter(|path| inside[*path as usize] == UNNAMED));
+    let mut moved_rests = Vec::with_capacity(rests.len());
+    let moved = given.iter().map(|path| {
+        let PathEntry { node, rest } = paths[*path as usize];
+        if rest == PROVED {
+            return PathEntry { node, rest };
+        }
+        let start = moved_rests.len() as u32;
+        moved_rests.extend_from_slice(Head(rests[rest as usize]).words(&rests[rest as usize..]));
+        PathEntry { node, rest: start }
+    });
+    (moved.collect(), moved_rests, given)
+}
+
+/// How many paths have a simple condition at a step with a label.
+type Uses = HashMap<(Label, u32), u32, FxBuildHasher>;
+
+fn count_uses(path: &PathEntry, written: &[u32], tree: &Tree, alternatives: &[Box<[u32]>], uses: &mut Uses) {
+    let nodes = tree.way_to(path.node);
+    for pair in conditions(path, written).chunks_exact(2) {
+        let label = tree.key(nodes[pair[0] as usize]).label();
+        for part in parts(&pair[1], alternatives) {
+            *uses.entry((label, *part)).or_default() += 1;
+        }
+    }
+}
+
+/// The simple conditions that a condition is, or is the OR of; none if it is something else.
+fn parts<'c>(id: &'c ConditionId, alternatives: &'c [Box<[u32]>]) -> &'c [u32] {
+    match id & OPAQUE {
+        0 => std::slice::from_ref(id),
+        _ => &alternatives[(id & !OPAQUE) as usize],
     }
 }
 
@@ -173,8 +238,8 @@ struct Choice<'b> {
     tree: &'b Tree,
     simple: &'b SimpleConditions,
     alternatives: &'b [Box<[u32]>],
-    /// How many paths have a simple condition at a step with a label.
-    uses: HashMap<(Label, u32), u32, FxBuildHasher>,
+    uses: Uses,
+    numbers: &'b ListNumbers,
     accesses: Vec<Access>,
     checked: Vec<(u32, u32)>,
     rests: Vec<u32>,
@@ -184,49 +249,14 @@ struct Choice<'b> {
 type Merit = (u32, Reverse<u32>, u32);
 
 impl Choice<'_> {
-    /// The nodes of a path, from the first step to the last.
-    fn nodes(&self, path: &PathEntry) -> Vec<u32> {
-        let mut nodes = vec![];
-        let mut node = path.node;
-        while node != ROOT {
-            nodes.push(node);
-            node = self.tree.parent(node);
-        }
-        nodes.reverse();
-        nodes
-    }
-
-    /// The simple conditions that a condition is, or is the OR of; none if it is something else.
-    fn parts<'c>(&'c self, id: &'c ConditionId) -> &'c [u32] {
-        match id & OPAQUE {
-            0 => std::slice::from_ref(id),
-            _ => &self.alternatives[(id & !OPAQUE) as usize],
-        }
-    }
-
-    fn count(&mut self, path: &PathEntry, written: &[u32]) {
-        let nodes = self.nodes(path);
-        for pair in conditions(path, written).chunks_exact(2) {
-            let label = self.tree.key(nodes[pair[0] as usize]).label();
-            let parts = if pair[1] & OPAQUE == 0 {
-                &pair[1..]
-            } else {
-                &*self.alternatives[(pair[1] & !OPAQUE) as usize]
-            };
-            for part in parts {
-                *self.uses.entry((label, *part)).or_default() += 1;
-            }
-        }
-    }
-
     fn merit(&self, label: Label, step: u32, id: ConditionId) -> Option<Merit> {
-        let parts = self.parts(&id);
+        let parts = parts(&id, self.alternatives);
         let rank = parts.iter().map(|part| self.simple.test(*part).rank()).min()?;
         Some((rank, Reverse(parts.iter().map(|part| self.uses[&(label, *part)]).sum()), step))
     }
 
     fn choose(&mut self, number: u32, path: &mut PathEntry, written: &[u32]) {
-        let nodes = self.nodes(path);
+        let nodes = self.tree.way_to(path.node);
         let label = |step: u32| self.tree.key(nodes[step as usize]).label();
         let conditions = conditions(path, written);
         let ranked = |without: Option<usize>, simple_only: bool| {
@@ -243,13 +273,14 @@ impl Choice<'_> {
         match access {
             None => self.checked.push((path.node, number)),
             Some(at) => {
+                let second = ranked(Some(at), true);
                 let second =
-                    ranked(Some(at), true).map(|at| (label(conditions[2 * at]), conditions[2 * at + 1]));
+                    second.map_or(NONE, |at| self.list(label(conditions[2 * at]), conditions[2 * at + 1]));
                 let (label, node) = (label(access_step), nodes[access_step as usize]);
-                let id = conditions[2 * at + 1];
-                let parts: Vec<u32> = self.parts(&id).to_vec();
-                let access = |condition: u32| Access { label, condition, node, path: number, second };
-                self.accesses.extend(parts.into_iter().map(access));
+                for part in parts(&conditions[2 * at + 1], self.alternatives) {
+                    let list = self.list(label, *part);
+                    self.accesses.push(Access { label, list, node, path: number, second });
+                }
             }
         }
         let others = conditions.len() / 2 - usize::from(access.is_some());
@@ -257,13 +288,22 @@ impl Choice<'_> {
             path.rest = PROVED;
             return;
         }
+        let pairs = || {
+            conditions.chunks_exact(2).enumerate().filter(|(at, _)| Some(*at) != access).map(|(_, pair)| pair)
+        };
+        let above = pairs().any(|pair| pair[0] < access_step);
         path.rest = self.rests.len() as u32;
-        self.rests.push(access_step | (others as u32) << 8);
-        for (at, pair) in conditions.chunks_exact(2).enumerate() {
-            if Some(at) != access {
-                self.rests.extend_from_slice(pair);
-            }
+        let head = Head::new(access_step, last + 1, others, above);
+        self.rests.push(head.0);
+        for pair in pairs() {
+            let id = if pair[1] & OPAQUE == 0 { self.list(label(pair[0]), pair[1]) } else { pair[1] };
+            self.rests.extend([pair[0], id]);
         }
+        self.rests.extend(nodes[head.first_key()..].iter().map(|node| self.tree.key(*node).to_word()));
+    }
+
+    fn list(&self, label: Label, condition: u32) -> u32 {
+        self.numbers.get(label, condition)
     }
 }
 

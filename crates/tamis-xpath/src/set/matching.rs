@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::PathSet;
 use super::automaton::{Automaton, DOCUMENT, labels_of};
 use super::values::NONE;
+use super::verification::Occasion;
 use crate::compiled::NameLabels;
 use crate::document::{Document, Node};
 use crate::evaluation::{Memo, View};
@@ -67,8 +68,10 @@ impl Found {
 
 /// What elements satisfy, and so also which lists are satisfied somewhere.
 #[derive(Default)]
-struct Satisfied {
+pub(super) struct Satisfied {
     all: Vec<Fired>,
+    /// By element: where those of it begin.
+    first: Vec<u32>,
     /// A bit per list.
     lists: Vec<u64>,
 }
@@ -95,12 +98,20 @@ impl Satisfied {
         self.all.push(fired);
     }
 
+    /// Whether an element satisfies the condition of a list.
+    pub fn by(&self, element: u32, list: u32) -> bool {
+        let end = self.first.get(element as usize + 1).map_or(self.all.len(), |end| *end as usize);
+        self.all[self.first[element as usize] as usize..end].iter().any(|fired| fired.lists.contains(&list))
+    }
+
+    /// Whether some element does.
     fn has(&self, list: u32) -> bool {
         list == NONE || self.lists[list as usize / 64] >> (list % 64) & 1 == 1
     }
 
     /// Starts over, with room for so many lists.
     fn clear(&mut self, lists: usize) {
+        self.first.clear();
         for fired in self.all.drain(..) {
             for (word, _) in words(fired.lists) {
                 self.lists[word] = 0;
@@ -179,10 +190,13 @@ impl PathSet {
                 automaton.state(state).plain.iter().for_each(|path| matched.add(*path));
             }
             for &path in &automaton.state(state).checked {
-                if !matched.has(path) && self.verify(path, element, &view) {
+                if !matched.has(path)
+                    && self.verify(path, element, &Occasion { view: &view, satisfied: None })
+                {
                     matched.add(path);
                 }
             }
+            satisfied.first.push(satisfied.all.len() as u32);
             for (class, label) in (0..).zip(labels_of(name)) {
                 for watch in self.lists.watches(label) {
                     let subject = &self.subjects[self.lists.watch(watch).subject as usize];
@@ -197,7 +211,7 @@ impl PathSet {
             }
         }
         self.try_paths(automaton, satisfied, is_complete, &view, matched);
-        matched.paths.iter().for_each(|path| found(*path));
+        matched.paths.iter().for_each(|path| found(self.given[*path as usize]));
     }
 
     /// Tries the paths whose access is satisfied; `is_complete` says that what is written down is of all elements.
@@ -209,6 +223,7 @@ impl PathSet {
         view: &View<'_>,
         matched: &mut Found,
     ) {
+        let occasion = Occasion { view, satisfied: is_complete.then_some(satisfied) };
         for Fired { element, state, class, lists } in &satisfied.all {
             let active = &automaton.state(*state).active[*class as usize];
             if active.is_empty() {
@@ -218,7 +233,7 @@ impl PathSet {
                 if active.has(entry.anchor)
                     && (satisfied.has(entry.second) || !is_complete)
                     && !matched.has(entry.path)
-                    && (self.is_proved(entry.path) || self.verify(entry.path, *element, view))
+                    && (self.is_proved(entry.path) || self.verify(entry.path, *element, &occasion))
                 {
                     matched.add(entry.path);
                 }

@@ -57,6 +57,8 @@ pub struct PathSet {
     paths: Vec<PathEntry>,
     /// What is left to verify of paths; see [`PathEntry::rest`].
     rests: Vec<u32>,
+    /// The number that each path was given when it was added; inside they are in the order in which lists name them.
+    given: Vec<u32>,
     /// Tree node and path, sorted: paths without conditions, and those whose conditions are all asked.
     plain: Vec<(u32, u32)>,
     checked: Vec<(u32, u32)>,
@@ -67,12 +69,11 @@ pub struct PathSet {
 struct PathEntry {
     /// The last node of its skeleton.
     node: u32,
-    /// Where the words about its conditions begin, or [`PROVED`](builder::PROVED): the step of its access and the number of other conditions,
-    /// then for each the step and the condition.
+    /// Where what is left to verify begins, or [`PROVED`](builder::PROVED); see [`Head`](verification::Head).
     rest: u32,
 }
 
-/// A condition of a set: simple ones by their number, others with the highest bit.
+/// A condition of a set: simple ones by their number, or that of their list; others with the highest bit.
 type ConditionId = u32;
 const OPAQUE: ConditionId = 1 << 31;
 
@@ -123,7 +124,7 @@ impl PathSet {
             + self.opaque.iter().map(bytes_of).sum::<usize>()
             + self.lists.heap_bytes()
             + self.paths.capacity() * size_of::<PathEntry>()
-            + self.rests.capacity() * 4
+            + (self.rests.capacity() + self.given.capacity()) * 4
             + (self.plain.capacity() + self.checked.capacity()) * 8
     }
 }

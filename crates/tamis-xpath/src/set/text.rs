@@ -3,8 +3,8 @@
 //! A path comes out in another form than it went in (`/a/@x` as `/a[@x]`), but is true for the same documents.
 
 use super::builder::PROVED;
-use super::tree::ROOT;
 use super::values::SimpleTest;
+use super::verification::Head;
 use super::{ConditionId, OPAQUE, PathSet};
 use crate::ast::{self, Axis, Comparison, Literal, Path, RelativePath, Test};
 use crate::compiled::{Condition, Kind, Label, Step, ValueTest};
@@ -17,43 +17,39 @@ impl PathSet {
     pub fn for_each_text(&self, see: &mut dyn FnMut(&str)) {
         let mut accesses: Vec<(u32, u32)> = self.lists.accesses().collect();
         accesses.sort_unstable();
-        let mut accesses = accesses.as_slice();
-        for path in 0..self.paths.len() as u32 {
-            let of_path = accesses.iter().take_while(|(owner, _)| *owner == path).count();
-            let (own, others) = accesses.split_at(of_path);
-            accesses = others;
-            match self.path(path, own) {
+        let mut inside = vec![0; self.given.len()];
+        for (number, given) in (0..).zip(&self.given) {
+            inside[*given as usize] = number;
+        }
+        for path in inside {
+            let start = accesses.partition_point(|(owner, _)| *owner < path);
+            let own = accesses[start..].iter().take_while(|(owner, _)| *owner == path);
+            let own: Vec<u32> = own.map(|(_, list)| *list).collect();
+            match self.path(path, &own) {
                 Some(path) => see(&path.to_string()),
                 None => see(NEVER),
             }
         }
     }
 
-    /// A path, given the conditions that are its access.
-    fn path(&self, path: u32, accesses: &[(u32, u32)]) -> Option<Path> {
+    /// A path, given the lists that are its access.
+    fn path(&self, path: u32, accesses: &[u32]) -> Option<Path> {
         let entry = self.paths[path as usize];
         if entry.node == super::builder::NOWHERE {
             return None;
         }
-        let mut steps = vec![];
-        let mut node = entry.node;
-        while node != ROOT {
-            let key = self.tree.key(node);
-            steps.push(self.element_step(key.axis(), key.label()));
-            node = self.tree.parent(node);
-        }
-        steps.reverse();
+        let keys = self.tree.way_to(entry.node).into_iter().map(|node| self.tree.key(node));
+        let mut steps: Vec<_> = keys.map(|key| self.element_step(key.axis(), key.label())).collect();
         let mut access_step = steps.len() - 1;
         if entry.rest != PROVED {
-            let head = self.rests[entry.rest as usize];
-            access_step = (head & 0xFF) as usize;
-            let start = entry.rest as usize + 1;
-            for pair in self.rests[start..start + 2 * (head >> 8) as usize].chunks_exact(2) {
+            let words = &self.rests[entry.rest as usize..];
+            let head = Head(words[0]);
+            access_step = head.access_step();
+            for pair in head.conditions(words).chunks_exact(2) {
                 steps[pair[0] as usize].conditions.push(self.condition(pair[1]));
             }
         }
-        let mut alternatives: Vec<_> =
-            accesses.iter().map(|(_, condition)| self.condition(*condition)).collect();
+        let mut alternatives: Vec<_> = accesses.iter().map(|list| self.condition(*list)).collect();
         let access = match alternatives.len() {
             0 => return Some(Path { steps }),
             1 => alternatives.remove(0),
@@ -71,6 +67,7 @@ impl PathSet {
         if id & OPAQUE != 0 {
             return self.written(&self.opaque[(id & !OPAQUE) as usize]);
         }
+        let id = self.lists.condition(id);
         let subject = self.relative(&self.subjects[self.simple.subject(id) as usize]);
         match self.simple.test(id) {
             SimpleTest::Exists => ast::Condition::Exists(subject),

@@ -26,6 +26,14 @@ impl Key {
         Self(label | if axis == Axis::Descendant { DESCENDANT } else { 0 })
     }
 
+    pub fn to_word(self) -> u32 {
+        self.0
+    }
+
+    pub fn from_word(word: u32) -> Self {
+        Self(word)
+    }
+
     pub fn axis(self) -> Axis {
         if self.0 & DESCENDANT == 0 { Axis::Child } else { Axis::Descendant }
     }
@@ -56,6 +64,17 @@ impl Tree {
 
     pub fn key(&self, node: u32) -> Key {
         self.keys[node as usize]
+    }
+
+    /// The nodes from the first step to this one.
+    pub fn way_to(&self, mut node: u32) -> Vec<u32> {
+        let mut nodes = vec![];
+        while node != ROOT {
+            nodes.push(node);
+            node = self.parent(node);
+        }
+        nodes.reverse();
+        nodes
     }
 
     pub fn child(&self, node: u32, key: Key) -> Option<u32> {

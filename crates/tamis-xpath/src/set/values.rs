@@ -217,12 +217,40 @@ pub(super) struct Lists {
 #[derive(Clone, Copy)]
 pub(super) struct Access {
     pub label: Label,
-    pub condition: u32,
+    pub list: u32,
     /// A node of the tree.
     pub node: u32,
     pub path: u32,
-    /// Another simple condition of the path, and the label of its step.
-    pub second: Option<(Label, u32)>,
+    /// The list of another simple condition of the path, or [`NONE`].
+    pub second: u32,
+}
+
+/// The numbers of lists: of all simple conditions, each with the label of a step.
+pub(super) struct ListNumbers {
+    sorted: Vec<(Label, u32)>,
+    numbers: HashMap<(Label, u32), u32, FxBuildHasher>,
+    labels: usize,
+}
+
+impl ListNumbers {
+    /// For paths with so many labels.
+    pub fn new(mut conditions: Vec<(Label, u32)>, labels: usize, simple: &SimpleConditions) -> Self {
+        conditions.sort_unstable_by_key(|(label, id)| {
+            (place(*label, labels), simple.subject(*id), simple.test(*id).order(), *id)
+        });
+        let number = |(list, key): (u32, &(Label, u32))| (*key, list);
+        let numbers = (0..).zip(&conditions).map(number).collect();
+        Self { sorted: conditions, numbers, labels }
+    }
+
+    pub fn get(&self, label: Label, condition: u32) -> u32 {
+        self.numbers[&(label, condition)]
+    }
+}
+
+/// Labels by number, `*` last.
+fn place(label: Label, labels: usize) -> usize {
+    if label == ANY { labels } else { label as usize }
 }
 
 fn text_hash(watch: u32, text: &str) -> u64 {
@@ -234,20 +262,11 @@ fn number_hash(watch: u32, number: f64) -> u64 {
 }
 
 impl Lists {
-    /// Lists of these accesses and of all simple conditions, each with the label of a step, for paths with so many labels.
-    pub fn new(
-        accesses: Vec<Access>,
-        mut conditions: Vec<(Label, u32)>,
-        labels: usize,
-        simple: &SimpleConditions,
-    ) -> Self {
-        let place = |label: Label| if label == ANY { labels } else { label as usize };
-        conditions.sort_unstable_by_key(|(label, id)| {
-            (place(*label), simple.subject(*id), simple.test(*id).order(), *id)
-        });
-        let number = |(list, key): (u32, &(Label, u32))| (*key, list);
-        let number_of: HashMap<(Label, u32), u32, FxBuildHasher> =
-            (0..).zip(&conditions).map(number).collect();
+    /// Lists with these numbers, and the entries of these accesses.
+    pub fn new(accesses: Vec<Access>, numbers: ListNumbers, simple: &SimpleConditions) -> Self {
+        let ListNumbers { sorted: conditions, labels, numbers } = numbers;
+        drop(numbers);
+        let place = |label: Label| place(label, labels);
         let mut nodes: Vec<(usize, u32)> =
             accesses.iter().map(|access| (place(access.label), access.node)).collect();
         nodes.sort_unstable();
@@ -258,14 +277,11 @@ impl Lists {
         };
         let anchor_of =
             |label: Label, node: u32| nodes.binary_search(&(place(label), node)).expect("it is one") as u32;
-        let mut entries: Vec<(u32, Entry)> = accesses
-            .into_iter()
-            .map(|access| {
-                let second = access.second.map_or(NONE, |second| number_of[&second]);
-                let anchor = anchor_of(access.label, access.node);
-                (number_of[&(access.label, access.condition)], Entry { anchor, path: access.path, second })
-            })
-            .collect();
+        let entry = |access: Access| {
+            let anchor = anchor_of(access.label, access.node);
+            (access.list, Entry { anchor, path: access.path, second: access.second })
+        };
+        let mut entries: Vec<(u32, Entry)> = accesses.into_iter().map(entry).collect();
         entries.sort_unstable_by_key(|(list, entry)| (*list, entry.anchor, entry.path));
         let first_entries = starts(entries.iter().map(|(list, _)| *list as usize), conditions.len());
         built.entries = entries.into_iter().map(|(_, entry)| entry).collect();
@@ -381,12 +397,21 @@ impl Lists {
         &self.entries[first(lists.start)..first(lists.end)]
     }
 
-    /// Every path that has an access, with the condition.
+    /// Numbers paths in the order of the entries, so that what is tried together lies together; `number` says the number of
+    /// a path, and gives it one when it is asked for the first time.
+    pub fn renumber(&mut self, mut number: impl FnMut(u32) -> u32) {
+        self.entries.iter_mut().for_each(|entry| entry.path = number(entry.path));
+    }
+
+    /// The condition of a list.
+    pub fn condition(&self, list: u32) -> u32 {
+        self.lists[list as usize].condition
+    }
+
+    /// Every path that has an access, with its list.
     pub fn accesses(&self) -> impl Iterator<Item = (u32, u32)> {
-        let entries = |(at, list): (u32, &List)| {
-            let condition = list.condition;
-            self.entries(at..at + 1).iter().map(move |entry| (entry.path, condition))
-        };
+        let entries =
+            |(at, _): (u32, &List)| self.entries(at..at + 1).iter().map(move |entry| (entry.path, at));
         (0..).zip(&self.lists[..self.len()]).flat_map(entries)
     }
 

@@ -14,7 +14,10 @@ _AT_ONCE = 64
 
 
 def read_xml_files(paths: Sequence[str]) -> Iterator[Rows]:
-    """Some documents at a time; `-` is standard input. One that is not well-formed is mentioned and matches nothing."""
+    """Some documents at a time; `-` is standard input.
+
+    One that is not well-formed is mentioned, and no path is true for it.
+    """
     import pyarrow as pa
 
     for first in range(0, len(paths), _AT_ONCE):

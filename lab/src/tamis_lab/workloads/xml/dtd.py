@@ -1,7 +1,7 @@
 """What documents of a kind look like, read from a DTD.
 
-Content models are sequences, choices and repetitions of elements, and character data. Beside `#PCDATA` and `CDATA` there are
-`#NUMBER` and `NUMBER`, which no DTD has: values that generators draw from a range.
+Content models are sequences, choices and repetitions of elements, and character data. Beside `#PCDATA` and
+`CDATA` there are `#NUMBER` and `NUMBER`, which no DTD has: values that generators draw from a range.
 """
 
 import re

@@ -22,8 +22,8 @@ def paths(
 ) -> Iterator[str]:
     """Distinct paths of two to `depth` steps.
 
-    A step is `*` with the probability `wildcard`, and follows `//` with the probability `descendant`. There are
-    `predicates` predicates per path on average, each at a random step: of those on numbers `ranges` are
+    A step is `*` with the probability `wildcard`, and follows `//` with the probability `descendant`. There
+    are `predicates` predicates per path on average, each at a random step: of those on numbers `ranges` are
     comparisons of order, the others equalities. Values are drawn as in documents.
 
     >>> for path in paths(3, predicates=0.5, seed=7):
@@ -73,7 +73,7 @@ class _Writer:
         return "".join(steps)
 
     def condition(self, element: Element, ranges: float) -> str:
-        """A predicate about an element: an attribute, its text, the text of a child, or the existence of one."""
+        """A predicate about an element: an attribute, its text, that of a child, or the existence of one."""
         source = self.source
         subjects: list[tuple[str, str, bool]] = [
             (f"@{attribute.name}", attribute.name, attribute.is_number) for attribute in element.attributes
