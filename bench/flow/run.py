@@ -1,8 +1,9 @@
 """`make bench-flow`: rules with memory in Tamis, beside Esper and Siddhi; writes bench/results/flow.json.
 
-60 s windows, 1,000 events a second, 10,000 users; each event concerns one rule, and the number of alerts does not depend
-on the number of rules. Times are processor time per event, after a minute of traffic. Esper and Siddhi come from Maven
-and run the windowed counts. A rule of theirs is also evaluated when an event leaves its window, which adds a few alerts.
+60 s windows, 1,000 events a second, 10,000 users; each event concerns one rule, and the number of alerts does
+not depend on the number of rules. Times are processor time per event, after a minute of traffic. Esper and
+Siddhi come from Maven and run the windowed counts. A rule of theirs is also evaluated when an event leaves
+its window, which adds a few alerts.
 """
 
 import argparse
@@ -93,24 +94,25 @@ def last_line(text: str) -> dict[str, Any]:
     return found
 
 
-def prepare() -> None:
-    """Fetch Esper and Siddhi, and compile what drives them."""
-    jars, classes = PEERS / "lib", PEERS / "classes"
+def prepare(name: str) -> str:
+    """Fetch a peer and compile what drives it; returns its class path.
+
+    Each has a folder of its own: they want different versions of one library.
+    """
+    folder, source = PEERS / name.lower(), HERE / "java" / name.lower()
+    jars, classes = folder / "lib", folder / "classes"
     if not jars.exists():
-        pom = str(HERE / "java" / "pom.xml")
         copy = ("dependency:copy-dependencies", f"-DoutputDirectory={jars}")
-        subprocess.run(["mvn", "-q", "-B", "-f", pom, *copy], check=True)
+        subprocess.run(["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *copy], check=True)
     classes.mkdir(parents=True, exist_ok=True)
-    sources = [str(source) for source in (HERE / "java").glob("*.java")]
-    subprocess.run(
-        ["javac", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *sources], check=True
-    )
+    sources = [str(HERE / "java" / "Traffic.java"), str(source / f"{name}Counts.java")]
+    subprocess.run(["javac", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *sources], check=True)
+    return os.pathsep.join([str(classes), f"{jars}/*"])
 
 
-def peer(name: str, rules: int, patience: int) -> dict[str, Any] | None:
+def peer(name: str, path: str, rules: int, patience: int) -> dict[str, Any] | None:
     """A measurement of a peer; nothing if it takes too long or fails."""
-    path = os.pathsep.join([str(PEERS / "classes"), f"{PEERS / 'lib'}/*"])
-    command = ["java", "-Xmx4g", "-cp", path, name, str(rules), str(WARM), str(MEASURED)]
+    command = ["java", "-Xmx4g", "-cp", path, f"{name}Counts", str(rules), str(WARM), str(MEASURED)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=True)
     except subprocess.TimeoutExpired:
@@ -135,15 +137,14 @@ def main() -> None:
         print(json.dumps(run_tamis(given.one[0], int(given.one[1]))))
         return
     peers = given.peers if shutil.which("mvn") and shutil.which("javac") else []
-    if peers and "counts" in given.cases:
-        prepare()
+    paths = {name: prepare(name) for name in peers if "counts" in given.cases}
     results = []
     for case in given.cases:
         for rules in given.rules:
             results.append({"engine": "tamis", "case": case, "rules": rules, **alone(case, rules)})
             if case == "counts" and rules <= given.peer_rules:
-                for name in peers:
-                    found = peer(f"{name}Counts", rules, given.patience)
+                for name, path in paths.items():
+                    found = peer(name, path, rules, given.patience)
                     if found:
                         results.append({"engine": name.lower(), "case": case, "rules": rules, **found})
     environment = describe(seed=42)

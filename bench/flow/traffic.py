@@ -7,7 +7,7 @@ _WORD = (1 << 64) - 1
 
 
 def traffic(rules: int) -> Iterator[tuple[int, int]]:
-    """Users and kinds, without end. A user has three kinds, so that alerts do not depend on the number of rules."""
+    """Users and kinds, without end. A user has three kinds, whatever the number of rules."""
     state = 42
 
     def draw(bound: int) -> int:

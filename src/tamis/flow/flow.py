@@ -208,11 +208,11 @@ class Flow:
         >>> flow = Flow()
         >>> flow.stream("hits", time="ts")
         >>> for least in (2, 3, 4):
-        ...     flow.add(f"many-{least}", f"count(* WHERE bad BY ip LAST 10s) >= {least}")
+        ...     flow.add(f"many-{least}", f"count(* WHERE bad LAST 10s) >= {least}")
         >>> print(flow.plan())
         stream hits (3 queries)
           index of 1 selection (3 queries)
-            count(*) FILTER (WHERE bad) OVER (PARTITION BY ip RANGE INTERVAL 10 SECONDS) (3 queries; 0 rows, 0 bytes)
+            count(*) FILTER (WHERE bad) OVER (RANGE INTERVAL 10 SECONDS) (3 queries; 0 rows, 0 bytes)
           index of 3 rules (3 queries)
         """
         return Plan.from_json(self._kernel.plan())

@@ -114,7 +114,7 @@ class Plan:
         >>> Plan({"s": Node("s", "stream", "logins", 2)}, [], 0).to_svg().startswith("<svg")
         True
         """
-        column = {id: 0 for id in self.nodes}
+        column = dict.fromkeys(self.nodes, 0)
         for _ in self.nodes:  # the longest way to each node
             for start, end in self.edges:
                 column[end] = max(column[end], column[start] + 1)
