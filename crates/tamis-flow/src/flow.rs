@@ -257,7 +257,7 @@ impl Flow {
             names.iter().try_for_each(|name| self.streams[*stream].check_attribute(name))?;
         }
         self.joins.add(number, &written, &streams, birth)?;
-        Ok(streams)
+        Ok(streams.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     /// Removes a continuous query, and what no other needs.
@@ -628,6 +628,69 @@ impl Flow {
             "orders": join.orders.iter().map(steps).collect::<Json>(),
             "queries": join.queries,
         })
+    }
+
+    /// The shared plan: nodes with how many queries use each, and what feeds what.
+    pub fn plan(&self) -> Json {
+        let mut nodes = vec![];
+        let mut edges = vec![];
+        for (number, stream) in self.streams.iter().enumerate() {
+            let [source, index, rules] =
+                ["stream", "selections", "rules"].map(|kind| format!("{kind} {number}"));
+            let readers = stream.readers;
+            nodes.push(json!({ "id": source, "kind": "stream", "label": &*stream.progress.name, "queries": readers }));
+            let selections = stream.selections.len();
+            if selections > 0 {
+                let label =
+                    format!("index of {selections} selection{}", if selections == 1 { "" } else { "s" });
+                nodes.push(json!({ "id": index, "kind": "index", "label": label, "queries": readers }));
+                edges.push(json!([source, index]));
+            }
+            let mut rule_count = 0;
+            for query in self.queries.values().filter(|query| query.stream == number) {
+                rule_count += usize::from(matches!(query.plan, Plan::Rule(_)));
+            }
+            for id in stream.windows.ids() {
+                let node = stream.windows.describe(id);
+                let name = format!("window {number} {id}");
+                edges.push(json!([if stream.windows.has_filter(id) { &index } else { &source }, name]));
+                edges.push(json!([name, rules]));
+                nodes.push(json!({
+                    "id": name, "kind": "window", "label": &*node.text, "queries": node.uses,
+                    "keys": node.keys, "rows": node.rows, "bytes": node.bytes,
+                }));
+            }
+            for id in stream.sequence_users.keys().copied().collect::<BTreeSet<_>>() {
+                let (text, queries, keys, rows, bytes) = stream.sequences.describe(id);
+                let name = format!("sequence {number} {id}");
+                edges.push(json!([if selections > 0 { &index } else { &source }, name]));
+                nodes.push(json!({
+                    "id": name, "kind": "sequence", "label": text, "queries": queries,
+                    "keys": keys, "rows": rows, "bytes": bytes,
+                }));
+            }
+            if rule_count > 0 {
+                let label = format!("index of {rule_count} rule{}", if rule_count == 1 { "" } else { "s" });
+                edges.push(json!([source, rules]));
+                nodes.push(json!({ "id": rules, "kind": "index", "label": label, "queries": rule_count }));
+            }
+        }
+        let (windows, joins) = self.joins.nodes();
+        for (id, window) in windows {
+            let name = format!("rows {id}");
+            edges.push(json!([format!("stream {}", window.stream), name]));
+            nodes.push(json!({
+                "id": name, "kind": "window", "label": window.frame.to_string(), "queries": window.uses,
+                "rows": window.rows, "bytes": window.bytes,
+            }));
+        }
+        for (id, sources, equalities, queries) in joins {
+            let name = format!("join {id}");
+            edges.extend(sources.iter().map(|window| json!([format!("rows {window}"), name])));
+            let label = if equalities.is_empty() { "all combinations".into() } else { equalities.join(", ") };
+            nodes.push(json!({ "id": name, "kind": "join", "label": label, "queries": queries }));
+        }
+        json!({ "nodes": nodes, "edges": edges })
     }
 
     /// How many of everything there are, and how many bytes, by node and by query.

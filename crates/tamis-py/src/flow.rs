@@ -17,6 +17,9 @@ use crate::convert::value_to_python;
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::event::{PyEvent, with_record};
 
+/// Each output as (query, kind, time, row, events).
+type Told<'py> = Vec<Bound<'py, PyTuple>>;
+
 #[pyclass(name = "Flow", module = "tamis._kernel", frozen)]
 pub struct PyFlow(Mutex<Flow>);
 
@@ -84,7 +87,7 @@ impl PyFlow {
         stream: &str,
         event: &Bound<'py, PyAny>,
         arrival: Option<i64>,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    ) -> PyResult<Told<'py>> {
         let py = event.py();
         let record = with_record(event, Record::clone)?;
         let told = py.detach(|| self.0.lock().push(stream, record, arrival)).or_raise(py)?;
@@ -97,7 +100,7 @@ impl PyFlow {
         stream: &str,
         events: &Bound<'py, PyAny>,
         arrival: Option<i64>,
-    ) -> PyResult<(Vec<Bound<'py, PyTuple>>, Option<Bound<'py, PyAny>>)> {
+    ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = events.py();
         let records = match Given::from_python(events, vec![])? {
             Given::Records(records) => records,
@@ -111,7 +114,7 @@ impl PyFlow {
         Ok((to_python(py, told)?, fault))
     }
 
-    fn advance<'py>(&self, py: Python<'py>, to: i64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    fn advance<'py>(&self, py: Python<'py>, to: i64) -> PyResult<Told<'py>> {
         let told = py.detach(|| self.0.lock().advance(to)).or_raise(py)?;
         to_python(py, told)
     }
@@ -144,6 +147,10 @@ impl PyFlow {
         py.detach(|| Flow::open(&path)).or_raise(py).map(|flow| Self(Mutex::new(flow)))
     }
 
+    fn plan(&self) -> String {
+        self.0.lock().plan().to_string()
+    }
+
     fn stats(&self) -> String {
         self.0.lock().statistics().to_string()
     }
@@ -155,8 +162,7 @@ pub fn parse_interval(py: Python<'_>, text: &str) -> PyResult<i64> {
     tamis_flow::parse_interval(text).or_raise(py)
 }
 
-/// Each output as (query, kind, time in microseconds, row, events).
-fn to_python(py: Python<'_>, told: Vec<Output>) -> PyResult<Vec<Bound<'_, PyTuple>>> {
+fn to_python(py: Python<'_>, told: Vec<Output>) -> PyResult<Told<'_>> {
     told.into_iter().map(|output| output_to_python(py, output)).collect()
 }
 

@@ -10,6 +10,7 @@ from tamis import _kernel
 from tamis._kernel import Event
 from tamis.errors import ArgumentError
 from tamis.flow.output import Output
+from tamis.flow.plan import Plan
 from tamis.index import plain_schema
 
 
@@ -198,6 +199,23 @@ class Flow:
         """
         explained: dict[str, Any] = json.loads(self._kernel.explain(name, key))
         return explained
+
+    def plan(self) -> Plan:
+        """The plan that all queries share: what feeds what, and how many queries use each node.
+
+        It prints as text, and notebooks draw it; `to_svg` gives the drawing.
+
+        >>> flow = Flow()
+        >>> flow.stream("hits", time="ts")
+        >>> for least in (2, 3, 4):
+        ...     flow.add(f"many-{least}", f"count(* WHERE bad LAST 10s) >= {least}")
+        >>> print(flow.plan())
+        stream hits (3 queries)
+          index of 1 selection (3 queries)
+            count(*) FILTER (WHERE bad) OVER (RANGE INTERVAL 10 SECONDS) (3 queries; 0 rows, 0 bytes)
+          index of 3 rules (3 queries)
+        """
+        return Plan.from_json(self._kernel.plan())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write queries and state to a file, which is replaced at once or not at all.

@@ -292,16 +292,7 @@ impl JoinPlan {
     /// join.
     pub fn describe(&self, query: JoinQueryId) -> JoinDescription {
         let join = &self.joins[self.join_of_query[&query]];
-        let windows = join.sources.iter().map(|id| {
-            let window = &self.windows[*id];
-            WindowDescription {
-                stream: window.stream,
-                frame: window.frame,
-                rows: window.rows.len(),
-                bytes: window.bytes,
-                uses: window.uses,
-            }
-        });
+        let windows = join.sources.iter().map(|id| self.windows[*id].describe());
         // Where a row of a source goes, by the estimates of this moment.
         let orders = (0..join.sources.len()).map(|start| join.order_from(&self.windows, start));
         JoinDescription {
@@ -312,6 +303,16 @@ impl JoinPlan {
             queries: join.queries.len(),
             bytes: join.queries[&query].bytes,
         }
+    }
+
+    /// The windows, by number, and the joins: which windows each looks at, its equalities, and how many queries it has.
+    pub fn nodes(&self) -> (Vec<(u32, WindowDescription)>, Vec<(u32, &[u32], Vec<String>, usize)>) {
+        let windows = self.windows.iter().map(|(id, window)| (id, window.describe()));
+        let joins = self.joins.iter().map(|(id, join)| {
+            let equalities = join.equalities.iter().map(Equality::to_string).collect();
+            (id, &*join.sources, equalities, join.queries.len())
+        });
+        (windows.collect(), joins.collect())
     }
 
     pub fn birth(&self, query: JoinQueryId) -> u64 {
@@ -397,6 +398,18 @@ pub(crate) struct WindowDescription {
     pub rows: usize,
     pub bytes: usize,
     pub uses: usize,
+}
+
+impl WindowRows {
+    fn describe(&self) -> WindowDescription {
+        WindowDescription {
+            stream: self.stream,
+            frame: self.frame,
+            rows: self.rows.len(),
+            bytes: self.bytes,
+            uses: self.uses,
+        }
+    }
 }
 
 /// The row whose combinations are looked for. Where it could stand in several sources, each combination is found once: from

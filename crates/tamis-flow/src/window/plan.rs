@@ -345,6 +345,10 @@ impl WindowPlan {
         self.aggregates[id].text.clone()
     }
 
+    pub fn has_filter(&self, id: AggregateId) -> bool {
+        self.stores[self.aggregates[id].store].selection.is_some()
+    }
+
     pub fn counts(&self, id: AggregateId) -> bool {
         self.aggregates[id].aggregate.counts()
     }

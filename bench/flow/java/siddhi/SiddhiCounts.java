@@ -1,0 +1,61 @@
+import io.siddhi.core.SiddhiAppRuntime;
+import io.siddhi.core.SiddhiManager;
+import io.siddhi.core.event.Event;
+import io.siddhi.core.stream.input.InputHandler;
+import io.siddhi.core.stream.output.StreamCallback;
+import java.lang.management.ManagementFactory;
+
+/** Windowed counts in Siddhi: arguments are the number of rules, of events to warm up with, and of events to measure. */
+public final class SiddhiCounts {
+    private static long alerts;
+
+    public static void main(String[] arguments) throws Exception {
+        int rules = Integer.parseInt(arguments[0]);
+        int warm = Integer.parseInt(arguments[1]);
+        int measured = Integer.parseInt(arguments[2]);
+        StringBuilder text = new StringBuilder("@app:playback define stream Hit (user int, kind int, ts long);\n");
+        for (int rule = 0; rule < rules; rule++) {
+            text.append("from Hit[kind == ").append(rule).append("]#window.time(60 sec) select user, count() as n ")
+                .append("group by user having n >= 8L insert into Alerts;\n");
+        }
+        long compiling = System.nanoTime();
+        SiddhiManager manager = new SiddhiManager();
+        SiddhiAppRuntime runtime = manager.createSiddhiAppRuntime(text.toString());
+        runtime.addCallback("Alerts", new StreamCallback() {
+            @Override
+            public void receive(Event[] events) {
+                alerts += events.length;
+            }
+        });
+        InputHandler handler = runtime.getInputHandler("Hit");
+        runtime.start();
+        double microsPerRule = (System.nanoTime() - compiling) / 1e3 / rules;
+        Traffic traffic = new Traffic(rules);
+        for (int at = 0; at < warm; at++) {
+            send(handler, traffic, at);
+        }
+        alerts = 0;
+        long before = processorTime();
+        for (int at = warm; at < warm + measured; at++) {
+            send(handler, traffic, at);
+        }
+        double micros = (processorTime() - before) / 1e3 / measured;
+        System.gc();
+        long bytes = Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+        System.out.printf(
+            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"micros_per_rule\": %.1f}%n",
+            micros, alerts, bytes, microsPerRule);
+        System.exit(0);
+    }
+
+    private static void send(InputHandler handler, Traffic traffic, int at) throws InterruptedException {
+        traffic.next();
+        long time = 1_000_000L + at;
+        handler.send(time, new Object[] {traffic.user, traffic.kind, time});
+    }
+
+    private static long processorTime() {
+        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        return system.getProcessCpuTime();
+    }
+}

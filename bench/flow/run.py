@@ -1,0 +1,170 @@
+"""`make bench-flow`: rules with memory in Tamis, beside Esper and Siddhi; writes bench/results/flow.json.
+
+60 s windows, 1,000 events a second, 10,000 users; each event concerns one rule, and the number of alerts does
+not depend on the number of rules. Times are processor time per event, after a minute of traffic. Esper and
+Siddhi come from Maven and run the windowed counts. A rule of theirs is also evaluated when an event leaves
+its window, which adds a few alerts.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+from traffic import traffic
+
+import tamis
+from tamis_lab.benchmark.environment import describe, one_line
+from tamis_lab.benchmark.scale import format_size, parse_size
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+PEERS = ROOT / ".tools" / "flow-peers"
+WARM, MEASURED = 60_000, 20_000
+
+RULES: dict[str, Callable[[int, int], str]] = {
+    "counts": lambda rule, _: f"kind = {rule} AND count(* WHERE kind = {rule} BY user LAST 59999ms) >= 8",
+    "shared": lambda rule, rules: f"count(* BY user LAST 59999ms) >= {18 + rule * 1000 // rules}",
+    "sequences": lambda rule, _: (
+        f"SEQUENCE (a: kind = {rule}){{6}} THEN (b: kind = {rule} AND b.ts > a.ts) WITHIN 60s BY user"
+    ),
+    "joins": lambda rule, _: (
+        "SELECT x.ts FROM hits RANGE 60 SECONDS AS x JOIN hits ROWS 1 AS y ON x.user = y.user "
+        f"WHERE x.kind = {rule} AND y.ts - x.ts BETWEEN 1 AND 40"
+    ),
+}
+
+
+def run_tamis(case: str, rules: int) -> dict[str, Any]:
+    """One measurement, in this process."""
+    flow = tamis.Flow()
+    flow.stream("hits", time="ts", unit="ms")
+    started = time.process_time()
+    for rule in range(rules):
+        flow.add(str(rule), RULES[case](rule, rules))
+    adding = time.process_time() - started
+    drawn = traffic(rules)
+    batches = []
+    for first in range(0, WARM + MEASURED, 10_000):
+        rows = [next(drawn) for _ in range(10_000)]
+        users, kinds = zip(*rows, strict=True)
+        times = range(first, first + 10_000)
+        batches.append(pa.table({"ts": list(times), "user": list(users), "kind": list(kinds)}))
+    for batch in batches[: WARM // 10_000]:
+        flow.push_batch("hits", batch)
+    started = time.process_time()
+    alerts = sum(
+        sum(out.kind == "+" for out in flow.push_batch("hits", batch)) for batch in batches[WARM // 10_000 :]
+    )
+    micros = (time.process_time() - started) / MEASURED * 1e6
+    return {
+        "micros": micros,
+        "alerts": alerts,
+        "bytes": flow.stats()["bytes"],
+        "micros_per_rule": adding / rules * 1e6,
+        "peak_bytes": peak_memory(),
+    }
+
+
+def peak_memory() -> int:
+    """Of this process, by Linux."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def alone(case: str, rules: int) -> dict[str, Any]:
+    """A measurement of Tamis in a process of its own."""
+    command = [sys.executable, __file__, "--one", case, str(rules)]
+    return last_line(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def last_line(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
+    return found
+
+
+def prepare(name: str) -> str:
+    """Fetch a peer and compile what drives it; returns its class path.
+
+    Each has a folder of its own: they want different versions of one library.
+    """
+    folder, source = PEERS / name.lower(), HERE / "java" / name.lower()
+    jars, classes = folder / "lib", folder / "classes"
+    if not jars.exists():
+        copy = ("dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+        subprocess.run(["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *copy], check=True)
+    classes.mkdir(parents=True, exist_ok=True)
+    sources = [str(HERE / "java" / "Traffic.java"), str(source / f"{name}Counts.java")]
+    subprocess.run(["javac", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *sources], check=True)
+    return os.pathsep.join([str(classes), f"{jars}/*"])
+
+
+def peer(name: str, path: str, rules: int, patience: int) -> dict[str, Any] | None:
+    """A measurement of a peer; nothing if it takes too long or fails."""
+    command = ["java", "-Xmx4g", "-cp", path, f"{name}Counts", str(rules), str(WARM), str(MEASURED)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=True)
+    except subprocess.TimeoutExpired:
+        return None
+    except subprocess.CalledProcessError as failed:
+        Console(stderr=True).print(f"{name} failed: {failed.stderr.strip().splitlines()[-1:]}")
+        return None
+    return last_line(done.stdout)
+
+
+def main() -> None:
+    """Measure, print a table, write a file."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rules", type=parse_size, nargs="*", default=[100, 1_000, 10_000, 100_000])
+    arguments.add_argument("--cases", nargs="*", choices=list(RULES), default=list(RULES))
+    arguments.add_argument("--peers", nargs="*", choices=["Esper", "Siddhi"], default=["Esper", "Siddhi"])
+    arguments.add_argument("--peer-rules", type=parse_size, default=1_000, help="the most rules peers get")
+    arguments.add_argument("--patience", type=int, default=600, help="seconds for one run of a peer")
+    arguments.add_argument("--one", nargs=2, metavar=("CASE", "RULES"), help=argparse.SUPPRESS)
+    given = arguments.parse_args()
+    if given.one:
+        print(json.dumps(run_tamis(given.one[0], int(given.one[1]))))
+        return
+    peers = given.peers if shutil.which("mvn") and shutil.which("javac") else []
+    paths = {name: prepare(name) for name in peers if "counts" in given.cases}
+    results = []
+    for case in given.cases:
+        for rules in given.rules:
+            results.append({"engine": "tamis", "case": case, "rules": rules, **alone(case, rules)})
+            if case == "counts" and rules <= given.peer_rules:
+                for name, path in paths.items():
+                    found = peer(name, path, rules, given.patience)
+                    if found:
+                        results.append({"engine": name.lower(), "case": case, "rules": rules, **found})
+    environment = describe(seed=42)
+    table = Table("case", "rules", "engine", "µs/event", "alerts", "state MB", "µs/rule to add")
+    for result in results:
+        table.add_row(
+            result["case"],
+            format_size(result["rules"]),
+            result["engine"],
+            f"{result['micros']:.2f}",
+            f"{result['alerts']:,}",
+            f"{result['bytes'] / 1e6:.1f}",
+            f"{result['micros_per_rule']:,.0f}",
+        )
+    Console().print(table)
+    Console().print(one_line(environment))
+    output = ROOT / "bench" / "results" / "flow.json"
+    output.parent.mkdir(exist_ok=True)
+    output.write_text(json.dumps({"environment": environment, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
