@@ -60,7 +60,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms
+	@$(WITH_RUST) cargo test --profile quick --quiet --locked -p tamis-core -p tamis-algorithms
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
@@ -73,7 +73,7 @@ test-spark-matrix: .venv/.built .tools/java/bin/java ## Run the tests of the pip
 	@$(TOOLS_PYTHON) tools/spark_matrix.py $(SPARK_RELEASES)
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(WITH_RUST) cargo test --release --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(WITH_RUST) cargo test --profile quick --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
 
 fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and cargo-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
@@ -113,7 +113,7 @@ check: lint types ## Everything that needs no test run
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
 	$(call say,Lints)
 	@$(WITH_RUST) cargo fmt --all --check
-	@$(WITH_RUST) cargo clippy --release --quiet --locked --workspace --all-targets -- -D warnings
+	@$(WITH_RUST) cargo clippy --profile quick --quiet --locked --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 

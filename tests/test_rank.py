@@ -599,7 +599,7 @@ def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
 
 
 def test_what_prunes_finds_the_same_as_what_looks_at_everything() -> None:
-    """Enough large ORs that the bounds of blocks are given up for those of single rows."""
+    """Enough large ORs that the bounds of blocks give way to those of single rows."""
     workload = AbeGen(count=4_000, seed=7)
     texts = boosted(workload.subscriptions_table()["expression"].to_pylist(), seed=7)
     index, plain = tamis.Index(), tamis.Index(algorithm="scan")

@@ -40,7 +40,7 @@ class Index(Changing, Matching):
     that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
 
     An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
-    laid out anew in the background when events turn out to have many more candidates than it was laid out
+    reorganized in the background when events turn out to have many more candidates than it was laid out
     for, or when it knew of none; that takes at most a twentieth of the time, and never changes an answer.
     With `"manual"`, and for an index that was opened from a file, only `optimize()` does that.
 
@@ -346,7 +346,7 @@ class Index(Changing, Matching):
         self._kernel.reset_stats()
 
     def optimize(self, *, background: bool = False) -> None:
-        """Lay the index out anew for the events seen so far. Matching goes on meanwhile.
+        """Reorganize the index for the events seen so far. Matching goes on meanwhile.
 
         An index does so by itself unless it was made with `optimize="manual"`; `stats()` tells how often.
 

@@ -40,7 +40,7 @@ class Finding:
 def lint(texts: Sequence[str | None]) -> list[Finding]:
     r"""All findings about rules, sorted by row; rules that cannot be read have none.
 
-    >>> for finding in lint(["x > 5 AND x < 3", "x > 1", "x > 1", "x > 2", "name = 'C:\dir'"]):
+    >>> for finding in lint(["x > 5 AND x < 3", "x > 1", "x > 1", "x > 2", "name = 'C:\\dir'"]):
     ...     print(finding.row, finding.lint)
     0 never true
     2 repeated

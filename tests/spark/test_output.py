@@ -22,9 +22,9 @@ import tamis.spark
 from tamis import Query
 from tamis.index import Index
 from tamis.spark import built_index
-from tamis.spark.matching import answer, pairs, payloads, slices
+from tamis.spark.matching import answer, bounded_batches, pairs, payloads
 from tamis.spark.matching.answer import KEY_PREFIX, OWN_BYTES, Answers, TableQuery
-from tamis.spark.matching.slices import batch_bytes
+from tamis.spark.matching.bounded_batches import batch_bytes
 from tamis.spark.plans import routing
 from tamis.spark.plans.routing import EVENT, merge_task
 
@@ -38,9 +38,9 @@ def lower_bounds(
     most_rows: int = 1 << 30,
     most_pairs: int = 1 << 30,
 ) -> None:
-    for module in (slices, payloads):
+    for module in (bounded_batches, payloads):
         patch.setattr(module, "MOST_BYTES", most_bytes)
-    for module in (slices, answer):
+    for module in (bounded_batches, answer):
         patch.setattr(module, "MOST_ROWS", most_rows)
     patch.setattr(pairs, "MOST_PAIRS", most_pairs)
 
@@ -434,7 +434,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def check_noted(noted: Any) -> None:
     for task in noted():
-        assert task["step"] == "merge_task" or task["largest"] <= 1.1 * slices.MOST_BYTES
+        assert task["step"] == "merge_task" or task["largest"] <= 1.1 * bounded_batches.MOST_BYTES
         assert task["MB"] < MOST_MB
 
 

@@ -1,4 +1,4 @@
-"""Errors that the person at the terminal can mend: what, where, and what would be right, on one line."""
+"""Errors that the person at the terminal can fix: what, where, and what would be right, on one line."""
 
 import sys
 

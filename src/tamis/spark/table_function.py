@@ -27,7 +27,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
 from tamis.errors import ArgumentError
 from tamis.spark.events.columns import kind_of, quoted
 from tamis.spark.matching.answer import KEY_PREFIX, match_query
-from tamis.spark.matching.slices import MOST_ROWS
+from tamis.spark.matching.bounded_batches import MOST_ROWS
 from tamis.spark.matching.task import lease, refuse_relaxed_sources
 from tamis.spark.sql import as_utc
 from tamis.store.directory import open_directory

@@ -13,7 +13,7 @@
 //!   both, or a side that was divided would grow by more than β, this bucket is its home.
 //! - *Bottom-up*: where the whole directory would grow by more than β, a bucket is put above it.
 //! - A box has one interval for each attribute on the path. The last is *active* and directs events; the others are
-//!   *inactive*, and let a removal compute the boxes above it anew along one path, without a look below.
+//!   *inactive*, and let a removal recompute the boxes above it along one path, without a look below.
 //!
 //! In the paper a side can grow over what is at home above it, which is then no longer in the smallest bucket that
 //! encloses it. Here a side does not grow over that: what would make it grow so far is at home too. Only where the
@@ -58,7 +58,7 @@ fn length(span: Span) -> f64 {
 }
 
 impl Boxes {
-    /// Whether it was divided, by value or by attribute: what is here cannot simply be sorted anew.
+    /// Whether it was divided, by value or by attribute: what is here cannot simply be sorted again.
     fn is_divided(&self) -> bool {
         self.sides.is_some() || !self.home.partitions.is_empty()
     }

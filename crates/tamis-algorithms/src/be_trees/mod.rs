@@ -178,7 +178,7 @@ impl<D: Directory> Algorithm for Tree<D> {
         self.store.conjunction(row).relevance(scale)
     }
 
-    /// In a tree that ranks, the row is inserted anew, so that the summaries above it know its weights.
+    /// In a tree that ranks, the row is inserted again, so that the summaries above it know its weights.
     fn rescore(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         if self.store.conjunctions[row as usize].is_none() {
             return;
@@ -301,7 +301,7 @@ impl<D: Directory> Tree<D> {
         }
     }
 
-    /// Builds the tree anew if events have shown that its l-nodes should have another size.
+    /// Rebuilds the tree if events have shown that its l-nodes should have another size.
     fn adapt(&mut self) {
         if self.is_adaptive
             && let Some(capacity) = self.match_share.better_capacity(self.store.settings.capacity)

@@ -164,7 +164,7 @@ impl<D: Directory> PNode<D> {
     }
 
     /// Gain less loss: how many conjunctions have its predicate in common, less what it made events evaluate
-    /// in vain.
+    /// for nothing.
     fn rank(&self) -> f64 {
         self.directory.size() as f64 - self.feedback.loss()
     }
@@ -315,7 +315,7 @@ impl<D: Directory> CNode<D> {
     }
 
     /// Reinserts the conjunctions of a partition whose rank fell below zero: events evaluate more predicates
-    /// in vain there than it has conjunctions.
+    /// for nothing there than it has conjunctions.
     fn recycle_useless(&mut self, path: &mut Path, store: &mut Store) {
         let is_useless = |pnode: &PNode<D>| pnode.feedback.is_settled() && pnode.rank() < 0.0;
         if let Some(at) = self.partitions.iter().position(is_useless) {

@@ -22,7 +22,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// What a partition of these intervals would make events look at in vain.
+    /// What a partition of these intervals would make events look at for nothing.
     pub fn estimate(self, spans: &[Span]) -> f64 {
         match self {
             Loss::Popularity => 0.0,
@@ -106,7 +106,7 @@ impl MatchShare {
     }
 
     /// Another capacity that would be clearly better than the present one. A share that is near the limit
-    /// between two capacities changes nothing, or the tree would be built anew again and again.
+    /// between two capacities changes nothing, or the tree would be rebuilt again and again.
     pub fn better_capacity(&self, present: usize) -> Option<usize> {
         let events = self.events.load(Ordering::Relaxed);
         let share = self.millionths.load(Ordering::Relaxed) as f64 / 1e6 / events.max(1) as f64;
@@ -115,7 +115,7 @@ impl MatchShare {
         (events >= WINDOW / 4 && better != present && is_clear).then_some(better)
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub fn forget(&self) {
         self.events.store(0, Ordering::Relaxed);
         self.millionths.store(0, Ordering::Relaxed);

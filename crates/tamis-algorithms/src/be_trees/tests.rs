@@ -325,7 +325,7 @@ fn a_partition_that_only_costs_is_reinserted() {
     (0..40).for_each(|row| insert(&mut tree, row));
     let first = tree.root.partitions[0].attribute;
     assert_eq!(tree.root.partitions.len(), 1);
-    // Two predicates in vain for each of its conjunctions.
+    // Two wasted predicates for each of its conjunctions.
     (0..2000).for_each(|_| tree.root.partitions[0].feedback.note(80));
     insert(&mut tree, 40);
     tree.check();

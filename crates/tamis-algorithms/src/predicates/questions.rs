@@ -1,7 +1,7 @@
 //! Predicates on one attribute that have to be asked: patterns, and whatever has no shape.
 //!
-//! As in [`predicate::asked`](tamis_core::predicate::asked), one automaton finds which of them a text could
-//! satisfy. It is built anew by the first event after a change.
+//! As in [`predicate::residual`](tamis_core::predicate::residual), one automaton finds which of them a text could
+//! satisfy. It is rebuilt by the first event after a change.
 
 use std::sync::OnceLock;
 

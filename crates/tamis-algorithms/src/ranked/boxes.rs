@@ -129,7 +129,7 @@ impl BoxIndex {
             return Ok(());
         }
         Err(Error::Argument(format!(
-            "the structure {:?} is built at once and takes no changes, so it cannot {what}: build it anew, or use \
+            "the structure {:?} is built at once and takes no changes, so it cannot {what}: rebuild it, or use \
              \"ir\", which changes at little cost",
             structure.name()
         )))

@@ -12,7 +12,7 @@
 //! them, so the R-tree of a node never leads to nothing.
 //!
 //! Changes, which the paper claims and does not describe: an interval goes to the first node on its way whose
-//! middle it holds, or becomes a leaf of its own. A subtree is built anew when one side has become
+//! middle it holds, or becomes a leaf of its own. A subtree is rebuilt when one side has become
 //! much heavier than the other, or when half of what it was built from has gone; so the depth stays logarithmic
 //! and a change costs a logarithm, on average.
 

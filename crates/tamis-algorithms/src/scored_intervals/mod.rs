@@ -3,7 +3,7 @@
 //!
 //! Conjunctions on the same attributes are a *family*, with an index for each of them, ordered by priority. A match is
 //! in the answers of all indexes of its family; these run in the same order and are intersected, so the k best by
-//! priority are the first k. For relaxed questions there is one index for each attribute, ordered by weight, and the
+//! priority are the first k. For relaxed queries there is one index for each attribute, ordered by weight, and the
 //! Threshold Algorithm adds up.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Indexes are built when first asked. A structure that takes changes gets them from then on; one that does
-//! not is built anew. Intervals find candidates, and each candidate is evaluated: positions are as exact as
+//! not is rebuilt. Intervals find candidates, and each candidate is evaluated: positions are as exact as
 //! doubles, values need not be. A value that is no point (an interval of the event) is not looked for: the other
 //! attributes, or all conjunctions of the family, are the candidates then.
 
@@ -170,7 +170,7 @@ impl ScoredIntervals {
     }
 }
 
-/// Makes a change in an index that takes it; otherwise says that it must be built anew.
+/// Makes a change in an index that takes it; otherwise says that it must be rebuilt.
 fn change(index: &mut dyn IntervalIndex, interval: &ScoredInterval, is_new: bool) -> bool {
     match index.as_dynamic() {
         Some(index) if is_new => index.insert(*interval),
@@ -264,7 +264,7 @@ impl Algorithm for ScoredIntervals {
         }
     }
 
-    /// The row is inserted anew, as its place in every index depends on its scores.
+    /// The row is inserted again, as its place in every index depends on its scores.
     fn rescore(&mut self, row: u32, subscription: &Subscription, terms: &Terms) {
         self.take(row);
         let conjunction = Conjunction::new(subscription, &mut terms.clone());

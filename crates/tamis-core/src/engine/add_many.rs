@@ -81,13 +81,16 @@ impl Index {
     }
 
     fn parse_row(&self, rows: &impl NewRows, row: usize) -> Result<Subscription> {
-        let expression = match rows.source(row)? {
-            Source::Text(text) => parse(text)?,
-            Source::Parsed(expression) => expression,
+        let (expression, is_checked) = match rows.source(row)? {
+            Source::Text(text) => (parse(text)?, true),
+            Source::Parsed(expression) => (expression, false),
         };
         let mut subscription = Subscription::new(rows.id(row)?, expression);
         rows.details(row, &mut subscription)?;
-        self.check(&subscription)?;
+        match is_checked {
+            true => self.check_parsed(&subscription)?,
+            false => self.check(&subscription)?,
+        }
         Ok(subscription)
     }
 

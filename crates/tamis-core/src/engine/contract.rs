@@ -408,7 +408,7 @@ pub struct Scored {
 pub struct Work {
     /// Entries of fired access keys.
     pub candidates: u64,
-    /// Units that were looked at because an access fired; lone ones that it proves need no look.
+    /// Units that were looked at because an access fired; single-row ones that it proves need no look.
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,

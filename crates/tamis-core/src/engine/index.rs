@@ -96,8 +96,13 @@ impl Index {
 
     /// Whether this index accepts the subscription: limits, weights, priority and schema.
     pub fn check(&self, subscription: &Subscription) -> Result<()> {
-        subscription.check()?;
         check_limits(&subscription.expression)?;
+        self.check_parsed(subscription)
+    }
+
+    /// The same for an expression that was read from text: the parser keeps to the limits.
+    pub(super) fn check_parsed(&self, subscription: &Subscription) -> Result<()> {
+        subscription.check()?;
         if let Some(schema) = &self.schema {
             let mut outcome = Ok(());
             subscription.expression.for_each_predicate(&mut |predicate| {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::event::Terms;
 use crate::expr::ast::Predicate;
 use crate::expr::diagram::{Class, Graph};
-use crate::expr::show::predicate_text;
+use crate::expr::explanation_text::predicate_text;
 use crate::subscription::Id;
 
 /// The picture of a subscription with at most so many of its neighbours, those with the smallest ids.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::ast::{Expr, Outcome};
 use super::explain::Explanation;
-use super::show::predicate_text;
+use super::explanation_text::predicate_text;
 
 /// What a node is, which decides how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use super::ast::{Expr, Outcome};
-use super::show::{Seen, outcome_name, predicate_text};
+use super::explanation_text::{Seen, outcome_name, predicate_text};
 use crate::value::ValueRef;
 
 /// One node of the written expression with its outcome.

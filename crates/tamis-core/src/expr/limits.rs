@@ -67,6 +67,9 @@ fn check_predicate(predicate: &Predicate) -> Result<(), ExpressionError> {
 }
 
 pub(super) fn check_term(term: &Term) -> Result<(), ExpressionError> {
+    if let Term::Attribute(name) = term {
+        return check_name(name);
+    }
     let mut checked = Ok(());
     term.for_each_attribute(&mut |name| {
         if checked.is_ok() {

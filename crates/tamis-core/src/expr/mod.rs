@@ -7,13 +7,13 @@ pub mod codec;
 pub mod diagram;
 pub mod eval;
 pub mod explain;
+pub mod explanation_text;
 pub mod json;
 pub mod limits;
 pub mod normal_form;
 pub mod operators;
 pub mod parser;
 pub mod printer;
-pub mod show;
 pub mod sql;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

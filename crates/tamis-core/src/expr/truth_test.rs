@@ -15,7 +15,7 @@
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{MAX_PREDICATES, check_limits, too_many_predicates};
 use super::operators::Operator;
-use super::operators::tested::Inner;
+use super::operators::truth_tested::Inner;
 use crate::error::ExpressionError;
 use crate::value::Value;
 
@@ -132,7 +132,7 @@ fn without_unknown(expr: &Expr, rewritten: &mut Vec<String>) -> Expr {
             Expr::Constant(Outcome::FALSE)
         }
         Expr::Predicate(predicate) if !is_total(predicate) => {
-            note(super::show::predicate_text(predicate), rewritten);
+            note(super::explanation_text::predicate_text(predicate), rewritten);
             match null_safe(predicate) {
                 None => tested(predicate, TruthTest::True),
                 Some((equal, _)) => {

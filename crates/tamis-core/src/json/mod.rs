@@ -1,7 +1,7 @@
 //! JSON text that expressions and events share: reading it piece by piece, and writing values.
 
 pub(crate) mod cursor;
-mod lanes;
+mod simd;
 pub(crate) mod structure;
 
 use crate::value::Value;

@@ -25,7 +25,7 @@
 //! where. So nothing here makes an error message, and the two must agree on what is JSON: the tests compare them.
 
 use super::cursor::escape;
-use super::lanes::{self, Job, Lanes};
+use super::simd::{self, Job, Lanes};
 
 const WIDTH: usize = 64;
 
@@ -70,12 +70,12 @@ impl Structure {
         self.outer.clear();
         self.has_escapes = false;
         let scanned = match skipped {
-            Skipped::Checked => lanes::run(Scan::<true> { text, into: self }).ok()?,
-            Skipped::Unchecked => lanes::run(Scan::<false> { text, into: self }).ok()?,
+            Skipped::Checked => simd::run(Scan::<true> { text, into: self }).ok()?,
+            Skipped::Unchecked => simd::run(Scan::<false> { text, into: self }).ok()?,
         };
         match scanned? {
             // SAFETY: the scan saw every byte, and none was above 127.
-            Bytes::Ascii => Some(unsafe { lanes::ascii_text(text) }),
+            Bytes::Ascii => Some(unsafe { simd::ascii_text(text) }),
             Bytes::Other => std::str::from_utf8(text).ok(),
         }
     }

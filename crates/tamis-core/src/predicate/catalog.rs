@@ -16,17 +16,17 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::asked::AskedPredicates;
 use super::bits::Bits;
 use super::cuts::{self, CutTable, Cuts};
+use super::interleaved::Interleaved;
+use super::interval_lists::IntervalLists;
+use super::interval_tree::{IntervalTree, NONE};
 use super::keys::ordered_key;
-use super::lanes::Lanes;
-use super::listing::Listing;
 use super::points::{self, PointTable, Points};
-use super::stabbing::{NONE, Stabbing};
+use super::residual::ResidualPredicates;
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, Value, ValueRef};
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 pub const TRUE_BIT: u32 = 0;
 pub const NO_ATTRIBUTE: u32 = u32::MAX;
@@ -47,26 +47,26 @@ pub struct AttributeEntry {
     pub first_cuts: u32,
     pub cuts: u32,
     /// The run of `asked` predicates.
-    pub first_asked: u32,
-    pub asked: u32,
+    pub first_residual: u32,
+    pub residual: u32,
     pub first_bit: u32,
     pub end_bit: u32,
 }
 
 #[derive(Clone, Default)]
 pub struct Catalog {
-    pub terms: Buffer<AttributeEntry>,
+    pub terms: SharedSlice<AttributeEntry>,
     /// Attribute id of the index → entry, or `NO_ATTRIBUTE`.
-    pub entry_of: Buffer<u32>,
+    pub entry_of: SharedSlice<u32>,
     /// Entries that have an `absent` bit.
-    pub asks_absence: Buffer<u32>,
+    pub asks_absence: SharedSlice<u32>,
     pub points: Points,
-    pub cut_tables: Buffer<CutTable>,
+    pub cut_tables: SharedSlice<CutTable>,
     pub cuts: Cuts,
-    pub listing: Listing,
-    pub stabbing: Stabbing,
-    pub pool: Buffer<u8>,
-    pub asked: std::sync::Arc<AskedPredicates>,
+    pub interval_lists: IntervalLists,
+    pub interval_tree: IntervalTree,
+    pub pool: SharedSlice<u8>,
+    pub residual: std::sync::Arc<ResidualPredicates>,
     pub bits: u32,
 }
 
@@ -74,8 +74,8 @@ pub struct Catalog {
 /// go on.
 #[derive(Default)]
 pub(super) struct Lookups {
-    points: Lanes<points::Search>,
-    cuts: Lanes<cuts::Search>,
+    points: Interleaved<points::Search>,
+    cuts: Interleaved<cuts::Search>,
 }
 
 impl Lookups {
@@ -143,7 +143,7 @@ impl Catalog {
         fired: &mut impl Fired,
         lookups: &mut Lookups,
     ) {
-        let Some(kind) = value.kind() else { return set_if_asked(bits, entry.present, fired) };
+        let Some(kind) = value.kind() else { return set_if_residual(bits, entry.present, fired) };
         self.fire_present(entry, kind, bits, fired);
         match value {
             ValueRef::Array(items) => self.fire_elements(entry, items, bits, fired),
@@ -176,8 +176,8 @@ impl Catalog {
                 }
             }
         }
-        if entry.asked > 0 {
-            self.asked.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
+        if entry.residual > 0 {
+            self.residual.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
         }
     }
 
@@ -190,8 +190,8 @@ impl Catalog {
         bits: &mut Bits,
         fired: &mut impl Fired,
     ) {
-        set_if_asked(bits, entry.present, fired);
-        set_if_asked(bits, entry.defined[kind as usize], fired);
+        set_if_residual(bits, entry.present, fired);
+        set_if_residual(bits, entry.defined[kind as usize], fired);
     }
 
     /// The value is this entry of the points.
@@ -216,9 +216,9 @@ impl Catalog {
     pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_cuts(table, rank, rank, bits, fired);
         if table.list == NONE {
-            self.stabbing.stab(table.tree, rank, |key| fired.key(key));
+            self.interval_tree.stab(table.tree, rank, |key| fired.key(key));
         } else {
-            self.listing.stab(table.list, rank).iter().for_each(|key| fired.key(*key));
+            self.interval_lists.stab(table.list, rank).iter().for_each(|key| fired.key(*key));
         }
     }
 
@@ -277,9 +277,9 @@ impl Catalog {
                 self.fire_cuts(table, low, high, bits, fired);
                 let mut found = |key| fired.key(key);
                 if table.list == NONE {
-                    self.stabbing.overlap(table.tree, low, high, &mut found);
+                    self.interval_tree.overlap(table.tree, low, high, &mut found);
                 } else {
-                    self.listing.overlap(table.list, low, high, &mut found);
+                    self.interval_lists.overlap(table.list, low, high, &mut found);
                 }
             }
         }
@@ -316,15 +316,15 @@ impl Catalog {
             + self.points.bits.byte_len()
             + self.cut_tables.byte_len()
             + self.cuts.bytes()
-            + self.listing.bytes()
-            + self.stabbing.nodes.byte_len()
-            + self.stabbing.by_low.byte_len()
-            + self.stabbing.by_high.byte_len()
+            + self.interval_lists.bytes()
+            + self.interval_tree.nodes.byte_len()
+            + self.interval_tree.by_low.byte_len()
+            + self.interval_tree.by_high.byte_len()
             + self.pool.byte_len()
     }
 }
 
-fn set_if_asked(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
+fn set_if_residual(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
     if bit != 0 {
         set(bits, bit, fired);
     }

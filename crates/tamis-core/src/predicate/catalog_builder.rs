@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::asked::{Asked, AskedPredicates};
 use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
 use super::cuts::{Cut, CutTable, CutsBuilder};
+use super::interval_lists::IntervalListsBuilder;
+use super::interval_tree::{IntervalTreeBuilder, NONE};
 use super::keys::has_exact_key;
-use super::listing::ListingBuilder;
 use super::points::PointsBuilder;
-use super::stabbing::{NONE, StabbingBuilder};
+use super::residual::{Residual, ResidualPredicates};
 use crate::event::value::Kind;
 use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::Outcome;
@@ -87,8 +87,8 @@ pub struct CatalogBuilder {
     places: Vec<Place>,
     catalog: Catalog,
     cut_tables: Vec<CutTable>,
-    listing: ListingBuilder,
-    stabbing: StabbingBuilder,
+    interval_lists: IntervalListsBuilder,
+    interval_tree: IntervalTreeBuilder,
     /// Interval keys asked for so far, per cut table: (above cut, below cut) → key.
     intervals: Vec<HashMap<(u32, u32), u32, FxBuildHasher>>,
     next_key: u32,
@@ -110,7 +110,7 @@ impl CatalogBuilder {
             cut_tables: vec![],
             cuts: CutsBuilder::default(),
             pool: vec![],
-            asked: vec![],
+            residual: vec![],
         };
         for group in by_attribute.chunk_by(|a, b| atoms.atom(*a).attribute == atoms.atom(*b).attribute) {
             layout.attribute(atoms.atom(group[0]).attribute, group);
@@ -127,7 +127,7 @@ impl CatalogBuilder {
             points: layout.points.finish(),
             cuts: layout.cuts.finish(),
             pool: layout.pool.into(),
-            asked: std::sync::Arc::new(AskedPredicates::new(layout.asked)),
+            residual: std::sync::Arc::new(ResidualPredicates::new(layout.residual)),
             bits: layout.next_bit,
             ..Catalog::default()
         };
@@ -135,8 +135,8 @@ impl CatalogBuilder {
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
             cut_tables: layout.cut_tables,
-            listing: ListingBuilder::default(),
-            stabbing: StabbingBuilder::default(),
+            interval_lists: IntervalListsBuilder::default(),
+            interval_tree: IntervalTreeBuilder::default(),
             next_key: catalog.bits,
             tested: (0..catalog.bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             catalog,
@@ -228,7 +228,7 @@ impl CatalogBuilder {
         self.intervals[table as usize].insert((above, below), 0);
     }
 
-    /// Gives the wanted intervals their keys, in the order in which they are listed or a stabbing tree finds
+    /// Gives the wanted intervals their keys, in the order in which they are listed or an interval tree finds
     /// them, so that what fires together is numbered together.
     pub fn number_intervals(&mut self) {
         for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
@@ -244,9 +244,9 @@ impl CatalogBuilder {
                 self.next_key += 1;
                 key
             };
-            match self.listing.table(&places, &mut key_of) {
+            match self.interval_lists.table(&places, &mut key_of) {
                 Some(number) => table.list = number,
-                None => table.tree = self.stabbing.tree(places, &mut key_of),
+                None => table.tree = self.interval_tree.tree(places, &mut key_of),
             }
         }
     }
@@ -274,8 +274,8 @@ impl CatalogBuilder {
         }
         self.catalog.terms = terms.into();
         self.catalog.cut_tables = self.cut_tables.into();
-        self.catalog.listing = self.listing.finish();
-        self.catalog.stabbing = self.stabbing.finish();
+        self.catalog.interval_lists = self.interval_lists.finish();
+        self.catalog.interval_tree = self.interval_tree.finish();
         self.catalog
     }
 }
@@ -290,7 +290,7 @@ struct Layout<'a> {
     cut_tables: Vec<CutTable>,
     cuts: CutsBuilder,
     pool: Vec<u8>,
-    asked: Vec<Vec<Asked>>,
+    residual: Vec<Vec<Residual>>,
 }
 
 const SCALAR_KINDS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
@@ -308,7 +308,7 @@ impl Layout<'_> {
         entry.first_bit = first_bit;
         entry.present = self.bit();
         let atoms = self.atoms;
-        let (mut asked_atoms, mut asked) = (vec![], vec![]);
+        let (mut residual_atoms, mut residual) = (vec![], vec![]);
         let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
         let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
         for (at, &id) in group.iter().enumerate() {
@@ -331,7 +331,7 @@ impl Layout<'_> {
                     }
                     _ => {
                         self.absent_bit(&mut entry);
-                        asked_atoms.push(id);
+                        residual_atoms.push(id);
                     }
                 }
                 continue;
@@ -350,7 +350,7 @@ impl Layout<'_> {
                             points[kind].push((value.as_ref(), bit));
                         }
                     } else {
-                        asked.push(Asked::new(atom, bit, 0));
+                        residual.push(Residual::new(atom, bit, 0));
                     }
                     self.places[id as usize] = if rules.evaluate(None, &atom.operands) == Outcome::FALSE {
                         Place::BitOrAbsent { bit, defined, absent: self.absent_bit(&mut entry) }
@@ -382,7 +382,7 @@ impl Layout<'_> {
                     self.places[id as usize] =
                         Place::Empty { defined: if can_be_false { defined } else { 0 } };
                 }
-                _ => asked_atoms.push(id),
+                _ => residual_atoms.push(id),
             }
         }
         entry.first_points = self.points.tables_so_far();
@@ -392,10 +392,10 @@ impl Layout<'_> {
             }
         }
         entry.points = self.points.tables_so_far() - entry.first_points;
-        entry.first_asked = 0;
-        asked.extend(asked_atoms.into_iter().map(|id| self.asked_atom(id, &entry)));
-        entry.asked = asked.len() as u32;
-        self.asked.push(asked);
+        entry.first_residual = 0;
+        residual.extend(residual_atoms.into_iter().map(|id| self.residual_atom(id, &entry)));
+        entry.residual = residual.len() as u32;
+        self.residual.push(residual);
         entry.first_cuts = self.cut_tables.len() as u32;
         for (kind, ids) in ranges.iter().enumerate() {
             if !ids.is_empty() {
@@ -415,7 +415,7 @@ impl Layout<'_> {
         entry.absent
     }
 
-    fn asked_atom(&mut self, id: u32, entry: &AttributeEntry) -> Asked {
+    fn residual_atom(&mut self, id: u32, entry: &AttributeEntry) -> Residual {
         let atom = self.atoms.atom(id);
         let rules = atom.operator.rules();
         let bit = self.bit();
@@ -430,7 +430,7 @@ impl Layout<'_> {
             false_bit = self.bit();
             Place::TwoBits { bit, false_bit }
         };
-        Asked::new(atom, bit, false_bit)
+        Residual::new(atom, bit, false_bit)
     }
 
     fn cut_table(&mut self, kind: Kind, ids: &[u32]) {

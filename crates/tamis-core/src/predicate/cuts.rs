@@ -19,7 +19,7 @@ use bytemuck::{Pod, Zeroable};
 use super::keys::{KEY_BITS, ordered_key};
 use super::points::{text_at, text_place};
 use crate::event::ValueRef;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -33,7 +33,7 @@ pub struct CutTable {
     pub above: u32,
     /// The list of access intervals, or `u32::MAX`.
     pub list: u32,
-    /// The root of the stabbing tree over access intervals, if they are not listed, or `u32::MAX`.
+    /// The root of the interval_tree tree over access intervals, if they are not listed, or `u32::MAX`.
     pub tree: u32,
 }
 
@@ -42,9 +42,9 @@ pub struct CutTable {
 #[derive(Clone, Default)]
 pub struct Cuts {
     /// The leading 64 bits of a key, or the place of a text.
-    pub heads: Buffer<u64>,
+    pub heads: SharedSlice<u64>,
     /// The other bits of a key, or whether a cut is just after its text.
-    pub rests: Buffer<u32>,
+    pub rests: SharedSlice<u32>,
 }
 
 /// Cuts have no more bits than this behind the first 64: those of a key, and one for the side of the cut.

@@ -6,15 +6,15 @@
 //! attribute the range predicates in the order of their operands, so that a value satisfies one
 //! run of them and the run is filled a word at a time.
 
-pub mod asked;
 pub mod bits;
+pub(crate) mod block_lookup;
 pub(crate) mod catalog;
 pub(crate) mod catalog_builder;
 pub mod cuts;
+pub(crate) mod interleaved;
+pub(crate) mod interval_lists;
+pub(crate) mod interval_tree;
 pub mod keys;
-pub(crate) mod lanes;
-pub(crate) mod listing;
 pub mod patterns;
-pub(crate) mod placed;
 pub(crate) mod points;
-pub(crate) mod stabbing;
+pub mod residual;

@@ -16,7 +16,7 @@ use super::keys::{hash_key, hash_text, is_keyed, ordered_key, split};
 use crate::event::ValueRef;
 use crate::event::value::Kind;
 use crate::prefetch::prefetch;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -40,11 +40,11 @@ impl PointTable {
 
 #[derive(Clone, Default)]
 pub struct Points {
-    pub tables: Buffer<PointTable>,
-    pub slots: Buffer<u32>,
-    pub keys: Buffer<[u64; 2]>,
-    pub bit_off: Buffer<u32>,
-    pub bits: Buffer<u32>,
+    pub tables: SharedSlice<PointTable>,
+    pub slots: SharedSlice<u32>,
+    pub keys: SharedSlice<[u64; 2]>,
+    pub bit_off: SharedSlice<u32>,
+    pub bits: SharedSlice<u32>,
 }
 
 impl Points {

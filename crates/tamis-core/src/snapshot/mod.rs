@@ -2,7 +2,7 @@
 //! memory.
 //!
 //! This module is the container only. It knows nothing of what the sections mean: an index writes its flat
-//! arrays with a [`SnapshotWriter`] and gets them back as [`Buffer`]s from a [`Snapshot`], without copying.
+//! arrays with a [`SnapshotWriter`] and gets them back as [`SharedSlice`]s from a [`Snapshot`], without copying.
 //!
 //! | file | answers |
 //! |---|---|
@@ -27,21 +27,21 @@
 //! ```
 
 mod atomic_file;
-mod buffer;
 mod fuzz;
 mod integrity;
 mod layout;
 mod reader;
+mod shared_slice;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 pub use atomic_file::AtomicFile;
-pub use buffer::Buffer;
 #[doc(hidden)]
 pub use fuzz::fuzz_snapshot;
 pub use integrity::{Report, SectionReport};
 pub use layout::{BLOCK_BYTES, FORMAT_VERSION, MAX_NAME_BYTES};
 pub use reader::Snapshot;
+pub use shared_slice::SharedSlice;
 pub use writer::{SectionStream, Sink, SnapshotWriter};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::buffer::{Buffer, Memory};
 use super::integrity::Checked;
 use super::layout::{Header, Layout, SEALED_BYTES, Section};
+use super::shared_slice::{Memory, SharedSlice};
 use crate::{Error, Result};
 
 /// An open snapshot. Clones share it; buffers taken from it keep it alive.
@@ -90,7 +90,7 @@ impl Snapshot {
     }
 
     /// The section called `name`, whose elements must have the size of `T`. Its content is not checked.
-    pub fn section<T: Pod>(&self, name: &str) -> Result<Buffer<T>> {
+    pub fn section<T: Pod>(&self, name: &str) -> Result<SharedSlice<T>> {
         let section = self.find(name)?;
         if section.element_size != size_of::<T>() {
             return Err(self.error(format!(
@@ -99,7 +99,7 @@ impl Snapshot {
                 size_of::<T>()
             )));
         }
-        Buffer::within(&self.inner.memory, section.bytes.clone()).ok_or_else(|| {
+        SharedSlice::within(&self.inner.memory, section.bytes.clone()).ok_or_else(|| {
             self.error(format!("section `{name}` is not aligned for {}", std::any::type_name::<T>()))
         })
     }

@@ -1,4 +1,4 @@
-//! The functions of the language. One function is one line in the table of [`functions`](super::functions).
+//! The functions of the language. One function is one line in the table of [`functions`](super::builtins).
 //!
 //! A function says how it is written, which kinds of values it takes, and how it is computed. It is undefined
 //! where Spark's `try_` functions are: on overflow, on division by zero, on a cast that fails. It is undefined for
@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::functions::FUNCTIONS;
+use super::builtins::FUNCTIONS;
 use super::{Argument, Term};
 use crate::error::ExpressionError;
 use crate::value::{Kind, Value, ValueRef};
@@ -134,13 +134,13 @@ impl Function {
                     .with_hint("combine predicates with AND, OR and XOR"))
             }
             "date_trunc" => match text(0) {
-                Some(unit) if super::functions::is_time_unit(unit) => Ok(()),
+                Some(unit) if super::builtins::is_time_unit(unit) => Ok(()),
                 _ => Err(ExpressionError::new("date_trunc takes the unit first, as a string").with_hint(
                     "units are year, quarter, month, week, day, hour, minute, second: date_trunc('HOUR', ts)",
                 )),
             },
             "from_utc_timestamp" | "to_utc_timestamp" => match text(1) {
-                Some(zone) if super::functions::is_time_zone(zone) => Ok(()),
+                Some(zone) if super::builtins::is_time_zone(zone) => Ok(()),
                 _ => Err(ExpressionError::new(format!(
                     "{} takes the name of a time zone as a string",
                     self.name()

@@ -5,8 +5,8 @@
 //! ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that name it,
 //! and its predicates are indexed like those of an attribute.
 
+mod builtins;
 pub mod function;
-mod functions;
 mod network;
 mod table;
 #[cfg(test)]

@@ -65,6 +65,7 @@ impl Terms {
         self.ids.get(name).copied()
     }
 
+    #[inline]
     pub fn find(&self, term: &Term) -> Option<TermId> {
         match term {
             Term::Attribute(name) => self.get(name),
@@ -106,14 +107,18 @@ impl Terms {
     }
 
     /// The number of a term, after the numbers of all that it is computed from.
+    #[inline]
     pub fn intern_term(&mut self, term: &Term) -> TermId {
+        match term {
+            Term::Attribute(name) => self.intern(name),
+            Term::Computed(computed) => self.intern_computed(term, computed),
+        }
+    }
+
+    fn intern_computed(&mut self, term: &Term, computed: &Arc<Computed>) -> TermId {
         if let Some(id) = self.find(term) {
             return id;
         }
-        let computed = match term {
-            Term::Attribute(name) => return self.intern(name),
-            Term::Computed(computed) => computed,
-        };
         let inputs = computed.arguments().iter().map(|argument| match argument {
             Argument::Constant(value) => Input::Constant(value.clone()),
             Argument::Term(term) => Input::Term(self.intern_term(term)),

@@ -2,7 +2,7 @@
 
 A client that lost its connection repeats what was not answered. The broker takes a number that is not above
 the last accepted one for a repetition, and must not say of a refused one that it was published. A number
-above that is judged anew. So a refusal has to be durable only once a later publication is.
+above that is judged again. So a refusal has to be durable only once a later publication is.
 """
 
 MOST = 1_000

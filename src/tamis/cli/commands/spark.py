@@ -119,7 +119,7 @@ class _explained:  # noqa: N801 - reads as a function
         """Nothing to prepare."""
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> None:
-        """Raise `UserError` for what the user can mend; let the rest pass."""
+        """Raise `UserError` for what the user can fix; let the rest pass."""
         from pyspark.errors import PySparkException
 
         from tamis.cli.failure import UserError

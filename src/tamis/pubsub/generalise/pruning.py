@@ -6,7 +6,7 @@ as it came, and pruning can be taken back.
 
 How far to go is a share of the way from the original predicates to the fewest that pruning can leave. When
 that share changes, and when it first becomes known how often predicates are true, everything is ranked and
-pruned anew, from the originals; otherwise only what has come since.
+pruned again, from the originals; otherwise only what has come since.
 """
 
 from collections.abc import Iterable

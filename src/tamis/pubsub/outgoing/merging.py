@@ -53,7 +53,7 @@ class Merging:
         return changes if stale == _shown(self._group_of[entry.id]).id else [*changes, Hide(stale)]
 
     def hide(self, id: str) -> list[Change]:
-        """An entry goes: its group is merged anew from the rest."""
+        """An entry goes: its group is merged again from the rest."""
         changes, stale = self._leave(id)
         return [*changes, Hide(stale)]
 

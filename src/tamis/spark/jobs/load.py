@@ -34,7 +34,7 @@ class Problem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        """One line for the person who mends it."""
+        """One line for the person who fixes it."""
         place = [f"line {self.line}"] if self.line else []
         return ": ".join(
             [part for part in (", ".join([*place, *filter(None, [self.path])]), self.message) if part]

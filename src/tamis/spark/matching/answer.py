@@ -2,8 +2,8 @@
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
-What comes out is cut by bytes and by rows (`slices`) before it is made, so that memory does not depend on how
-many matches events have, nor on how much is carried.
+What comes out is cut by bytes and by rows (`bounded_batches`) before it is made, so that memory does not
+depend on how many matches events have, nor on how much is carried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from tamis.errors import ArgumentError
 from tamis.index import Index
 from tamis.rank import ScoreFunction
 from tamis.spark.events.names import named_as_asked
+from tamis.spark.matching.bounded_batches import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
 from tamis.spark.matching.pairs import Pairs, plain_ids
 from tamis.spark.matching.payloads import Payloads
-from tamis.spark.matching.slices import MOST_ROWS, Sizes, batch_bytes, cuts, row_bytes
 
 Mode = Literal["all", "top_k", "count", "exists", "unmatched", "by_subscription"]
 
@@ -146,7 +146,10 @@ class Carried:
 
 
 class Answers:
-    """Answers a query batch by batch, with memory bounded in matches (`pairs`) and in bytes (`slices`)."""
+    """Answers a query batch by batch.
+
+    Memory is bounded in matches (`pairs`) and in bytes (`bounded_batches`).
+    """
 
     def __init__(
         self, query: TableQuery, indexes: Sequence[Index], version: int, keys: Sequence[str]
@@ -173,8 +176,10 @@ class Answers:
             carried = Carried(self.keys, keys, batch.num_rows)
             for table in self._pairs.of(attributes):
                 self.matches += table.num_rows
-                for pairs in table.to_batches():
-                    yield from self._rows(pairs, carried)
+                found = table.to_batches()
+                del table  # not held while the next is found
+                while found:
+                    yield from self._rows(found.pop(0), carried)
 
     def _rows(self, pairs: pa.RecordBatch, carried: Carried) -> Iterator[pa.RecordBatch]:
         ids = pairs.column("subscription")

@@ -61,8 +61,9 @@ class Pairs:
                 self._events_at_once = min(MOST_EVENTS, self._events_at_once * 2)
             if self._k is not None and len(tables) > 1:
                 tables = [best_of_several(tables, self._k)]
-            for table in tables:
-                yield table.set_column(0, "event", pc.add(table.column("event"), done))
+            tables.reverse()
+            while tables:  # what was handed out is not held while the next events are asked about
+                yield _shifted(tables.pop(), done)
             done += answered
 
     def _some(self, events: pa.RecordBatch) -> tuple[list[pa.Table], int]:
@@ -83,6 +84,10 @@ def all_matches(index: Index, events: pa.RecordBatch, most: int) -> tuple[pa.Tab
     2
     """
     return ask_up_to(index, Query("all"), events, most, threads=1)
+
+
+def _shifted(pairs: pa.Table, events: int) -> pa.Table:
+    return pairs.set_column(0, "event", pc.add(pairs.column("event"), events))
 
 
 def _of_first(pairs: pa.Table, events: int) -> pa.Table:

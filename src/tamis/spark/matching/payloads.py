@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.index import Index
-from tamis.spark.matching.slices import MOST_BYTES
+from tamis.spark.matching.bounded_batches import MOST_BYTES
 
 
 class Payloads:

@@ -21,8 +21,8 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tamis.index import Index
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
+from tamis.spark.matching.bounded_batches import gather_rows
 from tamis.spark.matching.pairs import best_rows, matched_prefixes, ranks_of
-from tamis.spark.matching.slices import gather_rows
 from tamis.spark.matching.task import Seen, Source, Task
 from tamis.store.change_log import changes_after
 from tamis.store.changes import UPSERT, latest

@@ -1,7 +1,7 @@
 //! Many events at once: on several threads, attribute by attribute, and where many match, a bit per event.
 //!
 //! Events come in blocks. The values of a block are looked up in the predicates of each segment first (see
-//! `predicate::placed`). Then its events are matched in one of two ways, chosen by what the first of them
+//! `predicate::block_lookup`). Then its events are matched in one of two ways, chosen by what the first of them
 //! cost: one by one (few candidates survive, so little is shared between events) or bit-parallel (see
 //! `segment::bit_parallel`). Engines without blocks match every event by itself.
 

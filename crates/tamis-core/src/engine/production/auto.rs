@@ -1,4 +1,4 @@
-//! When does the index lay itself out anew?
+//! When does the index reorganize itself?
 //!
 //! A layout is chosen for the events that were known when it was built, and says how many candidates an
 //! event should have. Every few events the candidates they really had are compared with that. If there are
@@ -62,7 +62,7 @@ impl AutoOptimizer {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// How often the index was laid out anew without being asked.
+    /// How often the index was reorganized without being asked.
     pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A block of events against an index: placed attribute by attribute, matched one by one or bit-parallel.
+//! A block of events against an index: looked up attribute by attribute, matched one by one or bit-parallel.
 
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
+use crate::predicate::block_lookup::LookedUpBlock;
 use crate::predicate::catalog::Catalog;
-use crate::predicate::placed::PlacedBlock;
 use crate::query::collector::Count;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
@@ -105,17 +105,17 @@ impl<'e> Block<'e> {
         }
     }
 
-    fn place(&self, catalog: &Catalog, placed: &mut PlacedBlock<'e>) {
+    fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
         match &self.events {
-            Events::Loaded(events) => placed.place_events(catalog, events),
+            Events::Loaded(events) => looked_up.place_events(catalog, events),
             Events::Columns(columns, range) => {
-                placed.clear(range.len());
+                looked_up.clear(range.len());
                 for (attribute, column) in columns.columns() {
                     if let Some(entry) = catalog.entry(attribute) {
-                        placed.place_column(catalog, entry, column, range.clone());
+                        looked_up.place_column(catalog, entry, column, range.clone());
                     }
                 }
-                placed.arrange();
+                looked_up.arrange();
             }
         }
     }
@@ -153,7 +153,7 @@ impl<'e> Block<'e> {
 #[derive(Default)]
 struct BlockSpace<'e> {
     scratch: Scratch,
-    placed: PlacedBlock<'e>,
+    looked_up: LookedUpBlock<'e>,
     bit_parallel: BlockScratch,
     /// Rows that match some events of the block, and which.
     rows: Vec<(u32, Mask)>,
@@ -181,7 +181,7 @@ impl<'e> BlockSpace<'e> {
             };
             match phase {
                 Phase::One(at) => {
-                    let event = space.placed.event(at);
+                    let event = space.looked_up.event(at);
                     let mut count = Count::default();
                     let work = if plain {
                         let mut rows = AllRows::new(layout, number, &mut count);
@@ -197,7 +197,7 @@ impl<'e> BlockSpace<'e> {
                 }
                 Phase::Rest(from) => {
                     let mut counters = Counters::default();
-                    let events = space.placed.events(from..block.len());
+                    let events = space.looked_up.events(from..block.len());
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         counters.add(events, kept(unit));
                     });
@@ -222,9 +222,9 @@ impl<'e> BlockSpace<'e> {
         add: &mut dyn FnMut(usize, &[Scored]) -> bool,
     ) -> Result<Observation> {
         let started = Instant::now();
-        let Self { placed, scratch, .. } = self;
+        let Self { looked_up, scratch, .. } = self;
         let (view, point) = (block.view, Event::default());
-        // By priority, segments see nothing of an event but what is placed.
+        // By priority, segments see nothing of an event but what is looked up.
         let is_seen = ranking.score != Score::Priority || !view.buffer.is_empty();
         let loaded: Vec<Event<'_>> = match &block.events {
             Events::Columns(columns, range) if is_seen => {
@@ -246,9 +246,9 @@ impl<'e> BlockSpace<'e> {
             work.candidates += view.buffer.len() as u64;
         }
         for number in 0..view.parts.len() {
-            block.place(view.ranked_catalog(number, &ranking.score)?, placed);
+            block.place(view.ranked_catalog(number, &ranking.score)?, looked_up);
             for (at, (measure, best)) in measures.iter().zip(&mut best).enumerate() {
-                let fires = placed.event(at);
+                let fires = looked_up.event(at);
                 work += view.offer_part(number, event_at(at), &fires, measure, filter, scratch, best)?;
             }
         }
@@ -285,7 +285,7 @@ impl<'e> BlockSpace<'e> {
             let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             match phase {
                 Phase::One(at) if at < room.events => {
-                    let event = space.placed.event(at);
+                    let event = space.looked_up.event(at);
                     let own = &mut found[at];
                     let before = own.len();
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
@@ -303,7 +303,7 @@ impl<'e> BlockSpace<'e> {
                 Phase::Rest(from) if from < room.events => {
                     let rows = &mut space.rows;
                     rows.clear();
-                    let events = space.placed.events(from..room.events);
+                    let events = space.looked_up.events(from..room.events);
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         let kept = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
                         rows.extend(kept.map(|row| (*row, *events)));
@@ -368,7 +368,7 @@ impl<'e> BlockSpace<'e> {
         self.work.resize(events, Work::default());
         for (number, part) in block.view.parts.iter().enumerate() {
             let layout = &part.segment.layout;
-            block.place(&layout.catalog, &mut self.placed);
+            block.place(&layout.catalog, &mut self.looked_up);
             let mut total = Work::default();
             for at in 0..events {
                 if at == PROBES && together_is_cheaper(layout, &total, at, events - at) {

@@ -175,7 +175,8 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
         rows.extend(living.map(|row| (at as u32, row)));
     }
     rows.sort_by(|(a, a_row), (b, b_row)| {
-        let (a, b) = (&parts[*a as usize].segment.ledger, &parts[*b as usize].segment.ledger);
+        let (a, b) =
+            (&parts[*a as usize].segment.subscription_table, &parts[*b as usize].segment.subscription_table);
         a.compare_ids(*a_row, b, *b_row)
     });
     let builder = join(&parts, &rows, &started.terms, threads)?;

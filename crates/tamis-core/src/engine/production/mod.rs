@@ -7,15 +7,15 @@
 
 mod auto;
 pub mod block;
-pub mod buffer;
+pub mod insert_buffer;
 pub mod merge;
 mod neighbours;
 mod owners;
-pub mod ranked;
+mod persistence;
 pub mod samples;
 mod statistics;
-mod stored;
 pub mod tombstones;
+pub mod top_k;
 mod version;
 pub mod view;
 
@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value as Json, json};
 
 use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
-use crate::engine::segment::buffered::Buffered;
+use crate::engine::segment::buffered_subscription::BufferedSubscription;
 use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
 use crate::error::{Error, Result};
 use crate::event::Schema;
@@ -35,7 +35,7 @@ use crate::fork::Mutex;
 use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
 use auto::AutoOptimizer;
-use buffer::Buffer;
+use insert_buffer::InsertBuffer;
 use samples::{OwnedEvent, Samples};
 use view::{Part, View};
 
@@ -112,9 +112,9 @@ impl Engine for Production {
                 None => Ok(()),
             })
         })?;
-        let added = builder.ledger().len();
+        let added = builder.subscription_table().len();
         if added > 0 {
-            for id in builder.ledger().ids() {
+            for id in builder.subscription_table().ids() {
                 draft.accept_id(&id)?;
                 if draft.next.locate(&id).is_some() {
                     return Err(Error::duplicate(&id));
@@ -244,7 +244,7 @@ impl<'a> Draft<'a> {
     }
 
     fn insert(&mut self, subscription: Subscription) {
-        let buffered = Arc::new(Buffered::new(subscription, &mut self.next.terms));
+        let buffered = Arc::new(BufferedSubscription::new(subscription, &mut self.next.terms));
         buffered.subscription.expression.note_uses(&mut self.next.terms, 1);
         if let Some(expected) = self.next.expected.get_mut() {
             expected.note(&buffered.atoms);
@@ -277,7 +277,7 @@ impl<'a> Draft<'a> {
         if self.next.buffer.is_full() {
             let segment = self.seal()?;
             Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
-            self.next.buffer = Buffer::default();
+            self.next.buffer = InsertBuffer::default();
             self.sealed = true;
         }
         if self.ended.iter().any(|(part, _)| part.living() == 0) {

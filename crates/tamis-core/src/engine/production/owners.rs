@@ -10,7 +10,7 @@ use crate::subscription::Location;
 #[derive(Default)]
 pub struct Owners {
     names: Vec<Box<str>>,
-    /// By part, the numbers of the owners of its ledger.
+    /// By part, the numbers of the owners of its subscriptions.
     by_part: Vec<Vec<u32>>,
     buffered: Vec<Option<u32>>,
 }
@@ -23,8 +23,10 @@ impl Owners {
             *numbers.entry_ref(name).or_insert(next)
         };
         let by_part = view.parts.iter().map(|part| {
-            let ledger = &part.segment.ledger;
-            (0..ledger.owner_count() as u32).map(|owner| number(ledger.owner_name(owner))).collect()
+            let subscription_table = &part.segment.subscription_table;
+            (0..subscription_table.owner_count() as u32)
+                .map(|owner| number(subscription_table.owner_name(owner)))
+                .collect()
         });
         let by_part = by_part.collect();
         let owners = view.buffer.iter().map(|buffered| buffered.subscription.owner.as_deref());
@@ -48,7 +50,7 @@ impl Owners {
         match location {
             Location::Buffer(at) => self.buffered[at as usize],
             Location::Row { part, row } => {
-                let here = view.parts[part as usize].segment.ledger.owner_number(row)?;
+                let here = view.parts[part as usize].segment.subscription_table.owner_number(row)?;
                 Some(self.by_part[part as usize][here as usize])
             }
         }

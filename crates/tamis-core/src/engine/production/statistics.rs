@@ -15,7 +15,12 @@ pub fn statistics(view: &View) -> Json {
     };
     for part in view.parts.iter() {
         let segment = &part.segment;
-        segment.layout.bytes().into_iter().chain(segment.ledger.bytes()).for_each(|(name, n)| add(name, n));
+        segment
+            .layout
+            .bytes()
+            .into_iter()
+            .chain(segment.subscription_table.bytes())
+            .for_each(|(name, n)| add(name, n));
         add("removed rows", part.tombstones.bytes());
         add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
         add("scores", segment.scoring.bytes());

@@ -48,7 +48,7 @@ impl Version for View {
             return Some(Location::Buffer(at as u32));
         }
         self.parts.iter().enumerate().find_map(|(part, held)| {
-            let row = held.segment.ledger.find(id)?;
+            let row = held.segment.subscription_table.find(id)?;
             (!held.tombstones.is_removed(row, self.generation))
                 .then_some(Location::Row { part: part as u32, row })
         })
@@ -64,13 +64,13 @@ impl Version for View {
     fn id(&self, location: Location) -> IdRef<'_> {
         match location {
             Location::Buffer(at) => self.buffer[at as usize].subscription.id.as_ref(),
-            Location::Row { part, row } => self.parts[part as usize].segment.ledger.id_ref(row),
+            Location::Row { part, row } => self.parts[part as usize].segment.subscription_table.id_ref(row),
         }
     }
 
     fn priority(&self, location: Location) -> f64 {
         match location {
-            Location::Row { part, row } => self.parts[part as usize].segment.ledger.priority(row),
+            Location::Row { part, row } => self.parts[part as usize].segment.subscription_table.priority(row),
             Location::Buffer(at) => self.buffer[at as usize].subscription.priority,
         }
     }
@@ -154,9 +154,9 @@ impl Version for View {
     fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {
         let mut counts: BTreeMap<Box<str>, usize> = BTreeMap::new();
         for part in self.parts.iter() {
-            let ledger = &part.segment.ledger;
-            for tag in (0..ledger.tag_count()).map(|tag| ledger.tag_name(tag)) {
-                let rows = ledger.rows_with_tag(tag);
+            let subscription_table = &part.segment.subscription_table;
+            for tag in (0..subscription_table.tag_count()).map(|tag| subscription_table.tag_name(tag)) {
+                let rows = subscription_table.rows_with_tag(tag);
                 let alive =
                     rows.iter().filter(|row| !part.tombstones.is_removed(**row, self.generation)).count();
                 if alive > 0 {

@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use super::buffer::Buffer;
+use super::insert_buffer::InsertBuffer;
 use super::owners::Owners;
 use super::tombstones::Tombstones;
 use crate::engine::contract::{Location, Work};
 use crate::engine::expected_kinds::ExpectedKinds;
 use crate::engine::segment::Segment;
-use crate::engine::segment::buffered::Presence;
+use crate::engine::segment::buffered_subscription::Presence;
 use crate::engine::segment::layout::Layout;
-use crate::engine::segment::ledger::Ledger;
 use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::subscription_table::SubscriptionTable;
 use crate::engine::segment::walk::UnitCollector;
 use crate::event::{Event, TermId, Terms};
 use crate::expr::eval::evaluate;
@@ -46,7 +46,7 @@ pub struct View {
     pub len: usize,
     /// Shared by all versions between two changes of a segment.
     pub parts: Arc<Vec<Part>>,
-    pub buffer: Buffer,
+    pub buffer: InsertBuffer,
     /// Made when an event asks, and kept up to date by insertions from then on.
     pub expected: OnceLock<ExpectedKinds>,
     /// Made when somebody asks for owners; every change makes it new.
@@ -61,7 +61,7 @@ impl Default for View {
             id_kind: None,
             len: 0,
             parts: Arc::default(),
-            buffer: Buffer::default(),
+            buffer: InsertBuffer::default(),
             expected: OnceLock::new(),
             owners: OnceLock::new(),
         }
@@ -127,7 +127,7 @@ impl View {
                 return work;
             }
             if event.has_intervals {
-                for &row in part.segment.ledger.point_only.iter() {
+                for &row in part.segment.subscription_table.point_only.iter() {
                     // The normal form may have found it too: it is reported here alone.
                     let found = Location::Row { part: number as u32, row };
                     if keeps.keeps_point_only(row) && collector.collect(found).is_break() {
@@ -200,7 +200,7 @@ impl<C: Collector> UnitCollector for AllRows<'_, C> {
         ControlFlow::Continue(())
     }
 
-    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+    fn single_row(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
         if C::COUNTS {
             self.collector.add(units.count_ones() as usize);
             return ControlFlow::Continue(());
@@ -258,15 +258,15 @@ pub struct RowFilter<'a> {
 
 impl<'a> RowFilter<'a> {
     pub fn new(view: &'a View, part: &'a Part, filter: &'a Filter<'a>, event: &'a Event<'a>) -> Self {
-        let ledger = &part.segment.ledger;
+        let subscription_table = &part.segment.subscription_table;
         Self {
             view,
             part,
             now: filter.now,
-            tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, ledger)),
+            tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, subscription_table)),
             event,
             checks_tombstones: part.tombstones.any(),
-            checks_expiry: !ledger.expiries.is_empty(),
+            checks_expiry: !subscription_table.expiries.is_empty(),
         }
     }
 
@@ -278,7 +278,8 @@ impl<'a> RowFilter<'a> {
     pub fn keeps(&self, row: u32) -> bool {
         self.keeps_row(row)
             && (!self.event.has_intervals
-                || self.part.segment.ledger.point_only.binary_search(&row).is_err() && self.verified(row))
+                || self.part.segment.subscription_table.point_only.binary_search(&row).is_err()
+                    && self.verified(row))
     }
 
     fn keeps_point_only(&self, row: u32) -> bool {
@@ -288,7 +289,7 @@ impl<'a> RowFilter<'a> {
     /// Whether the row is alive, unexpired and tagged.
     pub fn keeps_row(&self, row: u32) -> bool {
         !(self.checks_tombstones && self.part.tombstones.is_removed(row, self.view.generation)
-            || self.checks_expiry && self.part.segment.ledger.expires(row) <= self.now)
+            || self.checks_expiry && self.part.segment.subscription_table.expires(row) <= self.now)
             && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
     }
 
@@ -308,8 +309,8 @@ struct TaggedRows<'a> {
 }
 
 impl<'a> TaggedRows<'a> {
-    fn new(tags: &Tags, ledger: &'a Ledger) -> Self {
-        let rows = |tags: &[Box<str>]| tags.iter().map(|tag| ledger.rows_with_tag(tag)).collect();
+    fn new(tags: &Tags, subscription_table: &'a SubscriptionTable) -> Self {
+        let rows = |tags: &[Box<str>]| tags.iter().map(|tag| subscription_table.rows_with_tag(tag)).collect();
         Self { any: tags.any.as_deref().map(rows), all: rows(&tags.all), none: rows(&tags.none) }
     }
 

@@ -162,7 +162,7 @@ fn add_and(children: &[Tree], presence: &impl Fn(u32) -> f64, out: &mut Vec<Acce
                 access.test = *leaf;
             }
         }
-        // The key may hold while a test chosen further down was given up for a better one.
+        // The key may hold while a test chosen further down was dropped for a better one.
         access.suffices &= access.test.leaf == established || established == ALWAYS.leaf;
         let known = |leaf: Leaf| access.implied.contains(&Some(leaf)) || leaf == access.test.leaf;
         let rest = children.iter().enumerate().filter(|(at, _)| Some(*at) != from);

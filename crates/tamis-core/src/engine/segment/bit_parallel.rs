@@ -15,13 +15,13 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::evaluation::{Evaluation, Paths, Truth};
+use super::evaluation::{Evaluation, Paths, REJECTED, Truth};
 use super::layout::{ACCEPTS, Layout, code_place};
 use super::masks::Masks;
 use super::program::Leaf;
 use crate::predicate::bits::Bits;
+use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Fired;
-use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
 /// Events in a block.
@@ -107,6 +107,12 @@ impl Truth for Mask {
     fn or(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|lane| self.0[lane] | other.0[lane]))
     }
+
+    #[inline(always)]
+    fn flipped_if(&self, flip: bool) -> Mask {
+        let all = 0u64.wrapping_sub(u64::from(flip));
+        Mask(std::array::from_fn(|lane| self.0[lane] ^ all))
+    }
 }
 
 /// Working memory for blocks.
@@ -190,8 +196,12 @@ pub fn matching_units(
             return unsafe { evaluate_avx2(layout, all, scratch, &mut holds) };
         }
     }
-    evaluate_block(layout, all, scratch, &mut holds);
+    evaluate_block(layout, all, scratch, &mut holds, compute);
 }
+
+/// Computes a remembered unit. Units that need others call it again, so that it cannot be inlined, and there is
+/// one for each set of instructions: evaluating a block calls the one that was compiled for its own.
+type Compute = unsafe fn(&mut Block<'_>, u32) -> Mask;
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
@@ -201,13 +211,33 @@ fn evaluate_avx512(
     scratch: &mut BlockScratch,
     holds: &mut impl FnMut(u32, &Mask),
 ) {
-    evaluate_block(layout, all, scratch, holds);
+    evaluate_block(layout, all, scratch, holds, compute_avx512);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn compute_avx512(block: &mut Block<'_>, unit: u32) -> Mask {
+    compute(block, unit)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn evaluate_avx2(layout: &Layout, all: Mask, scratch: &mut BlockScratch, holds: &mut impl FnMut(u32, &Mask)) {
-    evaluate_block(layout, all, scratch, holds);
+    evaluate_block(layout, all, scratch, holds, compute_avx2);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn compute_avx2(block: &mut Block<'_>, unit: u32) -> Mask {
+    compute(block, unit)
+}
+
+#[inline(always)]
+fn compute(block: &mut Block<'_>, unit: u32) -> Mask {
+    let truth = block.run(unit, block.all);
+    block.truth[unit as usize] = truth;
+    mark(block.known, unit);
+    truth
 }
 
 impl BlockScratch {
@@ -269,9 +299,10 @@ fn evaluate_block(
     all: Mask,
     scratch: &mut BlockScratch,
     holds: &mut impl FnMut(u32, &Mask),
+    compute: Compute,
 ) {
     let BlockScratch { keys, live, truth, known, done, paths, candidates, .. } = scratch;
-    let mut block = Block { layout, all, keys, live, truth, known, paths };
+    let mut block = Block { layout, all, keys, live, truth, known, paths, compute };
     for (at, word) in block.live.iter().enumerate() {
         let mut rest = *word;
         while rest != 0 {
@@ -298,6 +329,7 @@ struct Block<'a> {
     truth: &'a mut [Mask],
     known: &'a mut [u64],
     paths: &'a mut ManyPaths,
+    compute: Compute,
 }
 
 impl Block<'_> {
@@ -394,16 +426,16 @@ impl<'a> Evaluation<'a> for Block<'a> {
     #[inline(always)]
     fn test_bit(&self, leaf: Leaf, events: &Mask) -> Mask {
         let set = self.mask(leaf.bit() as usize);
-        if leaf.is_clear() { events.and_not(set) } else { events.and(set) }
+        events.and(&set.flipped_if(leaf.is_clear()))
     }
 
+    #[inline(always)]
     fn pull(&mut self, unit: u32) -> Mask {
-        if !has(self.known, unit) {
-            let truth = self.run(unit, self.all);
-            self.truth[unit as usize] = truth;
-            mark(self.known, unit);
+        match has(self.known, unit) {
+            true => self.truth[unit as usize],
+            // SAFETY: it was chosen for this processor.
+            false => unsafe { (self.compute)(self, unit) },
         }
-        self.truth[unit as usize]
     }
 
     #[inline(always)]
@@ -412,8 +444,8 @@ impl<'a> Evaluation<'a> for Block<'a> {
     }
 }
 
-/// The masks of the events that have come to each leaf, and of those that were accepted and rejected: a frame
-/// for every unit that is being evaluated.
+/// The masks of the events that have come to each leaf, and of those that were accepted: a frame for every unit that
+/// is being evaluated.
 #[derive(Default)]
 pub struct ManyPaths(Vec<Mask>);
 
@@ -421,7 +453,7 @@ impl Paths<Mask> for ManyPaths {
     #[inline(always)]
     fn enter(&mut self, leaves: usize, events: Mask) -> usize {
         let frame = self.0.len();
-        self.0.resize(frame + leaves + 2, Mask::NONE);
+        self.0.resize(frame + leaves + 1, Mask::NONE);
         self.0[frame] = events;
         frame
     }
@@ -435,8 +467,10 @@ impl Paths<Mask> for ManyPaths {
     fn split(&mut self, frame: usize, leaf: usize, goes_on: Mask, jumps: Mask, target: usize) -> usize {
         let next = &mut self.0[frame + leaf + 1];
         *next = next.or(&goes_on);
-        let target = &mut self.0[frame + target];
-        *target = target.or(&jumps);
+        if target != REJECTED {
+            let target = &mut self.0[frame + target];
+            *target = target.or(&jumps);
+        }
         leaf + 1
     }
 

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Segment;
-use super::buffered::Buffered;
+use super::buffered_subscription::BufferedSubscription;
 use super::forms::{Forms, Import};
-use super::ledger::LedgerBuilder;
-use super::planner::plan_layout;
+use super::layout_planner::plan_layout;
 use super::scoring::ScoringBuilder;
+use super::subscription_table::SubscriptionTableBuilder;
 use crate::error::Result;
 use crate::event::{Event, TermId, Terms};
 use crate::subscription::Subscription;
@@ -31,7 +31,7 @@ pub struct SegmentBuilder {
     /// Those of the index, and the new ones of the rows added here.
     terms: Terms,
     forms: Forms,
-    ledger: LedgerBuilder,
+    subscription_table: SubscriptionTableBuilder,
     scoring: ScoringBuilder,
 }
 
@@ -40,7 +40,7 @@ impl SegmentBuilder {
         Self {
             terms,
             forms: Forms::default(),
-            ledger: LedgerBuilder::default(),
+            subscription_table: SubscriptionTableBuilder::default(),
             scoring: ScoringBuilder::default(),
         }
     }
@@ -48,16 +48,16 @@ impl SegmentBuilder {
     pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
         let point_only = self.forms.push(&subscription.expression, &mut self.terms);
         self.scoring.push(subscription, &mut self.terms, &mut self.forms.atoms);
-        self.ledger.push(subscription, point_only, &mut self.terms)?;
+        self.subscription_table.push(subscription, point_only, &mut self.terms)?;
         subscription.expression.note_uses(&mut self.terms, 1);
         Ok(())
     }
 
     /// Adds a subscription that was normalised already.
-    pub fn push_buffered(&mut self, held: &Buffered) -> Result<()> {
+    pub fn push_buffered(&mut self, held: &BufferedSubscription) -> Result<()> {
         self.forms.push_normal(&held.normal.root, &held.atoms);
         self.scoring.push(&held.subscription, &mut self.terms, &mut self.forms.atoms);
-        self.ledger.push(&held.subscription, held.normal.point_only, &mut self.terms)
+        self.subscription_table.push(&held.subscription, held.normal.point_only, &mut self.terms)
     }
 
     /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them. Rows
@@ -73,31 +73,35 @@ impl SegmentBuilder {
         let point_only = match import {
             Some(import) => {
                 import.row(row, &mut self.forms);
-                segment.ledger.point_only.binary_search(&row).is_ok()
+                segment.subscription_table.point_only.binary_search(&row).is_ok()
             }
             None => {
-                let expression = segment.ledger.expression(row, &self.terms)?;
+                let expression = segment.subscription_table.expression(row, &self.terms)?;
                 self.forms.push(&expression, &mut self.terms)
             }
         };
         if scored {
-            let subscription = segment.ledger.subscription(row, &self.terms)?;
+            let subscription = segment.subscription_table.subscription(row, &self.terms)?;
             self.scoring.push(&subscription, &mut self.terms, &mut self.forms.atoms);
         } else {
             self.scoring.push_unweighted();
         }
-        self.ledger.push_copy(&segment.ledger, row, point_only)
+        self.subscription_table.push_copy(&segment.subscription_table, row, point_only)
     }
 
     fn size(&self) -> Size {
-        Size { rows: self.ledger.len(), records: self.ledger.record_bytes(), forms: self.forms.size() }
+        Size {
+            rows: self.subscription_table.len(),
+            records: self.subscription_table.record_bytes(),
+            forms: self.forms.size(),
+        }
     }
 
     /// Makes room for more rows like those that `seen` is the size of. Room costs nothing until it is used, but
     /// what grows by being copied leaves holes as large as itself.
     fn reserve(&mut self, rows: usize, seen: &Size) {
         let expected = |seen_size: usize| (seen_size * rows).div_ceil(seen.rows.max(1));
-        self.ledger.reserve(rows, expected(seen.records));
+        self.subscription_table.reserve(rows, expected(seen.records));
         self.forms.reserve(rows, seen.forms.map(expected));
     }
 
@@ -116,12 +120,12 @@ impl SegmentBuilder {
         self.scoring.append(other.scoring, &renumbered, |atom| import.atom(atom, &mut self.forms));
         drop(other.forms);
         let renumber = (!same_numbers).then_some((&other.terms, &mut self.terms));
-        self.ledger.append(other.ledger, renumber)
+        self.subscription_table.append(other.subscription_table, renumber)
     }
 
     /// The rows added so far.
-    pub fn ledger(&self) -> &LedgerBuilder {
-        &self.ledger
+    pub fn subscription_table(&self) -> &SubscriptionTableBuilder {
+        &self.subscription_table
     }
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
@@ -131,10 +135,10 @@ impl SegmentBuilder {
         let plan = plan_layout(&self.forms, samples, threads)?;
         let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
         let (sharing, layout_basis) = (plan.sharing, plan.basis);
-        let (layout, scoring) = plan.lay_out(self.ledger.priorities(), self.scoring, threads);
+        let (layout, scoring) = plan.lay_out(self.subscription_table.priorities(), self.scoring, threads);
         let segment = Segment {
             layout,
-            ledger: self.ledger.finish(),
+            subscription_table: self.subscription_table.finish(),
             scoring,
             sharing,
             layout_basis,
@@ -237,8 +241,8 @@ mod tests {
             assert_eq!(together.layout.entries[..], alone.layout.entries[..]);
             assert_eq!(together.scoring.code[..], alone.scoring.code[..]);
             assert_eq!(together.scoring.bounds[..], alone.scoring.bounds[..]);
-            assert_eq!(together.ledger.records[..], alone.ledger.records[..]);
-            assert_eq!(together.ledger.tag_rows[..], alone.ledger.tag_rows[..]);
+            assert_eq!(together.subscription_table.records[..], alone.subscription_table.records[..]);
+            assert_eq!(together.subscription_table.tag_rows[..], alone.subscription_table.tag_rows[..]);
             for row in (0..rows).step_by(997) {
                 let found = together.subscription(row as u32, &same_names);
                 assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), subscription(row));

@@ -74,7 +74,7 @@ struct Head {
 }
 
 impl Dag {
-    /// The node of a whole expression, its literals renumbered. A lone literal becomes an AND of one.
+    /// The node of a whole expression, its literals renumbered. A single literal becomes an AND of one.
     pub fn root(&mut self, form: &Form, renumbered: &impl Fn(Literal) -> Literal) -> u32 {
         let reference = match form {
             Form::And(children) if children.iter().all(|child| matches!(child, Form::Literal(_))) => {
@@ -220,7 +220,7 @@ impl Dag {
                 Target::Literal(_) => 1,
                 Target::Node(child) => written[child as usize],
             });
-            // A node with one child stands for a lone literal.
+            // A node with one child stands for a single literal.
             let own = u64::from(children.len() != 1);
             written.push(below.fold(own, u64::saturating_add));
         }

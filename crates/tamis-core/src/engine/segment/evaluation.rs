@@ -11,6 +11,9 @@ use super::program::{ACCEPT, CodeKind, Leaf, ODD, REJECT, THRESHOLD};
 /// A threshold has fewer leaves than this: an expression has no more predicates than half of it.
 pub const MOST_COUNTED: usize = 1 << 17;
 
+/// Where events go for which a unit does not hold: no leaf has that number.
+pub const REJECTED: usize = usize::MAX;
+
 /// For which events something holds.
 pub trait Truth: Copy {
     /// Whether there is one event, whose first answer is the last.
@@ -22,6 +25,9 @@ pub trait Truth: Copy {
     fn and(&self, other: &Self) -> Self;
     fn or(&self, other: &Self) -> Self;
     fn and_not(&self, other: &Self) -> Self;
+
+    /// The opposite if `flip`, computed without a branch.
+    fn flipped_if(&self, flip: bool) -> Self;
 }
 
 /// Which events have come to which leaf of a unit's code.
@@ -33,7 +39,7 @@ pub trait Paths<T> {
     fn at(&self, frame: usize, leaf: usize) -> T;
 
     /// Moves some events to the next leaf and the others to a target, which may be behind the last leaf
-    /// (accepted) or behind that (rejected). Returns the leaf to look at next.
+    /// (accepted) or [`REJECTED`]. Returns the leaf to look at next.
     fn split(&mut self, frame: usize, leaf: usize, goes_on: T, jumps: T, target: usize) -> usize;
 
     /// The events that were accepted; `leaf` is what the last split returned.
@@ -63,6 +69,11 @@ impl Truth for bool {
     #[inline(always)]
     fn and_not(&self, other: &bool) -> bool {
         *self & !*other
+    }
+
+    #[inline(always)]
+    fn flipped_if(&self, flip: bool) -> bool {
+        *self ^ flip
     }
 }
 
@@ -147,12 +158,11 @@ pub trait Evaluation<'a> {
                 while let Some(&[leaf, jump]) = steps.get(at) {
                     let here = self.paths().at(frame, at);
                     let true_here = self.test(Leaf(leaf), &here);
-                    let false_here = here.and_not(&true_here);
-                    let (goes_on, jumps) =
-                        if jump & 1 == 1 { (true_here, false_here) } else { (false_here, true_here) };
+                    let goes_on = here.and(&true_here.flipped_if(jump & 1 == 0));
+                    let jumps = here.and_not(&goes_on);
                     let target = match jump >> 1 {
                         ACCEPT => leaves,
-                        REJECT => leaves + 1,
+                        REJECT => REJECTED,
                         target => target as usize,
                     };
                     at = self.paths().split(frame, at, goes_on, jumps, target);
@@ -173,6 +183,7 @@ pub trait Evaluation<'a> {
     }
 
     /// Those of `events` for which enough leaves hold.
+    #[inline(never)]
     fn run_threshold(&mut self, code: &[u32], events: Self::Truth) -> Self::Truth {
         let (least, leaves) = ((code[0] - THRESHOLD) as usize, &code[1..]);
         if Self::Truth::IS_SINGLE {

@@ -12,7 +12,7 @@
 //!
 //! Units that are reached in more than one way (several accesses, or as part of others) have the
 //! lowest numbers, so that remembering what is known of them takes few bytes. The last of those are
-//! the lone ones: one row each, and nobody waits for them, so that a number says all there is to
+//! the single-row ones: one row each, and nobody waits for them, so that a number says all there is to
 //! know once they hold. Units of each kind are in the order of their access keys: what fires
 //! together lies together.
 
@@ -20,7 +20,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::program::CodeKind;
 use crate::predicate::catalog::Catalog;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 const KIND_SHIFT: u32 = 30;
 /// Entries per bound.
@@ -31,18 +31,18 @@ pub const MAX_CODE: usize = 1 << KIND_SHIFT;
 #[derive(Clone, Default)]
 pub struct Layout {
     pub catalog: Catalog,
-    pub access_off: Buffer<u32>,
-    pub entries: Buffer<[u32; 2]>,
+    pub access_off: SharedSlice<u32>,
+    pub entries: SharedSlice<[u32; 2]>,
     /// For every block of entries, the highest priority that its units lead to; empty when all are 0.
-    pub block_bounds: Buffer<f64>,
+    pub block_bounds: SharedSlice<f64>,
     /// One more than there are units.
-    pub heads: Buffer<UnitHead>,
-    pub code: Buffer<u32>,
-    pub rows: Buffer<u32>,
+    pub heads: SharedSlice<UnitHead>,
+    pub code: SharedSlice<u32>,
+    pub rows: SharedSlice<u32>,
     /// Units below this number are reached in several ways.
     pub remembered: u32,
     /// Units from this number up to `remembered` have one row each, and none waits for them.
-    pub lone: u32,
+    pub single_row: u32,
 }
 
 /// Where the parts of a unit begin.
@@ -51,7 +51,7 @@ pub struct Layout {
 pub struct UnitHead {
     pub code: u32,
     pub rows: u32,
-    /// In `entries`; the same for all units that are lone or not remembered.
+    /// In `entries`; the same for all units that are single-row or not remembered.
     pub waiting: u32,
 }
 
@@ -81,16 +81,16 @@ impl Layout {
 
     #[inline]
     pub fn rows_of(&self, unit: u32) -> &[u32] {
-        if self.is_lone(unit) {
-            let row = (self.heads[self.lone as usize].rows + unit - self.lone) as usize;
+        if self.is_single_row(unit) {
+            let row = (self.heads[self.single_row as usize].rows + unit - self.single_row) as usize;
             return &self.rows[row..row + 1];
         }
         &self.rows[self.heads[unit as usize].rows as usize..self.heads[unit as usize + 1].rows as usize]
     }
 
     #[inline]
-    pub fn is_lone(&self, unit: u32) -> bool {
-        (self.lone..self.remembered).contains(&unit)
+    pub fn is_single_row(&self, unit: u32) -> bool {
+        (self.single_row..self.remembered).contains(&unit)
     }
 
     pub fn entries_of(&self, from_key: u32, to_key: u32) -> std::ops::Range<usize> {

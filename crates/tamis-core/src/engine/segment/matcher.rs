@@ -2,27 +2,27 @@
 //!
 //! 1. Set the bits of the satisfied predicates; note which access keys fired.
 //! 2. Walk the fired runs of entries. An entry whose test fails is dropped on that one bit, which
-//!    is in the cache; the units of the others are queued, without a branch. When there are many, lone
+//!    is in the cache; the units of the others are queued, without a branch. When there are many, single-row
 //!    units for which key and test suffice are not queued: each sets its bit in a small set.
 //! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
 //!    queues the units that waited for it.
-//! 4. Deliver the lone units of the set in the order of their numbers, which is that of their rows.
+//! 4. Deliver the single-row units of the set in the order of their numbers, which is that of their rows.
 
 use std::ops::Range;
 
 use super::evaluation::{Evaluation, OnePath};
 use super::layout::{ACCEPTS, Layout};
-use super::lone_set::LoneSet;
 use super::program::Leaf;
+use super::single_row_set::SingleRowSet;
 use super::walk::{FETCH_AHEAD, UnitCollector};
 use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::predicate::bits::Bits;
+use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Fired;
-use crate::predicate::placed::Fires;
 use crate::prefetch::prefetch;
 
-/// Lone units that hold are collected in a set when there is a candidate for that many of them; otherwise
+/// Single-row units that hold are collected in a set when there is a candidate for that many of them; otherwise
 /// clearing and reading the set would take longer than it saves.
 const LONE_PER_CANDIDATE: usize = 512;
 
@@ -33,7 +33,7 @@ pub struct Scratch {
     runs: Vec<(u32, u32)>,
     queue: Vec<u32>,
     memory: Memory,
-    lone: LoneSet,
+    single_row: SingleRowSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
 }
@@ -97,15 +97,15 @@ impl Layout {
         let (mut event, runs, queue) = self.start(event, scratch);
         let candidates = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         work.candidates = candidates as u64;
-        event.open_lone_set(candidates);
+        event.open_single_row_set(candidates);
         for &(from, to) in runs.iter() {
             event.queue_entries(from as usize..to as usize, queue);
         }
-        if collector.may_stop() && event.lone.deliver(collector, event.bits).is_break() {
+        if collector.may_stop() && event.single_row.deliver(collector, event.bits).is_break() {
             return work;
         }
         if event.drain(queue, &mut work, collector).is_continue() {
-            let _ = event.lone.deliver(collector, event.bits);
+            let _ = event.single_row.deliver(collector, event.bits);
         }
         work
     }
@@ -116,19 +116,19 @@ impl Layout {
         event: &impl Fires,
         scratch: &'a mut Scratch,
     ) -> (OneEvent<'a>, &'a mut Vec<(u32, u32)>, &'a mut Vec<u32>) {
-        let Scratch { bits, runs, queue, memory, lone, open } = scratch;
+        let Scratch { bits, runs, queue, memory, single_row, open } = scratch;
         bits.reset(self.catalog.bits as usize);
         memory.reset(self.remembered as usize);
         runs.clear();
         queue.clear();
         open.clear();
-        lone.close();
+        single_row.close();
         event.fire(&self.catalog, bits, &mut FiredKeys { runs });
         self.entries_of_keys(runs);
         if let Some(event) = event.with_intervals() {
             self.note_open_bits(event, open);
         }
-        let event = OneEvent { layout: self, bits: bits.words(), open, memory, lone, path: OnePath };
+        let event = OneEvent { layout: self, bits: bits.words(), open, memory, single_row, path: OnePath };
         (event, runs, queue)
     }
 
@@ -189,23 +189,23 @@ pub(super) struct OneEvent<'a> {
     pub(super) bits: &'a [u64],
     open: &'a [(u32, u32)],
     memory: &'a mut Memory,
-    /// Takes the lone units that hold, while it is open.
-    pub(super) lone: &'a mut LoneSet,
+    /// Takes the single-row units that hold, while it is open.
+    pub(super) single_row: &'a mut SingleRowSet,
     path: OnePath,
 }
 
 impl OneEvent<'_> {
-    /// Opens the set of lone units if there are enough candidates for clearing and reading it.
-    pub(super) fn open_lone_set(&mut self, candidates: usize) {
-        let lone = (self.layout.remembered - self.layout.lone) as usize;
-        if self.open.is_empty() && candidates * LONE_PER_CANDIDATE > lone {
-            self.lone.open(self.layout);
+    /// Opens the set of single-row units if there are enough candidates for clearing and reading it.
+    pub(super) fn open_single_row_set(&mut self, candidates: usize) {
+        let single_row = (self.layout.remembered - self.layout.single_row) as usize;
+        if self.open.is_empty() && candidates * LONE_PER_CANDIDATE > single_row {
+            self.single_row.open(self.layout);
         }
     }
 
-    /// Takes the units out of the set of lone ones that were decided before it was opened.
-    pub(super) fn forget_decided_lone_units(&mut self) {
-        self.lone.remove(|unit| self.memory.of(unit) & DONE != 0);
+    /// Takes the units out of the set of single-row ones that were decided before it was opened.
+    pub(super) fn forget_decided_single_row_units(&mut self) {
+        self.single_row.remove(|unit| self.memory.of(unit) & DONE != 0);
     }
 
     /// A test that is not a unit, for point values.
@@ -254,16 +254,16 @@ impl<'a> Evaluation<'a> for OneEvent<'a> {
 }
 
 impl OneEvent<'_> {
-    /// Queues the units of the entries whose test holds, without a branch. Those that are lone and need no more than
-    /// the test go to the set of lone units, if it is open.
+    /// Queues the units of the entries whose test holds, without a branch. Those that are single-row and need no more than
+    /// the test go to the set of single-row units, if it is open.
     pub(super) fn queue_entries(&mut self, entries: Range<usize>, queue: &mut Vec<u32>) {
         let entries = &self.layout.entries[entries];
         let mut end = queue.len();
         queue.resize(end + entries.len(), 0);
-        if !self.lone.is_closed() {
+        if !self.single_row.is_closed() {
             for [unit, test] in entries {
                 let holds = self.bit(Leaf(*test));
-                let is_settled = self.lone.accept(*unit, holds);
+                let is_settled = self.single_row.accept(*unit, holds);
                 queue[end] = *unit;
                 end += (holds & !is_settled) as usize;
             }
@@ -285,7 +285,7 @@ impl OneEvent<'_> {
     #[inline]
     pub(super) fn is_done(&self, unit: u32) -> bool {
         unit < self.layout.remembered && self.memory.of(unit) & DONE != 0
-            || self.lone.takes(unit) && self.lone.has(unit)
+            || self.single_row.takes(unit) && self.single_row.has(unit)
     }
 
     /// Whether a queued unit holds.
@@ -301,20 +301,20 @@ impl OneEvent<'_> {
             return true;
         }
         let is_true = self.pull(unit);
-        if !self.lone.takes(unit) {
+        if !self.single_row.takes(unit) {
             self.memory.note(unit, DONE);
         }
         is_true
     }
 
-    /// Whether a unit that holds goes to the set of lone units instead of to a collector.
+    /// Whether a unit that holds goes to the set of single-row units instead of to a collector.
     #[inline]
     pub(super) fn keeps(&mut self, unit: u32) -> bool {
-        let is_lone = self.lone.takes(unit);
-        if is_lone {
-            self.lone.insert(unit);
+        let is_single_row = self.single_row.takes(unit);
+        if is_single_row {
+            self.single_row.insert(unit);
         }
-        is_lone
+        is_single_row
     }
 
     #[inline]

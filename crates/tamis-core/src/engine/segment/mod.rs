@@ -1,30 +1,30 @@
 //! A segment: an immutable set of subscriptions, laid out to be matched.
 //!
-//! `layout` and `matcher` answer "which rows hold?"; `ledger` answers "what is row 17?"; `scoring` answers
+//! `layout` and `matcher` answer "which rows hold?"; `subscription_table` answers "what is row 17?"; `scoring` answers
 //! "how relevant is it?".
 
 pub mod access;
-pub mod best;
+pub mod best_first;
 pub mod bit_parallel;
-pub mod buffered;
+pub mod buffered_subscription;
 pub mod build;
 pub mod counters;
 pub mod dag;
 pub mod evaluation;
 pub mod forms;
 pub mod layout;
-pub mod ledger;
-pub mod lone_set;
+pub mod layout_planner;
+pub mod layout_writer;
 mod masks;
 pub mod matcher;
-pub mod plan;
-pub mod planner;
 pub mod program;
 pub mod record;
 pub mod relaxed;
 pub mod scoring;
+pub mod sections;
 pub mod selectivity;
-pub mod stored;
+pub mod single_row_set;
+pub mod subscription_table;
 #[cfg(test)]
 mod tests;
 pub mod units;
@@ -40,16 +40,16 @@ use crate::subscription::Subscription;
 pub use build::{SegmentBuilder, all_cores, build_on_threads};
 use forms::Forms;
 use layout::Layout;
-use ledger::Ledger;
-use planner::{LayoutBasis, Sharing};
+use layout_planner::{LayoutBasis, Sharing};
 use relaxed::Relaxed;
 use scoring::Scoring;
-use stored::Origin;
+use sections::Origin;
+use subscription_table::SubscriptionTable;
 
 #[derive(Default)]
 pub struct Segment {
     pub layout: Layout,
-    pub ledger: Ledger,
+    pub subscription_table: SubscriptionTable,
     pub scoring: Scoring,
     pub sharing: Sharing,
     pub layout_basis: LayoutBasis,
@@ -66,7 +66,7 @@ impl Segment {
     pub fn prepare(&self) -> Result<()> {
         match &self.origin {
             None => Ok(()),
-            Some(origin) => origin.verify_once(&self.layout, &self.ledger, &self.scoring),
+            Some(origin) => origin.verify_once(&self.layout, &self.subscription_table, &self.scoring),
         }
     }
 
@@ -78,12 +78,15 @@ impl Segment {
     /// All there is to know of a row.
     pub fn subscription(&self, row: u32, terms: &Terms) -> Result<Subscription> {
         self.check_record(row)?;
-        self.ledger.subscription(row, terms)
+        self.subscription_table.subscription(row, terms)
     }
 
     /// Verifies the record of a row, if it was mapped from a file.
     fn check_record(&self, row: u32) -> Result<()> {
-        let [from, to] = [self.ledger.record_off[row as usize], self.ledger.record_off[row as usize + 1]];
+        let [from, to] = [
+            self.subscription_table.record_off[row as usize],
+            self.subscription_table.record_off[row as usize + 1],
+        ];
         self.origin.as_ref().map_or(Ok(()), |origin| origin.check_records(from, to))
     }
 
@@ -100,6 +103,6 @@ impl Segment {
     }
 
     pub fn len(&self) -> usize {
-        self.ledger.len()
+        self.subscription_table.len()
     }
 }

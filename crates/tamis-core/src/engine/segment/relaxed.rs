@@ -9,7 +9,7 @@
 use super::Segment;
 use super::forms::Forms;
 use super::layout::Layout;
-use super::planner::lay_out;
+use super::layout_planner::lay_out;
 use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
 use crate::error::{Error, Result};
 use crate::event::Terms;

@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::SegmentBuilder;
-use super::best::{Limits, RankingCollector, Wanted};
+use super::best_first::{Limits, RankingCollector, Wanted};
 use super::bit_parallel::{self, BlockScratch};
 use super::forms::Forms;
 use super::layout::Layout;
+use super::layout_planner::lay_out;
 use super::matcher::Scratch;
-use super::planner::lay_out;
 use super::scoring::ScoringBuilder;
-use super::scoring::leads::Lead;
-use super::scoring::outline::{Factors, Outlines};
+use super::scoring::entry_bounds::EntryBound;
+use super::scoring::row_sketches::{Factors, RowSketches};
 use super::walk::UnitCollector;
 use crate::event::{Event, Terms};
 use crate::expr::Expr;
@@ -45,9 +45,9 @@ fn rows_that_hold(exprs: &[Expr], event: &Event<'_>, terms: &Terms) -> Vec<u32> 
     (0..exprs.len() as u32).filter(|row| holds(&exprs[*row as usize])).collect()
 }
 
-/// What the outline of a row says, if it has one.
-fn bound(outlines: &Outlines, row: u32, bits: &[u64], factors: &Factors) -> Option<f64> {
-    outlines.place_of(row).map(|place| outlines.bound_at(place, bits, factors))
+/// What the sketch of a row says, if it has one.
+fn bound(sketches: &RowSketches, row: u32, bits: &[u64], factors: &Factors) -> Option<f64> {
+    sketches.place_of(row).map(|place| sketches.bound_at(place, bits, factors))
 }
 
 /// Takes units one by one, and remembers the threshold that the last one gave.
@@ -69,11 +69,11 @@ impl<F: FnMut(u32, &[u64]) -> f64> RankingCollector for OneByOne<F> {
         0.0
     }
 
-    fn promised(&self, _: Lead, _: &[u64]) -> f64 {
+    fn promised(&self, _: EntryBound, _: &[u64]) -> f64 {
         f64::INFINITY
     }
 
-    fn fetch_promised(&self, _: Lead) {}
+    fn fetch_promised(&self, _: EntryBound) {}
 
     fn could_tie(&self, _: u32) -> bool {
         true
@@ -202,15 +202,15 @@ proptest! {
             let mut found = vec![];
             segment.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in segment.layout.rows_of(unit) {
-                    let outline = bound(&segment.scoring.outlines, row, bits, &factors);
-                    found.push((row, segment.scoring.relevance(row, bits, &scale), outline));
+                    let sketch = bound(&segment.scoring.sketches, row, bits, &factors);
+                    found.push((row, segment.scoring.relevance(row, bits, &scale), sketch));
                 }
                 f64::NEG_INFINITY
             }, f64::NEG_INFINITY));
-            for (row, program, outline) in found {
+            for (row, program, sketch) in found {
                 if program.is_some() {
                     prop_assert_eq!(program, score(Score::Relevance, row));
-                    prop_assert!(outline.is_none_or(|outline| outline >= program.unwrap()));
+                    prop_assert!(sketch.is_none_or(|sketch| sketch >= program.unwrap()));
                 }
             }
             let factors = Factors::new(&scale, event, &relaxed.layout.catalog);
@@ -218,10 +218,10 @@ proptest! {
             relaxed.layout.best_units(event, &mut scratch, &everything, &mut OneByOne(|unit, bits: &[u64]| {
                 for &row in relaxed.layout.rows_of(unit) {
                     let score = relaxed.scoring.relaxed(row, bits, &scale);
-                    let outline = bound(&relaxed.scoring.outlines, row, bits, &factors);
-                    assert!(outline.is_some_and(|outline| score.is_some_and(|score| {
+                    let sketch = bound(&relaxed.scoring.sketches, row, bits, &factors);
+                    assert!(sketch.is_some_and(|sketch| score.is_some_and(|score| {
                         // What is rounded up is at most a step, two of 255 of the greatest weight, per leaf.
-                        outline >= score && outline <= score + 0.01 + 400.0 * scale.most() * 3.0 / 255.0
+                        sketch >= score && sketch <= score + 0.01 + 400.0 * scale.most() * 3.0 / 255.0
                     })));
                     found.push((row, score));
                 }

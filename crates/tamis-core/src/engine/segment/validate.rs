@@ -2,21 +2,21 @@
 
 use super::evaluation::MOST_COUNTED;
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
-use super::ledger::Ledger;
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use super::scoring::Scoring;
+use super::subscription_table::SubscriptionTable;
 use crate::predicate::catalog::{Catalog, NO_ATTRIBUTE};
-use crate::predicate::stabbing::NONE;
+use crate::predicate::interval_tree::NONE;
 
 type Check = Result<(), String>;
 
-pub fn validate(layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Check {
+pub fn validate(layout: &Layout, subscription_table: &SubscriptionTable, scoring: &Scoring) -> Check {
     catalog(&layout.catalog, layout.keys())?;
     access(layout)?;
     code(layout)?;
-    below("rows", &layout.rows, ledger.len())?;
-    scoring.validate(ledger.len(), layout.entries.len(), layout.catalog.bits).or_else(wrong)?;
-    self::ledger(ledger)
+    below("rows", &layout.rows, subscription_table.len())?;
+    scoring.validate(subscription_table.len(), layout.entries.len(), layout.catalog.bits).or_else(wrong)?;
+    self::subscription_table(subscription_table)
 }
 
 fn wrong<T>(what: impl Into<String>) -> Result<T, String> {
@@ -73,28 +73,39 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
         ensure(run(table.first, table.len, catalog.cuts.heads.len()), "cut_tables")?;
         ensure(run(table.above, table.len, bits as usize), "cut_tables")?;
         ensure(table.below as usize + table.len as usize == table.above as usize, "cut_tables")?;
-        ensure(table.tree == NONE || (table.tree as usize) < catalog.stabbing.nodes.len(), "cut_tables")?;
-        ensure(table.list == NONE || (table.list as usize) < catalog.listing.tables.len(), "cut_tables")?;
+        ensure(
+            table.tree == NONE || (table.tree as usize) < catalog.interval_tree.nodes.len(),
+            "cut_tables",
+        )?;
+        ensure(
+            table.list == NONE || (table.list as usize) < catalog.interval_lists.tables.len(),
+            "cut_tables",
+        )?;
     }
     ensure(catalog.cuts.heads.len() == catalog.cuts.rests.len(), "cut_rests")?;
-    let listing = &catalog.listing;
-    offsets("listing_offsets", &listing.off, listing.starts.len(), listing.keys.len())?;
-    let is_inside = |[first, pieces]: &[u32; 2]| run(*first, *pieces, listing.starts.len());
-    ensure(listing.tables.iter().all(is_inside), "listing_tables")?;
-    below("listing_keys", &listing.keys, keys as usize)?;
-    let stabbing = &catalog.stabbing;
-    for (at, node) in stabbing.nodes.iter().enumerate() {
-        ensure(run(node.first, node.len, stabbing.by_low.len()), "stabbing_nodes")?;
+    let interval_lists = &catalog.interval_lists;
+    offsets(
+        "interval_lists_offsets",
+        &interval_lists.off,
+        interval_lists.starts.len(),
+        interval_lists.keys.len(),
+    )?;
+    let is_inside = |[first, pieces]: &[u32; 2]| run(*first, *pieces, interval_lists.starts.len());
+    ensure(interval_lists.tables.iter().all(is_inside), "interval_lists_tables")?;
+    below("interval_lists_keys", &interval_lists.keys, keys as usize)?;
+    let interval_tree = &catalog.interval_tree;
+    for (at, node) in interval_tree.nodes.iter().enumerate() {
+        ensure(run(node.first, node.len, interval_tree.by_low.len()), "interval_tree_nodes")?;
         // A child comes after its parent, so no walk goes round in circles.
         let later =
-            |child: u32| child == NONE || child as usize > at && (child as usize) < stabbing.nodes.len();
-        ensure(later(node.left) && later(node.right), "stabbing_nodes")?;
+            |child: u32| child == NONE || child as usize > at && (child as usize) < interval_tree.nodes.len();
+        ensure(later(node.left) && later(node.right), "interval_tree_nodes")?;
     }
-    ensure(stabbing.by_low.len() == stabbing.by_high.len(), "stabbing_by_high")?;
+    ensure(interval_tree.by_low.len() == interval_tree.by_high.len(), "interval_tree_by_high")?;
     let in_range = |[_, key]: &[u32; 2]| *key < keys;
-    ensure(stabbing.by_low.iter().all(in_range), "stabbing_by_low")?;
-    ensure(stabbing.by_high.iter().all(in_range), "stabbing_by_high")?;
-    catalog.asked.validate(catalog.terms.len(), bits)
+    ensure(interval_tree.by_low.iter().all(in_range), "interval_tree_by_low")?;
+    ensure(interval_tree.by_high.iter().all(in_range), "interval_tree_by_high")?;
+    catalog.residual.validate(catalog.terms.len(), bits)
 }
 
 fn access(layout: &Layout) -> Check {
@@ -104,7 +115,7 @@ fn access(layout: &Layout) -> Check {
     offsets("access_offsets", &layout.access_off, layout.keys() as usize, fired)?;
     let bounds = layout.block_bounds.len();
     ensure(bounds == 0 || bounds == layout.entries.len().div_ceil(BLOCK), "block_bounds")?;
-    ensure(layout.remembered <= layout.units() && layout.lone <= layout.remembered, "numbers")?;
+    ensure(layout.remembered <= layout.units() && layout.single_row <= layout.remembered, "numbers")?;
     let good = |[unit, test]: &[u32; 2]| {
         *unit & !ACCEPTS < layout.units()
             && Leaf(*test).as_unit().is_none()
@@ -120,9 +131,10 @@ fn code(layout: &Layout) -> Check {
     offsets("heads", &column(|head| head.rows), units, layout.rows.len())?;
     let waiting = column(|head| head.waiting);
     ensure(waiting.is_sorted() && waiting[units] as usize == layout.entries.len(), "heads")?;
-    let lone = &layout.heads[layout.lone as usize..=layout.remembered as usize];
-    let is_lone = |pair: &[UnitHead]| pair[1].rows - pair[0].rows == 1 && pair[1].waiting == pair[0].waiting;
-    ensure(lone.windows(2).all(is_lone), "heads")?;
+    let single_row = &layout.heads[layout.single_row as usize..=layout.remembered as usize];
+    let is_single_row =
+        |pair: &[UnitHead]| pair[1].rows - pair[0].rows == 1 && pair[1].waiting == pair[0].waiting;
+    ensure(single_row.windows(2).all(is_single_row), "heads")?;
     let good_leaf = |leaf: u32| match Leaf(leaf).as_unit() {
         Some(unit) => unit < layout.remembered,
         None => Leaf(leaf).bit() < layout.catalog.bits,
@@ -134,11 +146,11 @@ fn code(layout: &Layout) -> Check {
                 ensure(words.iter().all(|leaf| good_leaf(*leaf)), "code")?;
             }
             CodeKind::Count => {
-                let (Some(asked), leaves) = (words.first(), words.get(1..).unwrap_or_default()) else {
+                let (Some(needed), leaves) = (words.first(), words.get(1..).unwrap_or_default()) else {
                     return ensure(false, "code");
                 };
-                let is_threshold = *asked >= THRESHOLD && leaves.len() < MOST_COUNTED;
-                let fits = is_threshold || *asked < THRESHOLD && leaves.len() % 2 == 0;
+                let is_threshold = *needed >= THRESHOLD && leaves.len() < MOST_COUNTED;
+                let fits = is_threshold || *needed < THRESHOLD && leaves.len() % 2 == 0;
                 ensure(fits && leaves.iter().all(|leaf| good_leaf(*leaf)), "code")?;
             }
             CodeKind::Jumps => {
@@ -195,31 +207,53 @@ fn acyclic(layout: &Layout) -> Check {
     Ok(())
 }
 
-fn ledger(ledger: &Ledger) -> Check {
-    let rows = ledger.len();
-    offsets("record_offsets", &ledger.record_off, rows, ledger.records.len())?;
-    if ledger.text_id_off.is_empty() {
-        ensure(ledger.int_ids.len() == rows, "int_ids")?;
-        ensure(ledger.int_ids.is_sorted_by(|a, b| a < b), "int_ids")?;
+fn subscription_table(subscription_table: &SubscriptionTable) -> Check {
+    let rows = subscription_table.len();
+    offsets("record_offsets", &subscription_table.record_off, rows, subscription_table.records.len())?;
+    if subscription_table.text_id_off.is_empty() {
+        ensure(subscription_table.int_ids.len() == rows, "int_ids")?;
+        ensure(subscription_table.int_ids.is_sorted_by(|a, b| a < b), "int_ids")?;
     } else {
-        offsets("text_id_offsets", &ledger.text_id_off, rows, ledger.text_ids.len())?;
+        offsets("text_id_offsets", &subscription_table.text_id_off, rows, subscription_table.text_ids.len())?;
         let id = |row: usize| {
-            &ledger.text_ids[ledger.text_id_off[row] as usize..ledger.text_id_off[row + 1] as usize]
+            &subscription_table.text_ids[subscription_table.text_id_off[row] as usize
+                ..subscription_table.text_id_off[row + 1] as usize]
         };
         for row in 0..rows {
             let is_text = std::str::from_utf8(id(row)).is_ok();
             ensure(is_text && (row == 0 || id(row - 1) < id(row)), "text_ids")?;
         }
     }
-    ensure(ledger.priorities.is_empty() || ledger.priorities.len() == rows, "priorities")?;
-    ensure(ledger.expiries.is_empty() || ledger.expiries.len() == rows, "expiries")?;
-    offsets("tag_offsets", &ledger.tag_off, ledger.tag_count(), ledger.tags.len())?;
-    offsets("tag_row_offsets", &ledger.tag_rows_off, ledger.tag_count(), ledger.tag_rows.len())?;
-    below("tag_rows", &ledger.tag_rows, rows)?;
-    ensure(ledger.owner_of.is_empty() || ledger.owner_of.len() == rows, "owner_of_row")?;
-    below("owner_of_row", &ledger.owner_of, ledger.owner_count() + 1)?;
-    if ledger.owner_count() > 0 {
-        offsets("owner_offsets", &ledger.owner_off, ledger.owner_count(), ledger.owners.len())?;
+    ensure(
+        subscription_table.priorities.is_empty() || subscription_table.priorities.len() == rows,
+        "priorities",
+    )?;
+    ensure(subscription_table.expiries.is_empty() || subscription_table.expiries.len() == rows, "expiries")?;
+    offsets(
+        "tag_offsets",
+        &subscription_table.tag_off,
+        subscription_table.tag_count(),
+        subscription_table.tags.len(),
+    )?;
+    offsets(
+        "tag_row_offsets",
+        &subscription_table.tag_rows_off,
+        subscription_table.tag_count(),
+        subscription_table.tag_rows.len(),
+    )?;
+    below("tag_rows", &subscription_table.tag_rows, rows)?;
+    ensure(
+        subscription_table.owner_of.is_empty() || subscription_table.owner_of.len() == rows,
+        "owner_of_row",
+    )?;
+    below("owner_of_row", &subscription_table.owner_of, subscription_table.owner_count() + 1)?;
+    if subscription_table.owner_count() > 0 {
+        offsets(
+            "owner_offsets",
+            &subscription_table.owner_off,
+            subscription_table.owner_count(),
+            subscription_table.owners.len(),
+        )?;
     }
-    below("point_only", &ledger.point_only, rows)
+    below("point_only", &subscription_table.point_only, rows)
 }

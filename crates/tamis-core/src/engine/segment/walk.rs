@@ -21,8 +21,8 @@ pub trait UnitCollector {
     /// Takes a unit, once, or says that no more are wanted.
     fn unit(&mut self, unit: u32, bits: &[u64]) -> ControlFlow<()>;
 
-    /// Takes lone units, of which bit n of `units` stands for `first` + n.
-    fn lone(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+    /// Takes single-row units, of which bit n of `units` stands for `first` + n.
+    fn single_row(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
         while units != 0 {
             self.unit(first + units.trailing_zeros(), bits)?;
             units &= units - 1;
@@ -75,7 +75,7 @@ impl OneEvent<'_> {
                 continue;
             }
             collector.unit(unit, self.bits)?;
-            if unit < layout.lone {
+            if unit < layout.single_row {
                 let waiting = layout.waiting_for(unit);
                 if collector.least_wanted() == f64::NEG_INFINITY {
                     work.candidates += waiting.len() as u64;

@@ -8,7 +8,7 @@ use super::form::{Form, ParityChildren};
 use super::simplify::{Connective, connect};
 use crate::expr::ast::{Expr, Predicate};
 use crate::expr::atoms::{AtomTable, Literal};
-use crate::expr::operators::tested::Inner;
+use crate::expr::operators::truth_tested::Inner;
 use crate::expr::operators::{Operator, Shape};
 use crate::term::{Term, Terms};
 use crate::value::Value;
@@ -230,10 +230,11 @@ fn literal_of(
     // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
     // every pattern for its shape would cost more than it finds.
     let suspect = operands.len() != 1 || operands[0] == Value::Null;
+    // Also what is left out is looked at where the expression is read as it was written.
+    let term = terms.intern_term(term);
     if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {
         return None;
     }
-    let term = terms.intern_term(term);
     Some(Literal::new(atoms.intern(term, operator, operands), negated))
 }
 

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod between;
+mod boolean_attribute;
 mod case_variants;
 mod comparison;
 mod is_null;
@@ -17,8 +18,7 @@ mod regex_literals;
 mod rlike;
 mod shift_and;
 mod string_parts;
-pub mod tested;
-mod truth;
+pub mod truth_tested;
 pub(super) mod wildcard;
 
 use std::fmt;
@@ -174,9 +174,9 @@ registry! {
     14 RLIKE = rlike::RLike;
     15 ARRAY_CONTAINS = arrays::ArrayContains;
     16 ARRAYS_OVERLAP = arrays::ArraysOverlap;
-    17 TRUTH = truth::Truth;
-    18 IS_TRUE = tested::IsTrue;
-    19 KNOWN = tested::Known;
+    17 TRUTH = boolean_attribute::Truth;
+    18 IS_TRUE = truth_tested::IsTrue;
+    19 KNOWN = truth_tested::Known;
 }
 
 impl Operator {

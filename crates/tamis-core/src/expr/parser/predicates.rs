@@ -65,7 +65,15 @@ impl Cursor<'_> {
 
     /// What follows the first term of a predicate: the rest of the term, then the operator.
     pub fn after_term(&mut self, term: Term, start: usize) -> Parsed<Expr> {
-        match self.rest_of_operand(Argument::Term(term), start)? {
+        if !self.at_arithmetic() {
+            return self.test(term);
+        }
+        let operand = self.rest_of_operand(Argument::Term(term))?;
+        self.after_operand_read(operand, start)
+    }
+
+    fn after_operand_read(&mut self, operand: Argument, start: usize) -> Parsed<Expr> {
+        match operand {
             Argument::Term(term) => self.test(term),
             Argument::Constant(value) => self.literal_first(value, start),
         }
@@ -76,10 +84,8 @@ impl Cursor<'_> {
         if !self.at_arithmetic() {
             return self.literal_first(value, start);
         }
-        match self.rest_of_operand(Argument::Constant(value), start)? {
-            Argument::Term(term) => self.test(term),
-            Argument::Constant(value) => self.literal_first(value, start),
-        }
+        let operand = self.rest_of_operand(Argument::Constant(value))?;
+        self.after_operand_read(operand, start)
     }
 
     /// Whether the token can follow a term in parentheses.
@@ -206,6 +212,9 @@ impl Cursor<'_> {
     /// None of them is reserved: an attribute `at` is not followed by `least`.
     pub fn threshold(&mut self) -> Parsed<Option<Threshold>> {
         let is = |word: &str, known: &str| word.eq_ignore_ascii_case(known);
+        if !matches!(self.lexeme().len(), 2 | 7) {
+            return Ok(None);
+        }
         if !is(self.lexeme(), "AT") && !is(self.lexeme(), "EXACTLY") {
             return Ok(None);
         }

@@ -19,9 +19,14 @@ use crate::value::Value;
 impl Cursor<'_> {
     /// A term or a value.
     pub fn operand(&mut self) -> Parsed<Argument> {
-        let start = self.token.start;
-        let first = self.factor()?;
-        self.rest_of_operand(first, start)
+        let first = match self.token.kind {
+            Kind::Number | Kind::Str { .. } => Argument::Constant(self.value()?),
+            _ => self.factor()?,
+        };
+        match self.at_arithmetic() {
+            true => self.rest_of_operand(first),
+            false => Ok(first),
+        }
     }
 
     /// The same, or a comparison of two of them: what the text of a term may hold.
@@ -35,19 +40,19 @@ impl Cursor<'_> {
     }
 
     /// What follows the first factor of a term.
-    pub fn rest_of_operand(&mut self, first: Argument, start: usize) -> Parsed<Argument> {
-        let mut sum = self.rest_of_product(first, start)?;
+    pub fn rest_of_operand(&mut self, first: Argument) -> Parsed<Argument> {
+        let mut sum = self.rest_of_product(first)?;
         while let Some(function) = additive(self.token.kind) {
             let at = self.token.start;
             self.advance()?;
             let right = self.factor()?;
-            let right = self.rest_of_product(right, at)?;
+            let right = self.rest_of_product(right)?;
             sum = self.apply(function, vec![sum, right], at)?;
         }
         Ok(sum)
     }
 
-    fn rest_of_product(&mut self, first: Argument, _start: usize) -> Parsed<Argument> {
+    fn rest_of_product(&mut self, first: Argument) -> Parsed<Argument> {
         let mut product = first;
         while let Some(function) = multiplicative(self.token.kind) {
             let at = self.token.start;
@@ -195,7 +200,8 @@ impl Cursor<'_> {
     }
 
     pub fn at_arithmetic(&self) -> bool {
-        additive(self.token.kind).or(multiplicative(self.token.kind)).is_some()
+        use Kind::{Concat, Minus, Percent, Plus, Slash, Star};
+        matches!(self.token.kind, Plus | Minus | Concat | Star | Slash | Percent)
     }
 }
 

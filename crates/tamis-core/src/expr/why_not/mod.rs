@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::search::Search;
 use super::ast::{Expr, Predicate};
-use super::show::{Seen, opposite, predicate_text, requirement};
+use super::explanation_text::{Seen, opposite, predicate_text, requirement};
 use crate::value::ValueRef;
 
 /// Nodes that one search may look at: a few tens of milliseconds.

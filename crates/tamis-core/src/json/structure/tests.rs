@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::cursor::Cursor;
 #[cfg(target_arch = "x86_64")]
-use super::super::lanes::{Avx2, Avx512, with_avx2, with_avx512};
+use super::super::simd::{Avx2, Avx512, with_avx2, with_avx512};
 use super::*;
 
 /// The judge: reading byte by byte.

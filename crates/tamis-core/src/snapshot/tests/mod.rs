@@ -7,7 +7,7 @@ mod files;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{AtomicFile, BLOCK_BYTES, Buffer, FORMAT_VERSION, Sink, Snapshot, SnapshotWriter};
+use super::{AtomicFile, BLOCK_BYTES, FORMAT_VERSION, SharedSlice, Sink, Snapshot, SnapshotWriter};
 use crate::{Error, Result};
 
 /// A folder of its own for one test, removed at the end.
@@ -205,10 +205,10 @@ fn buffers_share_their_values_and_outlive_the_snapshot() {
     assert_eq!(*clone, numbers(MANY));
     assert!(clone.is_in_snapshot());
 
-    let owned = Buffer::from(vec![1u16, 2]);
+    let owned = SharedSlice::from(vec![1u16, 2]);
     assert_eq!((owned.byte_len(), owned.clone().as_ptr()), (4, owned.as_ptr()));
     assert!(!owned.is_in_snapshot());
-    assert!(Buffer::<u64>::default().is_empty() && Buffer::<u64>::from(vec![]).is_empty());
+    assert!(SharedSlice::<u64>::default().is_empty() && SharedSlice::<u64>::from(vec![]).is_empty());
     let sum: u16 = std::thread::spawn(move || owned.iter().sum()).join().unwrap();
     assert_eq!(sum, 3);
 }

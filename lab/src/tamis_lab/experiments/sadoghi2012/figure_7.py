@@ -1,7 +1,7 @@
 """What do clusters of values do? (Sadoghi and Jacobsen 2012, Figure 7 and columns 4 and 5 of Table III)
 
 Values lie in a few clusters of an attribute, or anywhere. With few and small clusters, ranges overlap,
-and k-index walks long lists in vain: in the paper 20.84 times longer with two clusters than with none,
+and k-index walks long lists for nothing: in the paper 20.84 times longer with two clusters than with none,
 and 17.44 times with a cluster size of 25 instead of 800 (Zipf). BE* improves on BE by up to 77 % with
 clusters and 65 % without.
 """

@@ -1,11 +1,11 @@
 //! Collects the rows of a segment, and writes their programs when it is known which bits there are.
 
 use super::Scoring;
-use super::leads::Leads;
+use super::entry_bounds::EntryBounds;
 use super::node::{
     Form, LeafNode, MAX_ATTRIBUTE, MAX_COUNTED, MAX_LEAST, Node, XorChain, weight, weight_words,
 };
-use super::outline::OutlineBuilder;
+use super::row_sketches::RowSketchesBuilder;
 use crate::engine::segment::program::Leaf;
 use crate::event::{TermId, Terms};
 use crate::expr::atoms::{AtomTable, Literal};
@@ -104,7 +104,7 @@ impl ScoringBuilder {
         }
         self.code_off.push(self.code.len() as u32);
         let (mut code, mut code_off) = (Vec::with_capacity(self.code.len()), vec![0]);
-        let mut outlines = OutlineBuilder::default();
+        let mut sketches = RowSketchesBuilder::default();
         for pair in self.code_off.windows(2) {
             for part in draft(&self.code[pair[0] as usize..pair[1] as usize]) {
                 match part {
@@ -116,19 +116,19 @@ impl ScoringBuilder {
                             let first_test = code.len();
                             let form = write_tests(literal, catalog, &mut code);
                             code[place] = Node::Leaf(LeafNode { form, ..leaf }).word();
-                            outlines.add_leaf(form, &code[first_test..], weight);
+                            sketches.add_leaf(form, &code[first_test..], weight);
                         }
                     }
                 }
             }
             code_off.push(code.len() as u32);
-            outlines.end_row();
+            sketches.end_row();
         }
         code.shrink_to_fit();
         Scoring {
             bounds: self.bounds.into(),
-            outlines: outlines.finish(order),
-            leads: Leads::default(),
+            sketches: sketches.finish(order),
+            entry_bounds: EntryBounds::default(),
             code_off: code_off.into(),
             code: code.into(),
             block_bounds: block_bounds.into(),

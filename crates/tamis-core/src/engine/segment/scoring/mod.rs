@@ -3,23 +3,23 @@
 //! The layout has forgotten what was written (repetition, order, weights), so a row that is to be scored has
 //! a small program of its own. It is there only in segments where some subscription has a weight; without
 //! any, and for XORs nested deeply in one another, the record is decoded and scored by the definition
-//! (`rank::score`).
+//! (`query::score`).
 //!
 //! ```text
 //! bounds        row → the highest relevance it can have for an event without weights; no array at all
 //!               when no subscription has weights
-//! outlines      row → what it can have for the event at hand, in a cache line or two; see `outline`
-//! leads         access entry → the outline or the bound of what it leads to; see `leads`
+//! sketches      row → what it can have for the event at hand, in a cache line or two; see `row_sketches`
+//! entry_bounds  access entry → the sketch or the bound of what it leads to; see `entry_bounds`
 //! code_off      row → its words in `code`; none for a row that must be scored by its record
 //! code          the expression, NOT pushed down, in prefix order; see `node`
 //! block_bounds  block of access entries → the highest bound of a row that it leads to
 //! ```
 
 mod builder;
-pub mod leads;
+pub mod entry_bounds;
 mod node;
-pub mod outline;
 mod program;
+pub mod row_sketches;
 
 pub use builder::{ScoringBuilder, has_weights};
 pub use node::MAX_ATTRIBUTE;
@@ -28,20 +28,20 @@ use super::layout::BLOCK;
 use crate::expr::limits::MAX_DEPTH;
 use crate::prefetch::prefetch;
 use crate::query::Scale;
-use crate::snapshot::Buffer;
-use leads::Leads;
+use crate::snapshot::SharedSlice;
+use entry_bounds::EntryBounds;
 use node::Node;
-use outline::Outlines;
 use program::{Program, length_if_sound};
+use row_sketches::RowSketches;
 
 #[derive(Clone, Default)]
 pub struct Scoring {
-    pub bounds: Buffer<f64>,
-    pub outlines: Outlines,
-    pub leads: Leads,
-    pub code_off: Buffer<u32>,
-    pub code: Buffer<u32>,
-    pub block_bounds: Buffer<f64>,
+    pub bounds: SharedSlice<f64>,
+    pub sketches: RowSketches,
+    pub entry_bounds: EntryBounds,
+    pub code_off: SharedSlice<u32>,
+    pub code: SharedSlice<u32>,
+    pub block_bounds: SharedSlice<f64>,
 }
 
 impl Scoring {
@@ -78,7 +78,7 @@ impl Scoring {
     /// Fetches where the parts of a row begin, to be followed by [`fetch`](Self::fetch).
     #[inline]
     pub fn fetch_places(&self, row: u32) {
-        self.outlines.fetch_place(row);
+        self.sketches.fetch_place(row);
         if let Some(place) = self.code_off.get(row as usize) {
             prefetch(place);
         }
@@ -87,11 +87,11 @@ impl Scoring {
         }
     }
 
-    /// Fetches what a look at a row begins with: its outline, or its program if it will be scored anyhow.
+    /// Fetches what a look at a row begins with: its sketch, or its program if it will be scored anyhow.
     #[inline]
     pub fn fetch(&self, row: u32, is_scored: bool) {
         if !is_scored {
-            self.outlines.fetch(row);
+            self.sketches.fetch(row);
         } else if let Some(place) = self.code_off.get(row as usize) {
             for line in 0..4 {
                 self.code.get(*place as usize + 16 * line).inspect(|word| prefetch(*word));
@@ -101,8 +101,8 @@ impl Scoring {
 
     pub fn bytes(&self) -> usize {
         self.bounds.byte_len()
-            + self.outlines.bytes()
-            + self.leads.0.byte_len()
+            + self.sketches.bytes()
+            + self.entry_bounds.0.byte_len()
             + self.code_off.byte_len()
             + self.code.byte_len()
             + self.block_bounds.byte_len()
@@ -116,7 +116,7 @@ impl Scoring {
         let blocks = entries.div_ceil(BLOCK);
         check(self.block_bounds.is_empty() || self.block_bounds.len() == blocks, "score_block_bounds")?;
         check(self.bounds.is_empty() == self.code_off.is_empty(), "score_code_offsets")?;
-        self.leads.validate(entries, &self.outlines.validate(rows, bits)?)?;
+        self.entry_bounds.validate(entries, &self.sketches.validate(rows, bits)?)?;
         if self.code_off.is_empty() {
             return check(self.code.is_empty(), "score_code");
         }

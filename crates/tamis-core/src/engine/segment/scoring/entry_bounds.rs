@@ -1,40 +1,40 @@
 //! What an access entry can lead to for the event at hand, before anything is known of its unit.
 //!
 //! An entry leads to a row, or to several, and no score of theirs is above its bound, whatever the event. Of
-//! one that leads to one row only, the outline of that row says more: the sum of what is true, which is next
-//! to its score. Leads lie beside the entries, so that of many candidates the best can be looked at first,
+//! one that leads to one row only, the sketch of that row says more: the sum of what is true, which is next
+//! to its score. EntryBounds lie beside the entries, so that of many candidates the best can be looked at first,
 //! and most of them not at all.
 
 use bytemuck::{Pod, Zeroable};
 
-use super::outline::{NONE, Outlines, Places};
-use crate::snapshot::Buffer;
+use super::row_sketches::{NONE, Places, RowSketches};
+use crate::snapshot::SharedSlice;
 
 /// One for each access entry; none when no subscription has weights.
 #[derive(Clone, Default)]
-pub struct Leads(pub Buffer<Lead>);
+pub struct EntryBounds(pub SharedSlice<EntryBound>);
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Lead {
+pub struct EntryBound {
     /// The highest score for an event without weights, rounded up.
     pub bound: f32,
-    /// Of the outline of the only row, or `NONE`.
-    outline: u32,
+    /// Of the sketch of the only row, or `NONE`.
+    sketch: u32,
 }
 
-impl Lead {
+impl EntryBound {
     /// The lead of a unit: its only row, if nothing else hangs on it, and a bound of all that does.
-    pub fn new(outlines: &Outlines, only_row: Option<u32>, bound: f64) -> Self {
+    pub fn new(sketches: &RowSketches, only_row: Option<u32>, bound: f64) -> Self {
         Self {
             bound: rounded_up(bound.max(0.0)),
-            outline: only_row.and_then(|row| outlines.place_of(row)).unwrap_or(NONE),
+            sketch: only_row.and_then(|row| sketches.place_of(row)).unwrap_or(NONE),
         }
     }
 
     #[inline]
-    pub fn outline(self) -> Option<u32> {
-        (self.outline != NONE).then_some(self.outline)
+    pub fn sketch(self) -> Option<u32> {
+        (self.sketch != NONE).then_some(self.sketch)
     }
 }
 
@@ -44,11 +44,13 @@ pub fn rounded_up(number: f64) -> f32 {
     if (near as f64) < number { near.next_up() } else { near }
 }
 
-impl Leads {
+impl EntryBounds {
     pub fn validate(&self, entries: usize, places: &Places) -> Result<(), &'static str> {
-        let is_good = |lead: &Lead| lead.bound >= 0.0 && lead.outline().is_none_or(|place| places.has(place));
+        let is_good = |entry_bound: &EntryBound| {
+            entry_bound.bound >= 0.0 && entry_bound.sketch().is_none_or(|place| places.has(place))
+        };
         let fits = self.0.is_empty() || self.0.len() == entries;
-        if fits && self.0.iter().all(is_good) { Ok(()) } else { Err("score_leads") }
+        if fits && self.0.iter().all(is_good) { Ok(()) } else { Err("score_entry_bounds") }
     }
 }
 
@@ -59,7 +61,7 @@ mod tests {
     #[test]
     fn bounds_are_never_rounded_down() {
         for bound in [0.0, 1.0, 0.1, 1.0 + 1e-12, 16_777_217.0, 1e300, f64::INFINITY] {
-            let read = Lead::new(&Outlines::default(), Some(0), bound).bound as f64;
+            let read = EntryBound::new(&RowSketches::default(), Some(0), bound).bound as f64;
             assert!(read >= bound && (bound > 1e38 || read <= bound * 1.000_001), "{bound} became {read}");
         }
     }

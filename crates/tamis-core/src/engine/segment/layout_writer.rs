@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use super::access::{Key, PackedAccess};
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead};
-use super::planner::{LayoutBasis, Sharing};
+use super::layout_planner::{LayoutBasis, Sharing};
 use super::program::{CodeKind, Leaf};
-use super::scoring::leads::{Lead, Leads};
+use super::scoring::entry_bounds::{EntryBound, EntryBounds};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::units::{Rows, Unit, parents_first};
 use crate::predicate::catalog_builder::CatalogBuilder;
@@ -64,8 +64,8 @@ impl Plan {
         self.catalog.number_intervals();
         let planned_code = std::mem::take(&mut self.code);
         let bounds = [self.bounds(priorities), self.bounds(scoring.bounds())];
-        let is_lone = self.lone_units();
-        let order = self.order_units(&bounds, &is_lone);
+        let is_single_row = self.single_row_units();
+        let order = self.order_units(&bounds, &is_single_row);
         let mut number = vec![0u32; order.len()];
         for (at, unit) in order.iter().enumerate() {
             number[*unit as usize] = at as u32;
@@ -152,7 +152,7 @@ impl Plan {
         let [priority_bounds, relevance_bounds] = block_bounds;
         let mut scoring = scoring.finish(&self.catalog, &rows, relevance_bounds);
         if scoring.has_weights() {
-            scoring.leads = self.leads(&order, &bounds[1], &entries, &scoring);
+            scoring.entry_bounds = self.entry_bounds(&order, &bounds[1], &entries, &scoring);
         }
         let layout = Layout {
             catalog: self.catalog.finish(),
@@ -163,27 +163,39 @@ impl Plan {
             code: code.into(),
             rows: rows.into(),
             remembered,
-            lone: remembered - is_lone.iter().filter(|lone| **lone).count() as u32,
+            single_row: remembered - is_single_row.iter().filter(|single_row| **single_row).count() as u32,
         };
         (layout, scoring)
     }
 
     /// What each entry leads to; units are numbered in `order`, and the bounds are those of units.
-    fn leads(&self, order: &[u32], bounds: &[f64], entries: &[[u32; 2]], scoring: &Scoring) -> Leads {
+    fn entry_bounds(
+        &self,
+        order: &[u32],
+        bounds: &[f64],
+        entries: &[[u32; 2]],
+        scoring: &Scoring,
+    ) -> EntryBounds {
         let is_awaited = self.awaited_units();
-        let lead_of = |unit: &u32| {
+        let entry_bound_of = |unit: &u32| {
             let only_row = match self.rows.of(self.units[*unit as usize].node) {
                 [row] if !is_awaited[*unit as usize] => Some(*row),
                 _ => None,
             };
-            Lead::new(&scoring.outlines, only_row, bounds[*unit as usize])
+            EntryBound::new(&scoring.sketches, only_row, bounds[*unit as usize])
         };
-        let leads: Vec<Lead> = order.iter().map(lead_of).collect();
-        Leads(entries.iter().map(|[unit, _]| leads[(unit & !ACCEPTS) as usize]).collect::<Vec<_>>().into())
+        let entry_bounds: Vec<EntryBound> = order.iter().map(entry_bound_of).collect();
+        EntryBounds(
+            entries
+                .iter()
+                .map(|[unit, _]| entry_bounds[(unit & !ACCEPTS) as usize])
+                .collect::<Vec<_>>()
+                .into(),
+        )
     }
 
     /// Which units have one row, are remembered, and are waited for by none.
-    fn lone_units(&self) -> Vec<bool> {
+    fn single_row_units(&self) -> Vec<bool> {
         let has_one_row = |unit: &Unit| unit.remembered && self.rows.of(unit.node).len() == 1;
         let units = self.units.iter().zip(self.awaited_units());
         units.map(|(unit, is_awaited)| !is_awaited && has_one_row(unit)).collect()
@@ -198,9 +210,9 @@ impl Plan {
         is_awaited
     }
 
-    /// Remembered units first, the lone ones last among them; then in the order of their first access key,
+    /// Remembered units first, the single-row ones last among them; then in the order of their first access key,
     /// the best priority first, and the best relevance among equals.
-    fn order_units(&self, bounds: &[Vec<f64>; 2], is_lone: &[bool]) -> Vec<u32> {
+    fn order_units(&self, bounds: &[Vec<f64>; 2], is_single_row: &[bool]) -> Vec<u32> {
         let place = |at: u32| {
             let unit = &self.units[at as usize];
             let (key, test) = match self.accesses[unit.access_range()].first() {
@@ -208,7 +220,7 @@ impl Plan {
                 Some(access) => (self.bit_or_interval(access), access.test().0),
                 None => (u32::MAX, 0),
             };
-            ((!unit.remembered, is_lone[at as usize]), key, test)
+            ((!unit.remembered, is_single_row[at as usize]), key, test)
         };
         let numbers = 0..self.units.len() as u32;
         if bounds.iter().all(Vec::is_empty) {

@@ -8,18 +8,18 @@ use std::ops::ControlFlow;
 
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Location, Version, Work};
-use crate::engine::segment::best::{Limits, RankingCollector, Wanted};
+use crate::engine::segment::best_first::{Limits, RankingCollector, Wanted};
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::matcher::Scratch;
 use crate::engine::segment::relaxed::Relaxed;
 use crate::engine::segment::scoring::Scoring;
-use crate::engine::segment::scoring::leads::{Lead, rounded_up};
-use crate::engine::segment::scoring::outline::{Factors, FactorsApart, Outlines};
+use crate::engine::segment::scoring::entry_bounds::{EntryBound, rounded_up};
+use crate::engine::segment::scoring::row_sketches::{Factors, FactorsApart, RowSketches};
 use crate::engine::segment::walk::UnitCollector;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Catalog;
-use crate::predicate::placed::Fires;
 use crate::query::collector::All;
 use crate::query::function::Function;
 use crate::query::{Candidate, Filter, Measure, Score, TopK};
@@ -163,7 +163,7 @@ impl<'v> PartQuery<'_, 'v> {
     }
 
     fn offer(&self, row: u32, score: f64, best: &mut TopK<'v, Location>) {
-        let id = self.part.segment.ledger.id_ref(row);
+        let id = self.part.segment.subscription_table.id_ref(row);
         best.offer(id, score, Location::Row { part: self.number, row });
     }
 
@@ -175,7 +175,7 @@ impl<'v> PartQuery<'_, 'v> {
             Some(Candidate { item: Location::Row { part, row: worst }, .. }) if *part == self.number => {
                 row < *worst
             }
-            Some(worst) => self.part.segment.ledger.id_ref(row) < worst.id,
+            Some(worst) => self.part.segment.subscription_table.id_ref(row) < worst.id,
         }
     }
 
@@ -199,13 +199,13 @@ impl<'v> PartQuery<'_, 'v> {
             Measure::Priority => Limits::new(&layout.block_bounds, 0.0, &score),
             _ => {
                 let limits = Limits::new(&scoring.block_bounds, f64::INFINITY, &score);
-                let limits = limits.loose(!scoring.outlines.words.is_empty() || is_function);
-                if is_function { limits } else { limits.with_leads(&scoring.leads.0) }
+                let limits = limits.loose(!scoring.sketches.words.is_empty() || is_function);
+                if is_function { limits } else { limits.with_entry_bounds(&scoring.entry_bounds.0) }
             }
         };
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
-        let outline = Outline::new(self.measure, self.event, &layout.catalog);
-        let scorer = Scorer { query: self, layout, scoring, is_relaxed: relaxed.is_some(), outline };
+        let sketch = RowSketch::new(self.measure, self.event, &layout.catalog);
+        let scorer = Scorer { query: self, layout, scoring, is_relaxed: relaxed.is_some(), sketch };
         let mut offering = Offering { scorer, best, rows: vec![], failed: None };
         let work = layout.best_units(fires, scratch, &wanted, &mut offering);
         offering.failed.map_or(Ok(work), Err)
@@ -218,7 +218,7 @@ struct Scorer<'a, 'v> {
     layout: &'a Layout,
     scoring: &'a Scoring,
     is_relaxed: bool,
-    outline: Outline<'a>,
+    sketch: RowSketch<'a>,
 }
 
 impl<'v> Scorer<'_, 'v> {
@@ -228,12 +228,12 @@ impl<'v> Scorer<'_, 'v> {
         let Self { query, scoring, .. } = self;
         let (part, measure, wanted) = (query.part, query.measure, best.least_wanted());
         if let Measure::Priority = measure {
-            let priority = part.segment.ledger.priority(row);
+            let priority = part.segment.subscription_table.priority(row);
             return Ok((priority >= wanted).then_some(priority));
         }
         if wanted > f64::NEG_INFINITY {
-            let outline = self.outline.bound(row, &scoring.outlines, bits);
-            let bound = outline.unwrap_or_else(|| measure.bound(scoring.bound(row)));
+            let sketch = self.sketch.bound(row, &scoring.sketches, bits);
+            let bound = sketch.unwrap_or_else(|| measure.bound(scoring.bound(row)));
             if bound < wanted || bound == wanted && !query.could_tie(row, best) {
                 return Ok(None);
             }
@@ -255,40 +255,40 @@ impl<'v> Scorer<'_, 'v> {
     }
 }
 
-/// The outlines of rows, seen by the measure of an event.
-enum Outline<'a> {
+/// The sketches of rows, seen by the measure of an event.
+enum RowSketch<'a> {
     None,
     Sum(Factors),
     Function(&'a Function, FactorsApart),
 }
 
-impl<'a> Outline<'a> {
+impl<'a> RowSketch<'a> {
     fn new(measure: &'a Measure<'a>, event: &Event<'_>, catalog: &Catalog) -> Self {
         match measure {
-            Measure::Priority => Outline::None,
+            Measure::Priority => RowSketch::None,
             Measure::Relevance(scale) | Measure::Relaxed(scale) => {
-                Outline::Sum(Factors::new(scale, event, catalog))
+                RowSketch::Sum(Factors::new(scale, event, catalog))
             }
             Measure::Function(function, scales) => {
-                Outline::Function(function, FactorsApart::new(scales, event, catalog))
+                RowSketch::Function(function, FactorsApart::new(scales, event, catalog))
             }
         }
     }
 
-    /// What a row scores at most, if its outline says so.
+    /// What a row scores at most, if its sketch says so.
     #[inline]
-    fn bound(&self, row: u32, outlines: &Outlines, bits: &[u64]) -> Option<f64> {
-        outlines.place_of(row).map(|place| self.bound_at(place, outlines, bits))
+    fn bound(&self, row: u32, sketches: &RowSketches, bits: &[u64]) -> Option<f64> {
+        sketches.place_of(row).map(|place| self.bound_at(place, sketches, bits))
     }
 
-    /// What the row whose outline is at a place scores at most.
+    /// What the row whose sketch is at a place scores at most.
     #[inline]
-    fn bound_at(&self, place: u32, outlines: &Outlines, bits: &[u64]) -> f64 {
+    fn bound_at(&self, place: u32, sketches: &RowSketches, bits: &[u64]) -> f64 {
         match self {
-            Outline::None => f64::INFINITY,
-            Outline::Sum(factors) => outlines.bound_at(place, bits, factors),
-            Outline::Function(function, factors) => with_zeros(function.attributes().len(), |most| {
-                outlines.contributions_at(place, bits, factors, most);
+            RowSketch::None => f64::INFINITY,
+            RowSketch::Sum(factors) => sketches.bound_at(place, bits, factors),
+            RowSketch::Function(function, factors) => with_zeros(function.attributes().len(), |most| {
+                sketches.contributions_at(place, bits, factors, most);
                 function.most(most)
             }),
         }
@@ -342,8 +342,8 @@ impl UnitCollector for Offering<'_, '_, '_> {
 
 impl RankingCollector for Offering<'_, '_, '_> {
     fn least_bound(&self, score: f64) -> f32 {
-        let Scorer { query, outline, .. } = &self.scorer;
-        if let Outline::Sum(Factors::One) = outline {
+        let Scorer { query, sketch, .. } = &self.scorer;
+        if let RowSketch::Sum(Factors::One) = sketch {
             return rounded_up(score);
         }
         // Scores rise with bounds, and floats that are not negative with their bits.
@@ -360,19 +360,19 @@ impl RankingCollector for Offering<'_, '_, '_> {
     }
 
     #[inline]
-    fn promised(&self, lead: Lead, bits: &[u64]) -> f64 {
-        let Scorer { query, scoring, outline, .. } = &self.scorer;
-        match (lead.outline(), outline) {
-            (Some(place), _) => outline.bound_at(place, &scoring.outlines, bits),
-            (None, Outline::Sum(Factors::One)) => lead.bound as f64,
-            (None, _) => query.measure.bound(lead.bound as f64),
+    fn promised(&self, entry_bound: EntryBound, bits: &[u64]) -> f64 {
+        let Scorer { query, scoring, sketch, .. } = &self.scorer;
+        match (entry_bound.sketch(), sketch) {
+            (Some(place), _) => sketch.bound_at(place, &scoring.sketches, bits),
+            (None, RowSketch::Sum(Factors::One)) => entry_bound.bound as f64,
+            (None, _) => query.measure.bound(entry_bound.bound as f64),
         }
     }
 
     #[inline]
-    fn fetch_promised(&self, lead: Lead) {
-        if let Some(place) = lead.outline() {
-            self.scorer.scoring.outlines.fetch_at(place);
+    fn fetch_promised(&self, entry_bound: EntryBound) {
+        if let Some(place) = entry_bound.sketch() {
+            self.scorer.scoring.sketches.fetch_at(place);
         }
     }
 

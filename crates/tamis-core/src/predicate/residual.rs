@@ -1,9 +1,8 @@
-//! Predicates whose truth has to be asked of their operator: patterns, whatever has no shape, and comparisons
-//! with decimals that have more digits than a key.
+//! Residual predicates: those that no table of points or cuts decides, so that each is evaluated. They are patterns,
+//! whatever has no shape, and comparisons with decimals that have more digits than a key.
 //!
-//! Literals rule most of them out: one automaton per attribute finds which literals a text contains,
-//! and only the patterns behind those are asked. Automata and compiled tests are built when an event
-//! first needs them.
+//! Literals rule most patterns out: one automaton per attribute finds which literals a text contains, and only the
+//! patterns behind those are evaluated. Automata and compiled tests are built when an event first needs them.
 
 use std::sync::OnceLock;
 
@@ -15,10 +14,10 @@ use crate::expr::atoms::Atom;
 use crate::expr::codec;
 use crate::expr::operators::{Operator, Shape, Test};
 use crate::fork::get_or_init;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Residual {
     pub bit: u32,
     /// Set when the predicate is false; 0 when nobody asks.
     pub false_bit: u32,
@@ -27,16 +26,16 @@ pub struct Asked {
 }
 
 #[derive(Default)]
-pub struct AskedPredicates {
+pub struct ResidualPredicates {
     /// The encoded form, if it came from a file.
-    stored: Buffer<u8>,
+    stored: SharedSlice<u8>,
     /// One list per attribute of the catalog.
-    lists: OnceLock<Vec<AskedList>>,
+    lists: OnceLock<Vec<ResidualList>>,
 }
 
 #[derive(Default)]
-struct AskedList {
-    predicates: Vec<Asked>,
+struct ResidualList {
+    predicates: Vec<Residual>,
     /// Elsewhere, because it is large and most attributes have none.
     ready: OnceLock<Box<Ready>>,
 }
@@ -49,25 +48,25 @@ struct Ready {
     always: Vec<u32>,
 }
 
-impl AskedPredicates {
-    pub fn new(by_attribute: Vec<Vec<Asked>>) -> Self {
-        Self { stored: Buffer::default(), lists: OnceLock::from(into_lists(by_attribute)) }
+impl ResidualPredicates {
+    pub fn new(by_attribute: Vec<Vec<Residual>>) -> Self {
+        Self { stored: SharedSlice::default(), lists: OnceLock::from(into_lists(by_attribute)) }
     }
 
     /// From a file; decoded by [`validate`](Self::validate), before the first use.
-    pub fn stored(bytes: Buffer<u8>) -> Self {
+    pub fn stored(bytes: SharedSlice<u8>) -> Self {
         Self { stored: bytes, lists: OnceLock::new() }
     }
 
     /// Decodes what was stored and checks that every bit is one of the catalog's.
     pub fn validate(&self, terms: usize, bits: u32) -> Result<(), String> {
-        let wrong = || "the section `asked` is inconsistent".to_string();
+        let wrong = || "the section `residual` is inconsistent".to_string();
         if self.lists.get().is_none() {
             let decoded = decode(&self.stored).ok_or_else(wrong)?;
             let _ = self.lists.set(into_lists(decoded));
         }
         let lists = self.lists();
-        let good = |asked: &Asked| asked.bit < bits && asked.false_bit < bits;
+        let good = |residual: &Residual| residual.bit < bits && residual.false_bit < bits;
         if lists.len() == terms && lists.iter().all(|list| list.predicates.iter().all(good)) {
             Ok(())
         } else {
@@ -75,7 +74,7 @@ impl AskedPredicates {
         }
     }
 
-    fn lists(&self) -> &[AskedList] {
+    fn lists(&self) -> &[ResidualList] {
         self.lists.get().map_or(&[], Vec::as_slice)
     }
 
@@ -84,13 +83,13 @@ impl AskedPredicates {
         let Some(list) = self.lists().get(attribute) else { return };
         let ready = get_or_init(&list.ready, || Box::new(Ready::new(&list.predicates)));
         let ask = |at: u32, set: &mut dyn FnMut(u32)| {
-            let asked = &list.predicates[at as usize];
-            let rules = asked.operator.rules();
-            let outcome = match get_or_init(&ready.tests[at as usize], || rules.compile(&asked.operands)) {
+            let residual = &list.predicates[at as usize];
+            let rules = residual.operator.rules();
+            let outcome = match get_or_init(&ready.tests[at as usize], || rules.compile(&residual.operands)) {
                 Some(test) => test(value),
-                None => asked.operator.outcome(Some(value), &asked.operands),
+                None => residual.operator.outcome(Some(value), &residual.operands),
             };
-            asked.report(outcome, set);
+            residual.report(outcome, set);
         };
         for &at in &ready.always {
             ask(at, set);
@@ -111,14 +110,14 @@ impl AskedPredicates {
     pub fn encode(&self, out: &mut Vec<u8>) {
         for list in self.lists() {
             put(out, list.predicates.len() as u32);
-            for asked in &list.predicates {
-                put(out, asked.bit);
-                put(out, asked.false_bit);
+            for residual in &list.predicates {
+                put(out, residual.bit);
+                put(out, residual.false_bit);
                 let predicate = Expr::Predicate(Predicate {
                     term: "".into(),
-                    operator: asked.operator,
+                    operator: residual.operator,
                     negated: false,
-                    operands: asked.operands.clone(),
+                    operands: residual.operands.clone(),
                     weight: None,
                 });
                 let mut bytes = vec![];
@@ -130,15 +129,15 @@ impl AskedPredicates {
     }
 }
 
-fn into_lists(by_attribute: Vec<Vec<Asked>>) -> Vec<AskedList> {
-    by_attribute.into_iter().map(|predicates| AskedList { predicates, ready: OnceLock::new() }).collect()
+fn into_lists(by_attribute: Vec<Vec<Residual>>) -> Vec<ResidualList> {
+    by_attribute.into_iter().map(|predicates| ResidualList { predicates, ready: OnceLock::new() }).collect()
 }
 
 fn put(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Asked>>> {
+fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Residual>>> {
     fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
         let (head, tail) = bytes.split_at_checked(length)?;
         *bytes = tail;
@@ -155,14 +154,19 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Vec<Asked>>> {
             let length = number(&mut bytes)? as usize;
             let expression = codec::decode(take(&mut bytes, length)?, &|_| Some("".into())).ok()?;
             let Expr::Predicate(predicate) = expression else { return None };
-            list.push(Asked { bit, false_bit, operator: predicate.operator, operands: predicate.operands });
+            list.push(Residual {
+                bit,
+                false_bit,
+                operator: predicate.operator,
+                operands: predicate.operands,
+            });
         }
         lists.push(list);
     }
     Some(lists)
 }
 
-impl Asked {
+impl Residual {
     pub fn new(atom: &Atom, bit: u32, false_bit: u32) -> Self {
         Self { bit, false_bit, operator: atom.operator, operands: atom.operands.clone() }
     }
@@ -178,11 +182,11 @@ impl Asked {
 }
 
 impl Ready {
-    fn new(list: &[Asked]) -> Self {
+    fn new(list: &[Residual]) -> Self {
         let (mut texts, mut always) = (vec![], vec![]);
-        for (at, asked) in list.iter().enumerate() {
-            let shape = match asked.operator.rules().shape(&asked.operands) {
-                _ if asked.false_bit != 0 => None,
+        for (at, residual) in list.iter().enumerate() {
+            let shape = match residual.operator.rules().shape(&residual.operands) {
+                _ if residual.false_bit != 0 => None,
                 Shape::Prefix(text) => Some(TextShape::Prefix(text.into())),
                 Shape::Suffix(text) => Some(TextShape::Suffix(text.into())),
                 Shape::Substring(text) => Some(TextShape::Substring(text.into())),

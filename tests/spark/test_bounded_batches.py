@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.spark.matching import slices
-from tamis.spark.matching.slices import batch_bytes, cuts, gather_rows, row_bytes
+from tamis.spark.matching import bounded_batches
+from tamis.spark.matching.bounded_batches import batch_bytes, cuts, gather_rows, row_bytes
 
 texts = st.text(max_size=6)
 scalars: list[tuple[pa.DataType, Any]] = [
@@ -118,13 +118,13 @@ def test_rows_of_many_batches_come_in_the_order_that_is_asked_for(data: Any) -> 
     total = sum(batch.num_rows for batch in batches)
     rows = data.draw(st.lists(st.integers(0, total - 1), max_size=20)) if total else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "MOST_BYTES", data.draw(st.sampled_from([1, 30, 200])))
+        patch.setattr(bounded_batches, "MOST_BYTES", data.draw(st.sampled_from([1, 30, 200])))
         parts = list(gather_rows(batches, np.array(rows, np.int64)))
         assert [row for first, end, _ in parts for row in range(first, end)] == list(range(len(rows)))
         for first, end, part in parts:
             assert part.num_rows == end - first
             total_bytes = batch_bytes(part.columns, part.num_rows).sum()
-            assert total_bytes <= slices.MOST_BYTES or part.num_rows == 1
+            assert total_bytes <= bounded_batches.MOST_BYTES or part.num_rows == 1
     everything = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
     found = [row for _, _, part in parts for row in zip(*part.to_pydict().values(), strict=True)]
     assert repr(found) == repr([everything[row] for row in rows])  # where NaN is NaN

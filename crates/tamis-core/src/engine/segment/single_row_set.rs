@@ -1,6 +1,6 @@
-//! The lone units that hold for one event, a bit each.
+//! The single-row units that hold for one event, a bit each.
 //!
-//! A lone unit has one row and nobody waits for it, so its number says all there is to know once it holds: a set
+//! A single-row unit has one row and nobody waits for it, so its number says all there is to know once it holds: a set
 //! that fits the cache replaces a look at each of them, and gives them back in the order of their rows.
 
 use std::ops::ControlFlow;
@@ -8,24 +8,24 @@ use std::ops::ControlFlow;
 use super::layout::{ACCEPTS, Layout};
 use super::walk::UnitCollector;
 
-/// Open, it takes the lone units of one layout; closed, it takes none.
+/// Open, it takes the single-row units of one layout; closed, it takes none.
 #[derive(Default)]
-pub struct LoneSet {
+pub struct SingleRowSet {
     first: u32,
     units: u32,
     words: Vec<u64>,
 }
 
-impl LoneSet {
+impl SingleRowSet {
     pub fn close(&mut self) {
         self.units = 0;
         self.words.clear();
     }
 
-    /// Empties the set and makes room for the lone units of a layout.
+    /// Empties the set and makes room for the single-row units of a layout.
     pub fn open(&mut self, layout: &Layout) {
-        self.first = layout.lone;
-        self.units = layout.remembered - layout.lone;
+        self.first = layout.single_row;
+        self.units = layout.remembered - layout.single_row;
         self.words.clear();
         self.words.resize((self.units as usize).div_ceil(64), 0);
     }
@@ -58,10 +58,10 @@ impl LoneSet {
     #[inline]
     pub fn accept(&mut self, flagged_unit: u32, holds: bool) -> bool {
         let place = flagged_unit.wrapping_sub(self.first | ACCEPTS);
-        let is_lone = place < self.units;
-        let place = if is_lone { place } else { 0 };
-        self.words[place as usize / 64] |= ((holds & is_lone) as u64) << (place % 64);
-        is_lone
+        let is_single_row = place < self.units;
+        let place = if is_single_row { place } else { 0 };
+        self.words[place as usize / 64] |= ((holds & is_single_row) as u64) << (place % 64);
+        is_single_row
     }
 
     /// Takes out units that `is_gone` says so of.
@@ -80,7 +80,7 @@ impl LoneSet {
     pub fn deliver(&self, collector: &mut impl UnitCollector, bits: &[u64]) -> ControlFlow<()> {
         for (at, word) in self.words.iter().enumerate() {
             if *word != 0 {
-                collector.lone(self.first + 64 * at as u32, *word, bits)?;
+                collector.single_row(self.first + 64 * at as u32, *word, bits)?;
             }
         }
         ControlFlow::Continue(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Production;
 use super::merge::compact;
 use super::view::{Part, View};
-use crate::engine::segment::stored;
+use crate::engine::segment::sections;
 use crate::error::{Error, Result};
 use crate::event::{Schema, Terms};
 use crate::expr::parse_term;
@@ -34,7 +34,7 @@ impl Production {
         writer.section("computed_terms", &uses)?;
         let schema = schema.map(Schema::to_json).unwrap_or_default();
         writer.section_bytes("schema", schema.as_bytes())?;
-        stored::write(&segment, &mut writer)?;
+        sections::write(&segment, &mut writer)?;
         // Nothing may be kept of a file that was overwritten while it was read.
         view.parts.iter().try_for_each(|part| part.segment.prepare())?;
         writer.finish(view.generation)
@@ -49,12 +49,12 @@ impl Production {
         let terms = read_terms(&snapshot)?;
         let schema = snapshot.section::<u8>("schema")?;
         let schema = if schema.is_empty() { None } else { Some(Schema::from_json(&schema)?) };
-        let segment = stored::read(&snapshot)?;
+        let segment = sections::read(&snapshot)?;
         let rows = segment.len();
         let view = View {
             generation: snapshot.generation(),
             terms,
-            id_kind: (rows > 0).then(|| segment.ledger.id_kind()),
+            id_kind: (rows > 0).then(|| segment.subscription_table.id_kind()),
             len: rows,
             parts: Arc::new(if rows > 0 { vec![Part::new(segment)] } else { vec![] }),
             ..View::default()

@@ -20,10 +20,10 @@ use super::evaluation::Evaluation;
 use super::layout::{ACCEPTS, BLOCK, Layout};
 use super::matcher::{OneEvent, Scratch};
 use super::program::Leaf;
-use super::scoring::leads::Lead;
+use super::scoring::entry_bounds::EntryBound;
 use super::walk::UnitCollector;
 use crate::engine::contract::Work;
-use crate::predicate::placed::Fires;
+use crate::predicate::block_lookup::Fires;
 use crate::prefetch::prefetch;
 
 /// How many entries are looked at, and how many units are queued, before units are decided: enough for
@@ -48,10 +48,10 @@ pub trait RankingCollector: UnitCollector {
     fn least_bound(&self, score: f64) -> f32;
 
     /// The highest score that a lead promises, by what is true.
-    fn promised(&self, lead: Lead, bits: &[u64]) -> f64;
+    fn promised(&self, entry_bound: EntryBound, bits: &[u64]) -> f64;
 
     /// Fetches what a lead points to.
-    fn fetch_promised(&self, lead: Lead);
+    fn fetch_promised(&self, entry_bound: EntryBound);
 
     /// Whether a unit on which nothing else hangs could be wanted for the least score that is.
     fn could_tie(&self, unit: u32) -> bool;
@@ -91,7 +91,7 @@ impl Layout {
             search.match_all(runs);
             return search.work;
         }
-        let by_leads = limits.has_leads() && (limits.are_loose || total < BLOCK * runs.len());
+        let by_entry_bounds = limits.has_entry_bounds() && (limits.are_loose || total < BLOCK * runs.len());
         let trial = (total / TRIAL).max(LEAST_TRIAL);
         // Where bounds are scores, all that has to be seen is whether there is more than is wanted.
         let mut units = if limits.are_loose { GATHER_UNITS } else { wanted.k.clamp(1, GATHER_UNITS) };
@@ -103,7 +103,7 @@ impl Layout {
                 return search.work;
             }
             let is_enough_known = search.order.least > f64::NEG_INFINITY;
-            if is_tried && by_leads || is_enough_known && (is_tried || !limits.are_loose) {
+            if is_tried && by_entry_bounds || is_enough_known && (is_tried || !limits.are_loose) {
                 break;
             }
             left = search.gather(left, units);
@@ -113,8 +113,8 @@ impl Layout {
         if left.is_empty() && search.order.blocks.is_empty() {
             return search.work;
         }
-        if by_leads {
-            search.take_leads(left, wanted.k);
+        if by_entry_bounds {
+            search.take_entry_bounds(left, wanted.k);
         } else {
             search.order.add_blocks(left);
             search.take_blocks();
@@ -201,7 +201,7 @@ impl<C: RankingCollector> Search<'_, C> {
             let looked_at = self.work.candidates as usize;
             return found * total >= k.saturating_mul(2).saturating_mul(looked_at);
         }
-        if !limits.are_loose || limits.has_leads() {
+        if !limits.are_loose || limits.has_entry_bounds() {
             return true;
         }
         let (mut entries, mut wanted) = (0, 0);
@@ -214,7 +214,7 @@ impl<C: RankingCollector> Search<'_, C> {
 
     /// Decides what the best leads of all that is left promise, then what the next ones do, four times as
     /// many each time, until none promises enough.
-    fn take_leads(&mut self, runs: &[(u32, u32)], k: usize) {
+    fn take_entry_bounds(&mut self, runs: &[(u32, u32)], k: usize) {
         let (mut promises, mut turn) = (vec![], 2 * k.max(2));
         // The best of a few raise what the others must promise to be read at all.
         let (few, others) = runs.split_at(runs.len() / FEW);
@@ -227,7 +227,7 @@ impl<C: RankingCollector> Search<'_, C> {
             let waiting: Vec<_> = self.order.blocks.drain().map(|block| (block.from, block.to)).collect();
             self.gather_wanted(&waiting);
             promises.retain(|promise: &Promise| promise.score >= self.order.least);
-            self.read_leads(&mut promises);
+            self.read_entry_bounds(&mut promises);
             if promises.is_empty() && part.is_none() {
                 return;
             }
@@ -247,7 +247,7 @@ impl<C: RankingCollector> Search<'_, C> {
     /// without a branch.
     fn gather_wanted(&mut self, runs: &[(u32, u32)]) {
         let Self { event, queue, work, order } = self;
-        let (layout, leads) = (event.layout(), order.limits.leads);
+        let (layout, entry_bounds) = (event.layout(), order.limits.entry_bounds);
         let least_bound = order.collector.least_bound(order.least);
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         work.candidates += total as u64;
@@ -256,27 +256,27 @@ impl<C: RankingCollector> Search<'_, C> {
         for (at, (from, to)) in runs.iter().enumerate() {
             if let Some((later, _)) = runs.get(at + FETCH_AHEAD) {
                 prefetch(&layout.entries[*later as usize]);
-                prefetch(&leads[*later as usize]);
+                prefetch(&entry_bounds[*later as usize]);
             }
             let run = *from as usize..*to as usize;
-            let (entries, leads) = (&layout.entries[run.clone()], &leads[run]);
-            for ((number, [_, test]), lead) in (*from..*to).zip(entries).zip(leads) {
+            let (entries, entry_bounds) = (&layout.entries[run.clone()], &entry_bounds[run]);
+            for ((number, [_, test]), entry_bound) in (*from..*to).zip(entries).zip(entry_bounds) {
                 queue[end] = number;
-                end += (event.bit(Leaf(*test)) & (lead.bound >= least_bound)) as usize;
+                end += (event.bit(Leaf(*test)) & (entry_bound.bound >= least_bound)) as usize;
             }
         }
         queue.truncate(end);
     }
 
     /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead.
-    fn read_leads(&self, promises: &mut Vec<Promise>) {
+    fn read_entry_bounds(&self, promises: &mut Vec<Promise>) {
         let Self { event, queue, order, .. } = self;
-        let lead_of = |entry: u32| order.limits.leads[entry as usize];
+        let entry_bound_of = |entry: u32| order.limits.entry_bounds[entry as usize];
         for (at, entry) in queue.iter().enumerate() {
             if let Some(soon) = queue.get(at + FETCH_AHEAD) {
-                order.collector.fetch_promised(lead_of(*soon));
+                order.collector.fetch_promised(entry_bound_of(*soon));
             }
-            let score = order.collector.promised(lead_of(*entry), event.bits);
+            let score = order.collector.promised(entry_bound_of(*entry), event.bits);
             if score >= order.least {
                 promises.push(Promise { score, unit: event.layout().entries[*entry as usize][0] });
             }
@@ -295,7 +295,7 @@ impl<C: RankingCollector> Search<'_, C> {
             }
             event.fetch(queue, at);
             let unit = promise.unit & !ACCEPTS;
-            let is_alone = unit >= layout.lone;
+            let is_alone = unit >= layout.single_row;
             let cannot_win = is_alone && promise.score == order.least && !order.collector.could_tie(unit);
             if cannot_win || event.is_done(unit) {
                 continue;
@@ -334,7 +334,7 @@ impl<C: RankingCollector> Search<'_, C> {
         let entries: Vec<Range<usize>> = runs.chain(waiting).collect();
         let candidates = entries.iter().map(Range::len).sum();
         work.candidates += candidates as u64;
-        event.open_lone_set(candidates);
+        event.open_single_row_set(candidates);
         for entries in entries {
             event.queue_entries(entries, queue);
         }
@@ -344,8 +344,8 @@ impl<C: RankingCollector> Search<'_, C> {
             ControlFlow::Continue(())
         };
         let _ = event.drain(queue, work, &mut all);
-        event.forget_decided_lone_units();
-        let _ = event.lone.deliver(&mut all, event.bits);
+        event.forget_decided_single_row_units();
+        let _ = event.single_row.deliver(&mut all, event.bits);
         order.collector.units(&units, event.bits);
     }
 }
@@ -360,13 +360,13 @@ pub struct Limits<'a> {
     /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
     are_loose: bool,
     /// Per entry, what the collector reads promises from; empty if there are none.
-    leads: &'a [Lead],
+    entry_bounds: &'a [EntryBound],
 }
 
 impl<'a> Limits<'a> {
     /// A score that rises with the stored bound.
     pub fn new(bounds: &'a [f64], otherwise: f64, score: &'a dyn Fn(f64) -> f64) -> Self {
-        Self { bounds, otherwise, score, are_loose: false, leads: &[] }
+        Self { bounds, otherwise, score, are_loose: false, entry_bounds: &[] }
     }
 
     /// The same for scores that are often far below their bounds.
@@ -375,12 +375,12 @@ impl<'a> Limits<'a> {
     }
 
     /// The same with a lead for each entry.
-    pub fn with_leads(self, leads: &'a [Lead]) -> Self {
-        Self { leads, ..self }
+    pub fn with_entry_bounds(self, entry_bounds: &'a [EntryBound]) -> Self {
+        Self { entry_bounds, ..self }
     }
 
-    fn has_leads(&self) -> bool {
-        !self.leads.is_empty()
+    fn has_entry_bounds(&self) -> bool {
+        !self.entry_bounds.is_empty()
     }
 
     /// The blocks of a run of entries that may lead to scores that are wanted.

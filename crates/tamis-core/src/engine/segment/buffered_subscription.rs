@@ -7,7 +7,7 @@ use crate::expr::normal_form::{Form, NormalForm, normal_form};
 use crate::subscription::Subscription;
 
 #[derive(Clone)]
-pub struct Buffered {
+pub struct BufferedSubscription {
     pub subscription: Subscription,
     pub normal: NormalForm,
     /// The predicates of the subscription.
@@ -15,14 +15,10 @@ pub struct Buffered {
     needed: Presence,
 }
 
-impl Buffered {
+impl BufferedSubscription {
     pub fn new(subscription: Subscription, terms: &mut Terms) -> Self {
         let mut atoms = AtomTable::default();
         let normal = normal_form(&subscription.expression, terms, &mut atoms);
-        // Also those that are in the expression as it was written, but not in its normal form.
-        subscription.expression.for_each_predicate(&mut |predicate| {
-            terms.intern_term(&predicate.term);
-        });
         let needed = Presence::needed_by(&normal.root, &atoms);
         Self { subscription, normal, atoms, needed }
     }
@@ -93,7 +89,7 @@ mod tests {
     fn needs_met(expression: &str, event: &str) -> bool {
         let mut terms = Terms::default();
         let subscription = Subscription::new(Id::Int(1), parse(expression).unwrap());
-        let buffered = Buffered::new(subscription, &mut terms);
+        let buffered = BufferedSubscription::new(subscription, &mut terms);
         let record = read_record(event.as_bytes()).unwrap();
         Presence::of(&record.resolve(&terms)).has_all(buffered.needed)
     }

@@ -1,7 +1,7 @@
 //! Values that were looked up in a catalog before their event is matched.
 //!
 //! Looking up is fast when many values of one attribute are looked up together: its tables stay in the cache,
-//! and while one place is on its way from memory, others can be asked for. So a block of events is placed
+//! and while one place is on its way from memory, others can be asked for. So a block of events is looked up
 //! attribute by attribute, and matched event by event.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::event::{Event, ValueRef};
 
 /// Where a value lies in the tables of its attribute.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct FoundAt {
     /// The attribute's entry in the catalog.
     entry: u32,
     state: State,
@@ -28,7 +28,7 @@ pub struct Place {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Placed(Kind),
+    LookedUp(Kind),
     /// It has to be looked at when its event is matched; `point` is its place among the values.
     Whole,
 }
@@ -62,14 +62,14 @@ impl<F: Fires> Fires for &F {
     }
 }
 
-/// An event of a block: a point, whose values are placed.
+/// An event of a block: a point, whose values are looked up.
 #[derive(Clone, Copy)]
-pub struct PlacedEvent<'a> {
-    places: &'a [Place],
+pub struct LookedUpEvent<'a> {
+    places: &'a [FoundAt],
     values: &'a [ValueRef<'a>],
 }
 
-impl Fires for PlacedEvent<'_> {
+impl Fires for LookedUpEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
         let mut lookups = Lookups::default();
@@ -82,7 +82,7 @@ impl Fires for PlacedEvent<'_> {
                         catalog.fire_lookups(&mut lookups, bits, fired);
                     }
                 }
-                State::Placed(kind) => {
+                State::LookedUp(kind) => {
                     catalog.fire_present(entry, kind, bits, fired);
                     if place.point != NOWHERE {
                         catalog.fire_point(place.point, bits, fired);
@@ -104,15 +104,15 @@ impl Fires for PlacedEvent<'_> {
     }
 }
 
-/// A block of events, placed in one catalog.
+/// A block of events, looked up in one catalog.
 #[derive(Default)]
-pub struct PlacedBlock<'v> {
+pub struct LookedUpBlock<'v> {
     /// Where the places of each event end; they begin where those of the event before end.
     ends: Vec<u32>,
     /// By event.
-    places: Vec<Place>,
+    places: Vec<FoundAt>,
     /// By attribute, each with its event: as they are found.
-    found: Vec<(u32, Place)>,
+    found: Vec<(u32, FoundAt)>,
     values: Vec<ValueRef<'v>>,
     gathered: Gathered<'v>,
 }
@@ -160,7 +160,7 @@ impl<'v> Gathered<'v> {
 
 /// Gathers the values of a column that can be looked up together; the others wait in the block.
 struct Gathering<'a, 'v> {
-    block: &'a mut PlacedBlock<'v>,
+    block: &'a mut LookedUpBlock<'v>,
     gathered: &'a mut Gathered<'v>,
     number: u32,
     first: usize,
@@ -176,7 +176,7 @@ impl<'v> See<'v> for Gathering<'_, 'v> {
     }
 }
 
-impl<'v> PlacedBlock<'v> {
+impl<'v> LookedUpBlock<'v> {
     /// Forgets what it holds; there are so many events to come.
     pub fn clear(&mut self, events: usize) {
         self.ends.clear();
@@ -194,7 +194,7 @@ impl<'v> PlacedBlock<'v> {
         for end in &mut self.ends {
             (first, *end) = (first + *end, first);
         }
-        let nothing = Place { entry: 0, state: State::Whole, point: NOWHERE, rank: NOWHERE };
+        let nothing = FoundAt { entry: 0, state: State::Whole, point: NOWHERE, rank: NOWHERE };
         self.places.resize(self.found.len(), nothing);
         for (event, place) in &self.found {
             let end = &mut self.ends[*event as usize];
@@ -203,12 +203,15 @@ impl<'v> PlacedBlock<'v> {
         }
     }
 
-    pub fn event(&self, event: usize) -> PlacedEvent<'_> {
+    pub fn event(&self, event: usize) -> LookedUpEvent<'_> {
         let first = if event == 0 { 0 } else { self.ends[event - 1] };
-        PlacedEvent { places: &self.places[first as usize..self.ends[event] as usize], values: &self.values }
+        LookedUpEvent {
+            places: &self.places[first as usize..self.ends[event] as usize],
+            values: &self.values,
+        }
     }
 
-    pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = PlacedEvent<'_>> {
+    pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = LookedUpEvent<'_>> {
         range.map(|event| self.event(event))
     }
 
@@ -238,7 +241,7 @@ impl<'v> PlacedBlock<'v> {
         let first = rows.start;
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.clear();
-        gathered.none = entry.asked > 0 || column.is_made_of_arrays();
+        gathered.none = entry.residual > 0 || column.is_made_of_arrays();
         column.for_each(rows, &mut Gathering { block: self, gathered: &mut gathered, number, first });
         self.place_gathered(catalog, number, &mut gathered);
         self.gathered = gathered;
@@ -271,18 +274,18 @@ impl<'v> PlacedBlock<'v> {
             if !is_heard_of && point == NOWHERE && rank == NOWHERE {
                 continue;
             }
-            self.push(event as usize, Place { entry: number, state: State::Placed(kind), point, rank });
+            self.push(event as usize, FoundAt { entry: number, state: State::LookedUp(kind), point, rank });
         }
     }
 
     fn push_whole(&mut self, event: usize, entry: u32, value: ValueRef<'v>) {
         let point = self.values.len() as u32;
         self.values.push(value);
-        self.push(event, Place { entry, state: State::Whole, point, rank: NOWHERE });
+        self.push(event, FoundAt { entry, state: State::Whole, point, rank: NOWHERE });
     }
 
     #[inline]
-    fn push(&mut self, event: usize, place: Place) {
+    fn push(&mut self, event: usize, place: FoundAt) {
         self.found.push((event as u32, place));
     }
 }

@@ -7,7 +7,7 @@ use super::access::{Access, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{Layout, MAX_CODE};
-use super::plan::Plan;
+use super::layout_writer::Plan;
 use super::program::{CodeKind, EVEN, Leaf, ODD, PlannedLeaf, THRESHOLD, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;

@@ -10,20 +10,20 @@
 //! keys     the intervals of a piece, rising
 //! ```
 
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 /// Intervals are listed if they are in no more pieces than this, on average.
 const MOST_PIECES: usize = 4;
 
 #[derive(Clone, Default)]
-pub struct Listing {
-    pub tables: Buffer<[u32; 2]>,
-    pub starts: Buffer<u32>,
-    pub off: Buffer<u32>,
-    pub keys: Buffer<u32>,
+pub struct IntervalLists {
+    pub tables: SharedSlice<[u32; 2]>,
+    pub starts: SharedSlice<u32>,
+    pub off: SharedSlice<u32>,
+    pub keys: SharedSlice<u32>,
 }
 
-impl Listing {
+impl IntervalLists {
     /// The keys of the intervals of a table that contain a point.
     #[inline]
     pub fn stab(&self, table: u32, point: u32) -> &[u32] {
@@ -63,14 +63,14 @@ impl Listing {
 }
 
 #[derive(Default)]
-pub struct ListingBuilder {
+pub struct IntervalListsBuilder {
     tables: Vec<[u32; 2]>,
     starts: Vec<u32>,
     off: Vec<u32>,
     keys: Vec<u32>,
 }
 
-impl ListingBuilder {
+impl IntervalListsBuilder {
     /// Lists closed intervals `(low, high, name)`, sorted by their low ends, and returns the number of their
     /// table; `None` if there are none or they overlap too much. Each is given its key when its turn comes, by rising low end.
     pub fn table(
@@ -115,9 +115,9 @@ impl ListingBuilder {
         Some(self.tables.len() as u32 - 1)
     }
 
-    pub fn finish(mut self) -> Listing {
+    pub fn finish(mut self) -> IntervalLists {
         self.off.push(self.keys.len() as u32);
-        Listing {
+        IntervalLists {
             tables: self.tables.into(),
             starts: self.starts.into(),
             off: self.off.into(),
@@ -138,7 +138,7 @@ mod tests {
             low in 0u32..50,
             length in 0u32..10,
         ) {
-            let mut builder = ListingBuilder::default();
+            let mut builder = IntervalListsBuilder::default();
             let mut next_key = 0;
             let mut listed = vec![];
             for table in tables {
@@ -155,7 +155,7 @@ mod tests {
                     listed.push((number, intervals, keys));
                 }
             }
-            let listing = builder.finish();
+            let interval_lists = builder.finish();
             for (number, intervals, keys) in listed {
                 let expected = |from: u32, to: u32| -> Vec<u32> {
                     let inside = intervals.iter().filter(|(low, high, _)| *low <= to && *high >= from);
@@ -163,9 +163,9 @@ mod tests {
                     found.sort_unstable();
                     found
                 };
-                prop_assert_eq!(listing.stab(number, low), expected(low, low));
+                prop_assert_eq!(interval_lists.stab(number, low), expected(low, low));
                 let mut found = vec![];
-                listing.overlap(number, low, low + length, &mut |key| found.push(key));
+                interval_lists.overlap(number, low, low + length, &mut |key| found.push(key));
                 found.sort_unstable();
                 prop_assert_eq!(found, expected(low, low + length));
             }
@@ -175,6 +175,6 @@ mod tests {
     #[test]
     fn intervals_that_overlap_much_are_not_listed() {
         let nested: Vec<(u32, u32, u32)> = (0..100).map(|name| (name, 200 - name, name)).collect();
-        assert_eq!(ListingBuilder::default().table(&nested, &mut |name| name), None);
+        assert_eq!(IntervalListsBuilder::default().table(&nested, &mut |name| name), None);
     }
 }

@@ -10,16 +10,16 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Segment;
 use super::layout::Layout;
-use super::ledger::Ledger;
-use super::planner::{LayoutBasis, Sharing};
+use super::layout_planner::{LayoutBasis, Sharing};
 use super::scoring::Scoring;
+use super::subscription_table::SubscriptionTable;
 use super::validate::validate;
 use crate::error::{Error, Result};
 use crate::fork::get_or_init;
-use crate::predicate::asked::AskedPredicates;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::interval_tree::IntervalTree;
 use crate::predicate::points::Points;
-use crate::predicate::stabbing::Stabbing;
+use crate::predicate::residual::ResidualPredicates;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 
 /// The numbers of a segment that are not arrays.
@@ -28,7 +28,7 @@ use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 struct Numbers {
     bits: u32,
     remembered: u32,
-    lone: u32,
+    single_row: u32,
     /// Keeps what follows at multiples of eight bytes.
     unused: u32,
     predicates: u64,
@@ -53,13 +53,13 @@ macro_rules! sections {
         $visit!("cut_tables", $segment.layout.catalog.cut_tables);
         $visit!("cut_heads", $segment.layout.catalog.cuts.heads);
         $visit!("cut_rests", $segment.layout.catalog.cuts.rests);
-        $visit!("listing_tables", $segment.layout.catalog.listing.tables);
-        $visit!("listing_starts", $segment.layout.catalog.listing.starts);
-        $visit!("listing_offsets", $segment.layout.catalog.listing.off);
-        $visit!("listing_keys", $segment.layout.catalog.listing.keys);
-        $visit!("stabbing_nodes", $segment.layout.catalog.stabbing.nodes);
-        $visit!("stabbing_by_low", $segment.layout.catalog.stabbing.by_low);
-        $visit!("stabbing_by_high", $segment.layout.catalog.stabbing.by_high);
+        $visit!("interval_lists_tables", $segment.layout.catalog.interval_lists.tables);
+        $visit!("interval_lists_starts", $segment.layout.catalog.interval_lists.starts);
+        $visit!("interval_lists_offsets", $segment.layout.catalog.interval_lists.off);
+        $visit!("interval_lists_keys", $segment.layout.catalog.interval_lists.keys);
+        $visit!("interval_tree_nodes", $segment.layout.catalog.interval_tree.nodes);
+        $visit!("interval_tree_by_low", $segment.layout.catalog.interval_tree.by_low);
+        $visit!("interval_tree_by_high", $segment.layout.catalog.interval_tree.by_high);
         $visit!("strings", $segment.layout.catalog.pool);
         $visit!("access_offsets", $segment.layout.access_off);
         $visit!("access_entries", $segment.layout.entries);
@@ -67,22 +67,22 @@ macro_rules! sections {
         $visit!("heads", $segment.layout.heads);
         $visit!("code", $segment.layout.code);
         $visit!("rows", $segment.layout.rows);
-        $visit!("int_ids", $segment.ledger.int_ids);
-        $visit!("text_id_offsets", $segment.ledger.text_id_off);
-        $visit!("text_ids", $segment.ledger.text_ids);
-        $visit!("priorities", $segment.ledger.priorities);
-        $visit!("expiries", $segment.ledger.expiries);
-        $visit!("record_offsets", $segment.ledger.record_off);
-        $visit!("records", $segment.ledger.records);
-        $visit!("tag_offsets", $segment.ledger.tag_off);
-        $visit!("tags", $segment.ledger.tags);
-        $visit!("tag_row_offsets", $segment.ledger.tag_rows_off);
-        $visit!("tag_rows", $segment.ledger.tag_rows);
-        $visit!("point_only", $segment.ledger.point_only);
+        $visit!("int_ids", $segment.subscription_table.int_ids);
+        $visit!("text_id_offsets", $segment.subscription_table.text_id_off);
+        $visit!("text_ids", $segment.subscription_table.text_ids);
+        $visit!("priorities", $segment.subscription_table.priorities);
+        $visit!("expiries", $segment.subscription_table.expiries);
+        $visit!("record_offsets", $segment.subscription_table.record_off);
+        $visit!("records", $segment.subscription_table.records);
+        $visit!("tag_offsets", $segment.subscription_table.tag_off);
+        $visit!("tags", $segment.subscription_table.tags);
+        $visit!("tag_row_offsets", $segment.subscription_table.tag_rows_off);
+        $visit!("tag_rows", $segment.subscription_table.tag_rows);
+        $visit!("point_only", $segment.subscription_table.point_only);
         $visit!("score_bounds", $segment.scoring.bounds);
-        $visit!("score_outline_places", $segment.scoring.outlines.place);
-        $visit!("score_outlines", $segment.scoring.outlines.words);
-        $visit!("score_leads", $segment.scoring.leads.0);
+        $visit!("score_sketch_places", $segment.scoring.sketches.place);
+        $visit!("score_sketches", $segment.scoring.sketches.words);
+        $visit!("score_entry_bounds", $segment.scoring.entry_bounds.0);
         $visit!("score_code_offsets", $segment.scoring.code_off);
         $visit!("score_code", $segment.scoring.code);
         $visit!("score_block_bounds", $segment.scoring.block_bounds);
@@ -92,9 +92,9 @@ macro_rules! sections {
 /// Those that are there if some subscription has an owner.
 macro_rules! owner_sections {
     ($visit:ident, $segment:expr) => {
-        $visit!("owner_offsets", $segment.ledger.owner_off);
-        $visit!("owners", $segment.ledger.owners);
-        $visit!("owner_of_row", $segment.ledger.owner_of);
+        $visit!("owner_offsets", $segment.subscription_table.owner_off);
+        $visit!("owners", $segment.subscription_table.owners);
+        $visit!("owner_of_row", $segment.subscription_table.owner_of);
     };
 }
 
@@ -106,16 +106,16 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
         };
     }
     sections!(put, segment);
-    if segment.ledger.owner_count() > 0 {
+    if segment.subscription_table.owner_count() > 0 {
         owner_sections!(put, segment);
     }
-    let mut asked = vec![];
-    segment.layout.catalog.asked.encode(&mut asked);
-    writer.section_bytes("asked", &asked)?;
+    let mut residual = vec![];
+    segment.layout.catalog.residual.encode(&mut residual);
+    writer.section_bytes("residual", &residual)?;
     let numbers = Numbers {
         bits: segment.layout.catalog.bits,
         remembered: segment.layout.remembered,
-        lone: segment.layout.lone,
+        single_row: segment.layout.single_row,
         unused: 0,
         predicates: segment.sharing.predicates as u64,
         nodes: segment.sharing.nodes as u64,
@@ -129,21 +129,21 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
     snapshot.check("numbers")?;
     let numbers = snapshot.section::<Numbers>("numbers")?;
     let numbers = numbers.first().ok_or_else(|| Error::Snapshot("the section `numbers` is empty".into()))?;
-    let asked = snapshot.section::<u8>("asked")?;
+    let residual = snapshot.section::<u8>("residual")?;
     let mut segment = Segment {
         layout: Layout {
             catalog: Catalog {
                 points: Points::default(),
-                stabbing: Stabbing::default(),
-                asked: Arc::new(AskedPredicates::stored(asked)),
+                interval_tree: IntervalTree::default(),
+                residual: Arc::new(ResidualPredicates::stored(residual)),
                 bits: numbers.bits,
                 ..Catalog::default()
             },
             remembered: numbers.remembered,
-            lone: numbers.lone,
+            single_row: numbers.single_row,
             ..Layout::default()
         },
-        ledger: Ledger::default(),
+        subscription_table: SubscriptionTable::default(),
         scoring: Scoring::default(),
         sharing: Sharing {
             predicates: numbers.predicates as usize,
@@ -179,10 +179,15 @@ impl Origin {
     }
 
     /// Verifies the arrays that matching reads, the first time; and that they were not overwritten, every time.
-    pub fn verify_once(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+    pub fn verify_once(
+        &self,
+        layout: &Layout,
+        subscription_table: &SubscriptionTable,
+        scoring: &Scoring,
+    ) -> Result<()> {
         self.snapshot.check_unchanged()?;
         let verified = get_or_init(&self.verified, || {
-            self.verify(layout, ledger, scoring).map_err(|error| error.to_string())
+            self.verify(layout, subscription_table, scoring).map_err(|error| error.to_string())
         });
         verified.clone().map_err(Error::Snapshot)
     }
@@ -191,12 +196,17 @@ impl Origin {
         matches!(self.verified.get(), Some(Ok(()))) && self.snapshot.is_unchanged()
     }
 
-    fn verify(&self, layout: &Layout, ledger: &Ledger, scoring: &Scoring) -> Result<()> {
+    fn verify(
+        &self,
+        layout: &Layout,
+        subscription_table: &SubscriptionTable,
+        scoring: &Scoring,
+    ) -> Result<()> {
         let names: Vec<String> = self.snapshot.section_names().map(Into::into).collect();
         for name in names.iter().filter(|name| !COLD.contains(&name.as_str())) {
             self.snapshot.check(name)?;
         }
-        validate(layout, ledger, scoring).map_err(|problem| {
+        validate(layout, subscription_table, scoring).map_err(|problem| {
             let path = self.snapshot.path().map_or("snapshot".into(), |path| path.display().to_string());
             Error::Snapshot(format!("{path}: {problem}"))
         })

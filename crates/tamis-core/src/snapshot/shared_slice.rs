@@ -1,7 +1,7 @@
-//! `Buffer`: an immutable, shared slice of plain values that lives on the heap or inside a snapshot.
+//! `SharedSlice`: an immutable, shared slice of plain values that lives on the heap or inside a snapshot.
 //!
 //! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of
-//! a mapped file. `Buffer` makes the two the same type, and reading it costs what reading a slice costs: the
+//! a mapped file. `SharedSlice` makes the two the same type, and reading it costs what reading a slice costs: the
 //! address and the length lie in the buffer itself, the owner that keeps them alive lies beside them and is
 //! never consulted.
 //!
@@ -32,14 +32,14 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 /// An immutable, cheaply cloneable slice of plain values, owned or inside a snapshot.
 ///
 /// ```
-/// use tamis_core::snapshot::Buffer;
+/// use tamis_core::snapshot::SharedSlice;
 ///
-/// let buffer = Buffer::from(vec![1u32, 2, 3]);
+/// let buffer = SharedSlice::from(vec![1u32, 2, 3]);
 /// let same = buffer.clone(); // shares the values
 /// assert_eq!(same[1..], [2, 3]);
 /// assert_eq!(same.byte_len(), 12);
 /// ```
-pub struct Buffer<T: Pod> {
+pub struct SharedSlice<T: Pod> {
     start: NonNull<T>,
     len: usize,
     owner: Owner<T>,
@@ -62,11 +62,11 @@ const HUGE_FROM: usize = 4 << 20;
 
 // SAFETY: a buffer gives out shared references to `T` only, and its owner is an `Arc` of data that nobody
 // changes, so it may go where `&T` and `Arc<Vec<T>>` may go.
-unsafe impl<T: Pod + Send + Sync> Send for Buffer<T> {}
+unsafe impl<T: Pod + Send + Sync> Send for SharedSlice<T> {}
 // SAFETY: as above.
-unsafe impl<T: Pod + Send + Sync> Sync for Buffer<T> {}
+unsafe impl<T: Pod + Send + Sync> Sync for SharedSlice<T> {}
 
-impl<T: Pod> Buffer<T> {
+impl<T: Pod> SharedSlice<T> {
     /// The values that lie in `bytes` of `memory`; `None` if they are out of bounds, are no whole number of
     /// values or are not aligned for `T`.
     pub(super) fn within(memory: &Arc<Memory>, bytes: Range<usize>) -> Option<Self> {
@@ -97,7 +97,7 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
-impl<T: Pod> Deref for Buffer<T> {
+impl<T: Pod> Deref for SharedSlice<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -109,7 +109,7 @@ impl<T: Pod> Deref for Buffer<T> {
     }
 }
 
-impl<T: Pod> From<Vec<T>> for Buffer<T> {
+impl<T: Pod> From<Vec<T>> for SharedSlice<T> {
     fn from(values: Vec<T>) -> Self {
         if values.is_empty() {
             return Self::default();
@@ -128,19 +128,19 @@ impl<T: Pod> From<Vec<T>> for Buffer<T> {
     }
 }
 
-impl<T: Pod> Default for Buffer<T> {
+impl<T: Pod> Default for SharedSlice<T> {
     fn default() -> Self {
         Self { start: NonNull::dangling(), len: 0, owner: Owner::Nothing }
     }
 }
 
-impl<T: Pod> Clone for Buffer<T> {
+impl<T: Pod> Clone for SharedSlice<T> {
     fn clone(&self) -> Self {
         Self { start: self.start, len: self.len, owner: self.owner.clone() }
     }
 }
 
-impl<T: Pod + fmt::Debug> fmt::Debug for Buffer<T> {
+impl<T: Pod + fmt::Debug> fmt::Debug for SharedSlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }

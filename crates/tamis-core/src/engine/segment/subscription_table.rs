@@ -16,32 +16,32 @@ use super::record;
 use crate::error::{Error, Result};
 use crate::event::Terms;
 use crate::expr::Expr;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 pub const NEVER_EXPIRES: i64 = i64::MAX;
 
 #[derive(Clone, Default)]
-pub struct Ledger {
-    pub int_ids: Buffer<i64>,
-    pub text_id_off: Buffer<u64>,
-    pub text_ids: Buffer<u8>,
-    pub priorities: Buffer<f64>,
-    pub expiries: Buffer<i64>,
-    pub record_off: Buffer<u64>,
-    pub records: Buffer<u8>,
-    pub tag_off: Buffer<u64>,
-    pub tags: Buffer<u8>,
-    pub tag_rows_off: Buffer<u32>,
-    pub tag_rows: Buffer<u32>,
-    pub owner_off: Buffer<u64>,
-    pub owners: Buffer<u8>,
+pub struct SubscriptionTable {
+    pub int_ids: SharedSlice<i64>,
+    pub text_id_off: SharedSlice<u64>,
+    pub text_ids: SharedSlice<u8>,
+    pub priorities: SharedSlice<f64>,
+    pub expiries: SharedSlice<i64>,
+    pub record_off: SharedSlice<u64>,
+    pub records: SharedSlice<u8>,
+    pub tag_off: SharedSlice<u64>,
+    pub tags: SharedSlice<u8>,
+    pub tag_rows_off: SharedSlice<u32>,
+    pub tag_rows: SharedSlice<u32>,
+    pub owner_off: SharedSlice<u64>,
+    pub owners: SharedSlice<u8>,
     /// 0 for none.
-    pub owner_of: Buffer<u32>,
-    pub point_only: Buffer<u32>,
+    pub owner_of: SharedSlice<u32>,
+    pub point_only: SharedSlice<u32>,
 }
 
-impl Ledger {
+impl SubscriptionTable {
     pub fn len(&self) -> usize {
         self.record_off.len().saturating_sub(1)
     }
@@ -74,7 +74,7 @@ impl Ledger {
     }
 
     /// The order of two ids of one kind.
-    pub fn compare_ids(&self, row: u32, other: &Ledger, other_row: u32) -> std::cmp::Ordering {
+    pub fn compare_ids(&self, row: u32, other: &SubscriptionTable, other_row: u32) -> std::cmp::Ordering {
         match self.id_kind() {
             IdKind::Int => self.int_id(row).cmp(&other.int_id(other_row)),
             IdKind::Str => self.text_id(row).as_bytes().cmp(other.text_id(other_row).as_bytes()),
@@ -213,7 +213,7 @@ impl<T: Copy + PartialEq> Rare<T> {
 
 /// Collects rows in rising order of id.
 #[derive(Default)]
-pub struct LedgerBuilder {
+pub struct SubscriptionTableBuilder {
     int_ids: Vec<i64>,
     text_id_off: Vec<u64>,
     text_ids: Vec<u8>,
@@ -229,7 +229,7 @@ pub struct LedgerBuilder {
     point_only: Vec<u32>,
 }
 
-impl LedgerBuilder {
+impl SubscriptionTableBuilder {
     pub fn push(&mut self, subscription: &Subscription, point_only: bool, terms: &mut Terms) -> Result<()> {
         let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
         self.push_fields(subscription.id.as_ref(), subscription.priority, expires, point_only)?;
@@ -240,7 +240,7 @@ impl LedgerBuilder {
     }
 
     /// Adds a row as another segment of the same index holds it.
-    pub fn push_copy(&mut self, other: &Ledger, row: u32, point_only: bool) -> Result<()> {
+    pub fn push_copy(&mut self, other: &SubscriptionTable, row: u32, point_only: bool) -> Result<()> {
         self.push_fields(other.id_ref(row), other.priority(row), other.expires(row), point_only)?;
         if other.tag_count() > 0 {
             self.push_tags(&record::tags(other.id(row), other.record(row))?);
@@ -296,8 +296,12 @@ impl LedgerBuilder {
     }
 
     /// Adds all rows of another behind its own. If the other's attributes have other numbers here, the
-    /// records are written anew: `renumber` has the attributes there and here.
-    pub fn append(&mut self, other: LedgerBuilder, renumber: Option<(&Terms, &mut Terms)>) -> Result<()> {
+    /// records are rewritten: `renumber` has the attributes there and here.
+    pub fn append(
+        &mut self,
+        other: SubscriptionTableBuilder,
+        renumber: Option<(&Terms, &mut Terms)>,
+    ) -> Result<()> {
         let first_row = self.len() as u32;
         let (first_text, first_record) = (self.text_ids.len() as u64, self.records.len() as u64);
         self.int_ids.extend(other.int_ids);
@@ -372,7 +376,7 @@ impl LedgerBuilder {
         &self.priorities.0
     }
 
-    pub fn finish(mut self) -> Ledger {
+    pub fn finish(mut self) -> SubscriptionTable {
         self.record_off.push(self.records.len() as u64);
         if !self.text_id_off.is_empty() {
             self.text_id_off.push(self.text_ids.len() as u64);
@@ -395,7 +399,7 @@ impl LedgerBuilder {
         if !owner_off.is_empty() {
             owner_off.push(owners.len() as u64);
         }
-        Ledger {
+        SubscriptionTable {
             int_ids: shrunk(self.int_ids),
             text_id_off: shrunk(self.text_id_off),
             text_ids: shrunk(self.text_ids),
@@ -415,7 +419,7 @@ impl LedgerBuilder {
     }
 }
 
-fn shrunk<T: bytemuck::Pod>(mut values: Vec<T>) -> Buffer<T> {
+fn shrunk<T: bytemuck::Pod>(mut values: Vec<T>) -> SharedSlice<T> {
     values.shrink_to_fit();
     values.into()
 }

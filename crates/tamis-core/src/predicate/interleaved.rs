@@ -3,12 +3,12 @@
 const MOST: usize = 16;
 
 /// At most sixteen searches, without memory of their own.
-pub struct Lanes<T> {
-    lanes: [T; MOST],
+pub struct Interleaved<T> {
+    interleaved: [T; MOST],
     len: usize,
 }
 
-impl<T> Lanes<T> {
+impl<T> Interleaved<T> {
     pub fn is_full(&self) -> bool {
         self.len == MOST
     }
@@ -16,22 +16,22 @@ impl<T> Lanes<T> {
     /// There must be room.
     #[inline]
     pub fn push(&mut self, search: T) {
-        self.lanes[self.len] = search;
+        self.interleaved[self.len] = search;
         self.len += 1;
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.lanes[..self.len]
+        &mut self.interleaved[..self.len]
     }
 
     /// The searches; there are none from then on.
     pub fn take(&mut self) -> &[T] {
-        &self.lanes[..std::mem::take(&mut self.len)]
+        &self.interleaved[..std::mem::take(&mut self.len)]
     }
 }
 
-impl<T: Copy + Default> Default for Lanes<T> {
+impl<T: Copy + Default> Default for Interleaved<T> {
     fn default() -> Self {
-        Self { lanes: [T::default(); MOST], len: 0 }
+        Self { interleaved: [T::default(); MOST], len: 0 }
     }
 }

@@ -6,19 +6,19 @@
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::segment::buffered::Buffered;
+use crate::engine::segment::buffered_subscription::BufferedSubscription;
 
 /// Subscriptions in the buffer before they become a segment: fewer make more and smaller segments to merge,
 /// more are slower to try one by one.
 pub const CAPACITY: usize = 128;
 
 #[derive(Clone, Default)]
-pub struct Buffer {
-    slots: Arc<[OnceLock<Arc<Buffered>>]>,
+pub struct InsertBuffer {
+    slots: Arc<[OnceLock<Arc<BufferedSubscription>>]>,
     len: usize,
 }
 
-impl Buffer {
+impl InsertBuffer {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -31,12 +31,12 @@ impl Buffer {
         self.len >= CAPACITY
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Buffered>> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<BufferedSubscription>> + ExactSizeIterator {
         self.slots[..self.len].iter().map(|slot| slot.get().expect("a version sees filled slots only"))
     }
 
     /// Adds one at the end, by whoever holds the writer's lock.
-    pub fn push(&mut self, buffered: Arc<Buffered>) {
+    pub fn push(&mut self, buffered: Arc<BufferedSubscription>) {
         // The slot is taken if the buffer has none left, or by a version that was never published.
         let filled = self.slots.get(self.len).is_some_and(|slot| slot.set(buffered.clone()).is_ok());
         if !filled {
@@ -51,16 +51,16 @@ impl Buffer {
     }
 }
 
-impl Index<usize> for Buffer {
-    type Output = Arc<Buffered>;
+impl Index<usize> for InsertBuffer {
+    type Output = Arc<BufferedSubscription>;
 
     fn index(&self, at: usize) -> &Self::Output {
         self.slots[..self.len][at].get().expect("a version sees filled slots only")
     }
 }
 
-impl FromIterator<Arc<Buffered>> for Buffer {
-    fn from_iter<I: IntoIterator<Item = Arc<Buffered>>>(all: I) -> Self {
+impl FromIterator<Arc<BufferedSubscription>> for InsertBuffer {
+    fn from_iter<I: IntoIterator<Item = Arc<BufferedSubscription>>>(all: I) -> Self {
         let mut slots: Vec<_> = all.into_iter().map(OnceLock::from).collect();
         let len = slots.len();
         slots.resize_with(len.max(CAPACITY), OnceLock::new);
@@ -75,18 +75,18 @@ mod tests {
     use crate::expr::parser::parse;
     use crate::subscription::{Id, Subscription};
 
-    fn buffered(id: i64) -> Arc<Buffered> {
+    fn buffered(id: i64) -> Arc<BufferedSubscription> {
         let subscription = Subscription::new(Id::Int(id), parse("a = 1").unwrap());
-        Arc::new(Buffered::new(subscription, &mut Terms::default()))
+        Arc::new(BufferedSubscription::new(subscription, &mut Terms::default()))
     }
 
-    fn ids(buffer: &Buffer) -> Vec<Id> {
+    fn ids(buffer: &InsertBuffer) -> Vec<Id> {
         buffer.iter().map(|held| held.subscription.id.clone()).collect()
     }
 
     #[test]
     fn versions_see_what_they_held() {
-        let mut first = Buffer::default();
+        let mut first = InsertBuffer::default();
         first.push(buffered(1));
         let mut second = first.clone();
         second.push(buffered(2));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_slot_of_an_unpublished_version_is_not_reused() {
-        let mut published = Buffer::default();
+        let mut published = InsertBuffer::default();
         published.push(buffered(1));
         published.clone().push(buffered(2));
         published.push(buffered(3));

@@ -1,7 +1,7 @@
 //! What a row can score for the event at hand, in a fraction of the time of scoring it.
 //!
 //! The bound of a row counts all its leaves. Of an expression with many ORs only few are true for an event,
-//! so that its score is far below that. An outline adds up the leaves that are true, wherever in the tree
+//! so that its score is far below that. An sketch adds up the leaves that are true, wherever in the tree
 //! they are: more than the score only where a leaf is true and something above it is not. Weights are
 //! rounded up to a byte, and every leaf has two gates, so that it is read without a branch.
 //!
@@ -14,7 +14,7 @@
 //!        weights   of narrow leaves: a byte each, what it counts when both gates are open
 //! ```
 //!
-//! A gate is a test. Outlines lie in the order of their units, so that those of units that fire together lie
+//! A gate is a test. RowSketches lie in the order of their units, so that those of units that fire together lie
 //! together.
 
 use super::node::Form;
@@ -23,17 +23,17 @@ use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::prefetch::prefetch;
 use crate::query::Scale;
 use crate::query::bounds::up;
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 #[derive(Clone, Default)]
-pub struct Outlines {
-    pub place: Buffer<u32>,
-    pub words: Buffer<u32>,
+pub struct RowSketches {
+    pub place: SharedSlice<u32>,
+    pub words: SharedSlice<u32>,
 }
 
-/// In the place of an outline: there is none.
+/// In the place of an sketch: there is none.
 pub const NONE: u32 = u32::MAX;
-/// Outlines begin below this.
+/// RowSketches begin below this.
 const MAX_WORDS: usize = NONE as usize;
 const MOST: f64 = 255.0;
 /// Words in a cache line.
@@ -46,14 +46,14 @@ const WIDE_BITS: u32 = 28;
 /// A gate that is always open.
 const OPEN: u32 = TRUE_BIT << 1;
 
-impl Outlines {
-    /// Where the outline of a row is, if it has one.
+impl RowSketches {
+    /// Where the sketch of a row is, if it has one.
     #[inline]
     pub fn place_of(&self, row: u32) -> Option<u32> {
         self.place.get(row as usize).copied().filter(|place| *place != NONE)
     }
 
-    /// An upper bound of the relevance or relaxed score of the row whose outline is at a place.
+    /// An upper bound of the relevance or relaxed score of the row whose sketch is at a place.
     #[inline]
     pub fn bound_at(&self, place: u32, bits: &[u64], factors: &Factors) -> f64 {
         match factors {
@@ -93,22 +93,18 @@ impl Outlines {
         }
     }
 
-    /// Calls `use_it` with each leaf of an outline and returns the head.
+    /// Calls `use_it` with each leaf of an sketch and returns the head.
     #[inline]
-    fn for_each_leaf(&self, place: u32, mut use_it: impl FnMut(OutlineLeaf)) -> Head {
+    fn for_each_leaf(&self, place: u32, mut use_it: impl FnMut(SketchLeaf)) -> Head {
         let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
         let head = Head(*head);
         if head.is_wide() {
-            rest[..2 * head.leaves()]
-                .as_chunks()
-                .0
-                .iter()
-                .for_each(|words| use_it(OutlineLeaf::wide(*words)));
+            rest[..2 * head.leaves()].as_chunks().0.iter().for_each(|words| use_it(SketchLeaf::wide(*words)));
         } else {
             let (leaves, rest) = rest.split_at(head.leaves());
             let weights: &[u8] = bytemuck::cast_slice(rest);
             let pairs = leaves.iter().zip(weights);
-            pairs.for_each(|(gates, weight)| use_it(OutlineLeaf::narrow(*gates, *weight)));
+            pairs.for_each(|(gates, weight)| use_it(SketchLeaf::narrow(*gates, *weight)));
         }
         head
     }
@@ -137,37 +133,37 @@ impl Outlines {
         self.place.byte_len() + self.words.byte_len()
     }
 
-    /// Whether all outlines are inside and name bits that exist, and where they begin; else the name of a
+    /// Whether all sketches are inside and name bits that exist, and where they begin; else the name of a
     /// section.
     pub fn validate(&self, rows: usize, bits: u32) -> Result<Places, &'static str> {
         let check = |holds: bool, section: &'static str| if holds { Ok(()) } else { Err(section) };
-        check(self.words.len() <= MAX_WORDS, "score_outlines")?;
+        check(self.words.len() <= MAX_WORDS, "score_sketches")?;
         let mut places = Places(vec![0; self.words.len().div_ceil(64)]);
         let mut at = 0;
         while let Some(head) = self.words.get(at) {
             let head = Head(*head);
-            check(head.is_sound() && at + head.words() <= self.words.len(), "score_outlines")?;
+            check(head.is_sound() && at + head.words() <= self.words.len(), "score_sketches")?;
             let mut is_good = true;
             self.for_each_leaf(at as u32, |leaf| is_good &= leaf.gates.iter().all(|gate| gate >> 1 < bits));
-            check(is_good, "score_outlines")?;
+            check(is_good, "score_sketches")?;
             places.0[at / 64] |= 1 << (at % 64);
             at += head.words();
         }
-        check(at == self.words.len(), "score_outlines")?;
-        check(self.place.is_empty() || self.place.len() == rows, "score_outline_places")?;
+        check(at == self.words.len(), "score_sketches")?;
+        check(self.place.is_empty() || self.place.len() == rows, "score_sketch_places")?;
         let is_good = |place: &u32| *place == NONE || places.has(*place);
-        check(self.place.iter().all(is_good), "score_outline_places")?;
+        check(self.place.iter().all(is_good), "score_sketch_places")?;
         Ok(places)
     }
 }
 
-/// A leaf of an outline: what it counts when both its gates are open.
-struct OutlineLeaf {
+/// A leaf of an sketch: what it counts when both its gates are open.
+struct SketchLeaf {
     gates: [u32; 2],
     weight: u32,
 }
 
-impl OutlineLeaf {
+impl SketchLeaf {
     #[inline]
     fn narrow(gates: u32, weight: u8) -> Self {
         Self { gates: [gates % NARROW, gates / NARROW], weight: weight as u32 }
@@ -205,7 +201,7 @@ impl OutlineLeaf {
     }
 }
 
-/// The places where outlines begin, a bit for each word.
+/// The places where sketches begin, a bit for each word.
 pub struct Places(Vec<u64>);
 
 impl Places {
@@ -214,7 +210,7 @@ impl Places {
     }
 }
 
-/// The first word of an outline: how wide its leaves are, the exponent of its step, and how many leaves there
+/// The first word of an sketch: how wide its leaves are, the exponent of its step, and how many leaves there
 /// are.
 #[derive(Clone, Copy)]
 struct Head(u32);
@@ -261,7 +257,7 @@ impl Head {
         power_of_two(self.exponent() as i32 - Self::BIAS)
     }
 
-    /// How many words the outline has.
+    /// How many words the sketch has.
     fn words(self) -> usize {
         let leaves = self.leaves();
         1 + leaves + if self.is_wide() { leaves } else { leaves.div_ceil(4) }
@@ -356,16 +352,16 @@ impl FactorsApart {
     }
 }
 
-/// Collects the outlines of a segment, row by row.
+/// Collects the sketches of a segment, row by row.
 #[derive(Default)]
-pub struct OutlineBuilder {
+pub struct RowSketchesBuilder {
     place: Vec<u32>,
     words: Vec<u32>,
     /// Of the row that is being added.
     leaves: Vec<([u32; 2], f64)>,
 }
 
-impl OutlineBuilder {
+impl RowSketchesBuilder {
     /// Adds a leaf of the next row, by its tests.
     pub fn add_leaf(&mut self, form: Form, tests: &[u32], weight: f64) {
         match (form, tests) {
@@ -383,8 +379,8 @@ impl OutlineBuilder {
 
     pub fn end_row(&mut self) {
         let place = self.words.len() as u32;
-        let has_outline = self.write_row().is_some();
-        self.place.push(if has_outline { place } else { NONE });
+        let has_sketch = self.write_row().is_some();
+        self.place.push(if has_sketch { place } else { NONE });
         self.leaves.clear();
     }
 
@@ -397,7 +393,7 @@ impl OutlineBuilder {
         let leaves = self.leaves.iter().map(|(gates, weight)| {
             // What counts at all counts at least one, also where the quotient is too small for a float.
             let weight = if *weight > 0.0 { (weight / head.step()).ceil().max(1.0) as u32 } else { 0 };
-            OutlineLeaf { gates: *gates, weight }
+            SketchLeaf { gates: *gates, weight }
         });
         if head.is_wide() {
             self.words.extend(leaves.flat_map(|leaf| leaf.to_wide()));
@@ -410,10 +406,10 @@ impl OutlineBuilder {
         Some(())
     }
 
-    /// The outlines in the order in which their rows are listed.
-    pub fn finish(self, order: &[u32]) -> Outlines {
+    /// The sketches in the order in which their rows are listed.
+    pub fn finish(self, order: &[u32]) -> RowSketches {
         if self.words.is_empty() || self.words.len() > MAX_WORDS {
-            return Outlines::default();
+            return RowSketches::default();
         }
         let mut place = vec![NONE; self.place.len()];
         let mut words = Vec::with_capacity(self.words.len());
@@ -425,7 +421,7 @@ impl OutlineBuilder {
                 words.extend_from_slice(&self.words[from..from + Head(self.words[from]).words()]);
             }
         }
-        Outlines { place: place.into(), words: words.into() }
+        RowSketches { place: place.into(), words: words.into() }
     }
 }
 
@@ -442,7 +438,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn outlines_add_up_what_is_true_however_wide_they_are(
+        fn sketches_add_up_what_is_true_however_wide_they_are(
             rows in prop::collection::vec(
                 prop::collection::vec((any_test(), any_test(), 0..4u32, 0..9u32), 1..7), 1..5),
             words in prop::collection::vec(any::<u64>(), NARROW as usize / 128 + 1),
@@ -450,7 +446,7 @@ mod tests {
             let mut words = words;
             words[0] |= 1 << TRUE_BIT;
             let holds = |test: u32| words[test as usize / 128] >> (test / 2 % 64) & 1 != test as u64 & 1;
-            let mut builder = OutlineBuilder::default();
+            let mut builder = RowSketchesBuilder::default();
             let mut expected = vec![];
             for leaves in &rows {
                 let mut sum = 0.0;
@@ -470,12 +466,12 @@ mod tests {
                 expected.push(sum);
             }
             let order: Vec<u32> = (0..rows.len() as u32).rev().collect();
-            let outlines = builder.finish(&order);
-            prop_assert!(outlines.validate(rows.len(), NARROW).is_ok());
-            prop_assert!(outlines.validate(rows.len(), 1).is_err());
+            let sketches = builder.finish(&order);
+            prop_assert!(sketches.validate(rows.len(), NARROW).is_ok());
+            prop_assert!(sketches.validate(rows.len(), 1).is_err());
             for (row, sum) in expected.into_iter().enumerate() {
-                let place = outlines.place_of(row as u32).unwrap();
-                prop_assert_eq!(outlines.bound_at(place, &words, &Factors::One), sum);
+                let place = sketches.place_of(row as u32).unwrap();
+                prop_assert_eq!(sketches.bound_at(place, &words, &Factors::One), sum);
             }
         }
     }

@@ -7,13 +7,13 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::snapshot::Buffer;
+use crate::snapshot::SharedSlice;
 
 pub const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct StabNode {
+pub struct IntervalTreeNode {
     pub centre: u32,
     pub left: u32,
     pub right: u32,
@@ -21,17 +21,17 @@ pub struct StabNode {
     pub len: u32,
 }
 
-/// All stabbing trees of a segment.
+/// All interval trees of a segment.
 #[derive(Clone, Default)]
-pub struct Stabbing {
-    pub nodes: Buffer<StabNode>,
+pub struct IntervalTree {
+    pub nodes: SharedSlice<IntervalTreeNode>,
     /// (low end, key), per node in rising order.
-    pub by_low: Buffer<[u32; 2]>,
+    pub by_low: SharedSlice<[u32; 2]>,
     /// (high end, key), per node in falling order.
-    pub by_high: Buffer<[u32; 2]>,
+    pub by_high: SharedSlice<[u32; 2]>,
 }
 
-impl Stabbing {
+impl IntervalTree {
     /// Calls `found` with the key of every interval of the tree that contains `point`.
     pub fn stab(&self, root: u32, point: u32, mut found: impl FnMut(u32)) {
         let mut at = root;
@@ -82,13 +82,13 @@ impl Stabbing {
 }
 
 #[derive(Default)]
-pub struct StabbingBuilder {
-    nodes: Vec<StabNode>,
+pub struct IntervalTreeBuilder {
+    nodes: Vec<IntervalTreeNode>,
     by_low: Vec<[u32; 2]>,
     by_high: Vec<[u32; 2]>,
 }
 
-impl StabbingBuilder {
+impl IntervalTreeBuilder {
     /// Builds one tree over closed intervals `(low, high, name)` and returns its root. Each interval
     /// is given its key when its turn comes: node by node, by rising low end.
     pub fn tree(&mut self, intervals: Vec<(u32, u32, u32)>, key_of: &mut impl FnMut(u32) -> u32) -> u32 {
@@ -115,14 +115,14 @@ impl StabbingBuilder {
         self.by_low.extend(here.iter().map(|(low, _, key)| [*low, *key]));
         here.sort_unstable_by_key(|(_, high, key)| (std::cmp::Reverse(*high), *key));
         self.by_high.extend(here.iter().map(|(_, high, key)| [*high, *key]));
-        self.nodes.push(StabNode { centre, left: NONE, right: NONE, first, len: here.len() as u32 });
+        self.nodes.push(IntervalTreeNode { centre, left: NONE, right: NONE, first, len: here.len() as u32 });
         self.nodes[at].left = self.tree(left, key_of);
         self.nodes[at].right = self.tree(right, key_of);
         at as u32
     }
 
-    pub fn finish(self) -> Stabbing {
-        Stabbing { nodes: self.nodes.into(), by_low: self.by_low.into(), by_high: self.by_high.into() }
+    pub fn finish(self) -> IntervalTree {
+        IntervalTree { nodes: self.nodes.into(), by_low: self.by_low.into(), by_high: self.by_high.into() }
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         ) {
             let intervals: Vec<_> =
                 ends.iter().enumerate().map(|(key, (a, b))| (*a.min(b), *a.max(b), key as u32)).collect();
-            let mut builder = StabbingBuilder::default();
+            let mut builder = IntervalTreeBuilder::default();
             let root = builder.tree(intervals.clone(), &mut |name| name);
             let tree = builder.finish();
             let expected = |from: u32, to: u32| -> Vec<u32> {
