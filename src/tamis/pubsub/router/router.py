@@ -116,6 +116,7 @@ class Router:
         self._signed_at: float | None = None
         self._signs: dict[str, tuple[int, float]] = {}
         """The last sign of life of each router, and when it was noticed."""
+        self._complaints: dict[int, str] = {}
         self._stopping = asyncio.Event()
 
     # --- running -----------------------------------------------------------------------------------
@@ -227,17 +228,20 @@ class Router:
         found = await self.log.last(QUEUES, [(keys.CURSOR, str(number)) for number in missing])
         for number in missing:
             record = found.get((keys.CURSOR, str(number)))
-            cursor = self._cursor(record)
+            try:
+                cursor = Cursor("", 0) if record is None else Cursor.read(record.body)
+            except RecordError as error:
+                # A later release routes it, or will: to begin again would deliver everything twice.
+                self._complain(number, str(error))
+                continue
+            self._complaints.pop(number, None)
             if len(self.leases) < share and (cursor.router == self.name or cursor.router not in living):
                 await self._take(number, record, cursor)
 
-    def _cursor(self, record: Record | None) -> Cursor:
-        if record is None:
-            return Cursor("", 0)
-        try:
-            return Cursor.read(record.body)
-        except RecordError as error:
-            raise LogError(f"the cursor of partition {record.detail} cannot be read: {error}") from None
+    def _complain(self, partition: int, error: str) -> None:
+        if self._complaints.get(partition) != error:
+            self._complaints[partition] = error
+            logger.error("cursor cannot be read", extra={"partition": partition, "error": error})
 
     async def _take(self, partition: int, record: Record | None, cursor: Cursor) -> None:
         lease = Lease(partition, cursor, record.seq if record else 0)

@@ -31,7 +31,8 @@ from tamis.pubsub.sites.interest import InterestEntry
 
 logger = logging.getLogger("tamis.router")
 
-READ_AT_ONCE = 5_000
+READ_AT_ONCE = 20_000
+ADDED_AT_ONCE = 250_000
 LAG_SECONDS = 0.01
 MARKS = 32
 RECENT_EVENTS = 512
@@ -122,6 +123,8 @@ class Table:
         """Subscriptions that a grant does not allow, with the reason."""
         self.sites: set[str] = set()
         """The sites that have told anything of themselves."""
+        self._waiting: dict[str, Record] = {}
+        """Subscriptions that were read and are added together: many at once cost far less each."""
         self._removed: set[str] = set()
         self._marks: dict[int, str] = {}
         self._saved = 0
@@ -136,14 +139,17 @@ class Table:
         if self._generation != self._log.generation or end < self.position:
             await self._start_over(end)
         before = self.position
-        while self.position < end:
-            records = await self._log.read(STATE, after=self.position, most=READ_AT_ONCE)
-            if records:
-                self._apply(records)
-            else:
-                await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
-                if await self._log.end(STATE) < end or self._generation != self._log.generation:
-                    return await self._catch_up()
+        try:
+            while self.position < end:
+                records = await self._log.read(STATE, after=self.position, most=READ_AT_ONCE)
+                if records:
+                    self._apply(records)
+                else:
+                    await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
+                    if await self._log.end(STATE) < end or self._generation != self._log.generation:
+                        return await self._catch_up()
+        finally:
+            self._add_waiting()  # whatever was read is in the index when this returns
         return self.position > before
 
     def take_removed(self) -> set[str]:
@@ -174,7 +180,7 @@ class Table:
     # --- changes -----------------------------------------------------------------------------------
 
     def _apply(self, records: list[Record]) -> None:
-        added: dict[str, Record] = {}
+        added = self._waiting
         is_regranted = False
         for record in records:
             if record.topic == keys.SUBSCRIPTION:
@@ -199,7 +205,8 @@ class Table:
                 self.others.pop((record.topic, record.detail), None)
                 if record.topic == keys.LINKS:
                     self.sites.discard(name_of(record.detail))
-        self._add(added)
+        if len(added) >= ADDED_AT_ONCE:
+            self._add_waiting()
         self.position = records[-1].seq
         self.time = max(self.time, records[-1].time)
         for record in records[-MARKS:]:
@@ -208,6 +215,10 @@ class Table:
             del self._marks[next(iter(self._marks))]
         if is_regranted and len(self.index):
             self.position = 0  # what a grant allows is decided for every subscription again
+
+    def _add_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        self._add(waiting)
 
     def _queue(self, record: Record) -> None:
         self.queues.pop(record.detail, None)
@@ -238,8 +249,10 @@ class Table:
         texts: list[str] = []
         owners: list[str] = []
         expiries: list[int | None] = []
+        is_empty = not len(self.index) and not self.refused
         for id, record in added.items():
-            self._remove(id)
+            if not is_empty:
+                self._remove(id)
             prepared = self._prepare(id, record)
             if prepared is None:
                 continue
