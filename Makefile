@@ -21,6 +21,8 @@ PUBSUB_ARGS ?=
 PEERS_ARGS ?=
 # Passed on to bench/json_text.py, for example `make bench-json JSON_ARGS="--only exact numeric"`.
 JSON_ARGS ?=
+# Passed on to bench/terms.py, for example `make bench-terms TERMS_ARGS="--scale 0.1 --only exists"`.
+TERMS_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
@@ -46,7 +48,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json docs wheel lint lint-workflows format types check clean
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-terms docs wheel lint lint-workflows format types check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +98,9 @@ bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to publishe
 
 bench-json: .venv/.built .tools/java/bin/java ## Measure JSON text in, next to event-ruler; writes bench/results/json.json
 	@$(BIN)/python bench/json_text.py $(JSON_ARGS)
+
+bench-terms: .venv/.built ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
+	@$(BIN)/python bench/terms.py $(TERMS_ARGS)
 
 bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
 	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)

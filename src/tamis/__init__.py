@@ -44,6 +44,8 @@ from tamis.expr import (
     forall,
     parse,
     term,
+    within_distance,
+    within_polygon,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +95,8 @@ __all__ = [
     "parse",
     "relate",
     "term",
+    "within_distance",
+    "within_polygon",
 ]
 
 
