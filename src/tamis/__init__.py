@@ -45,6 +45,8 @@ from tamis.expr import (
     forall,
     parse,
     term,
+    within_distance,
+    within_polygon,
 )
 from tamis.xml import Xml
 
@@ -99,6 +101,8 @@ __all__ = [
     "parse",
     "relate",
     "term",
+    "within_distance",
+    "within_polygon",
 ]
 
 

@@ -91,6 +91,26 @@ def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]
     return _quantified("any", array, body)
 
 
+def within_distance(
+    lat: "str | Column", lon: "str | Column", centre_lat: float, centre_lon: float, metres: float
+) -> "Column":
+    """A point, given by its latitude and longitude in degrees, that lies within so many metres of another.
+
+    >>> print(within_distance("lat", "lon", 52.52, 13.4, 1500))
+    within_distance(lat, lon, 52.52, 13.4, 1500)
+    """
+    return _within("within_distance", lat, lon, centre_lat, centre_lon, metres)
+
+
+def within_polygon(lat: "str | Column", lon: "str | Column", wkt: str) -> "Column":
+    """A point, given by its latitude and longitude in degrees, that lies in a polygon.
+
+    >>> print(within_polygon("lat", "lon", "POLYGON((0 0, 2 0, 0 2, 0 0))"))
+    within_polygon(lat, lon, 'POLYGON((0 0, 2 0, 0 2, 0 0))')
+    """
+    return _within("within_polygon", lat, lon, wkt)
+
+
 def current_timestamp() -> "Column":
     """The moment of the query: its `now`, or the time at which it is asked.
 
@@ -389,7 +409,7 @@ class Column:
         return self._later(other) if isinstance(other, timedelta) else call("+", other, self)
 
     def __sub__(self, other: object) -> "Column":
-        """The difference of two numbers or of two timestamps, or a timestamp that is earlier by a `timedelta`.
+        """The difference of two numbers or timestamps, or a timestamp that is earlier by a `timedelta`.
 
         >>> from datetime import timedelta
         >>> print(col("finished") - col("started") > timedelta(minutes=5))
@@ -481,8 +501,8 @@ class Column:
         return call("+ micros", self, length // timedelta(microseconds=1))
 
     def _test(self, operator: str, *operands: object, negated: bool = False) -> Expression:
-        if operands and all(isinstance(operand, timedelta) for operand in operands):
-            micros = [operand // timedelta(microseconds=1) for operand in operands]
+        micros = [one // timedelta(microseconds=1) for one in operands if isinstance(one, timedelta)]
+        if micros and len(micros) == len(operands):
             return predicate(self._term.as_micros(), operator, micros, negated)
         for operand in operands:
             if isinstance(operand, Column) and operator in COMPARISONS:
@@ -521,6 +541,11 @@ def call(function: str, *arguments: object) -> Column:
     """
     given = [argument._term if isinstance(argument, Column) else argument for argument in arguments]
     return Column._of(Term.computed(function, given))
+
+
+def _within(function: str, lat: "str | Column", lon: "str | Column", *operands: object) -> Column:
+    coordinates = [col(one) if isinstance(one, str) else one for one in (lat, lon)]
+    return Column._of(Term.place(function, [*(one._term for one in coordinates), *operands]))
 
 
 def _quantified(

@@ -1,7 +1,10 @@
 //! Runs every example of `docs/expressions.md`, the page that says what an expression means.
 
+use tamis_core::event::ValueRef;
 use tamis_core::event::json::read_record;
 use tamis_core::expr::{Outcome, evaluate, json, parse};
+use tamis_core::query::current_time;
+use tamis_core::term::NOW;
 
 const PAGE: &str = include_str!("../../../docs/expressions.md");
 
@@ -34,7 +37,10 @@ fn examples_have_the_truth_that_the_page_says() {
         };
         let expr = parse(expression).unwrap_or_else(|error| panic!("line {number}: {error}"));
         let record = read_record(event.as_bytes()).unwrap_or_else(|error| panic!("line {number}: {error}"));
-        let outcome = evaluate(&expr, &|attribute| record.get(attribute).map(|value| value.as_ref()));
+        let outcome = evaluate(&expr, &|attribute| match attribute {
+            NOW => Some(ValueRef::Timestamp(current_time())),
+            attribute => record.get(attribute).map(|value| value.as_ref()),
+        });
         assert_eq!(outcome, expected, "line {number}: {line}");
         assert_eq!(parse(&expr.to_string()).unwrap(), expr, "line {number}: as text");
         assert_eq!(json::from_json(&json::to_json(&expr)).unwrap(), expr, "line {number}: as JSON");

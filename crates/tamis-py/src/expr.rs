@@ -10,6 +10,7 @@ use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
 use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
 use tamis_core::query::current_time;
 use tamis_core::relate::{merge, prune, replace_predicates};
+use tamis_core::term::place::WithinShape;
 use tamis_core::term::{Argument, Function, NOW, Term, interval};
 
 use crate::convert::value_from_python;
@@ -508,13 +509,7 @@ impl PyTerm {
     fn computed(py: Python<'_>, function: &str, arguments: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         let function = Function::named(function)
             .ok_or_else(|| argument_error(py, format!("there is no function {function:?}")))?;
-        let arguments = arguments
-            .iter()
-            .map(|argument| match argument.cast::<PyTerm>() {
-                Ok(term) => Ok(Argument::Term(term.get().0.clone())),
-                Err(_) => operand_from_python(argument, function.name()).map(Argument::Constant),
-            })
-            .collect::<PyResult<Vec<_>>>()?;
+        let arguments = arguments_from_python(&arguments, function.name())?;
         match (function.name(), &*arguments) {
             ("-", [left, right]) => match interval::difference(left, right) {
                 Some(times) => Term::computed(Function::named("timestampdiff").expect("a function"), times),
@@ -524,6 +519,12 @@ impl PyTerm {
         }
         .or_raise(py)
         .map(Self)
+    }
+
+    /// Whether a point lies in a shape: the coordinates are terms, the rest are Python values.
+    #[staticmethod]
+    fn place(py: Python<'_>, function: &str, arguments: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        WithinShape::term(function, arguments_from_python(&arguments, function)?).or_raise(py).map(Self)
     }
 
     /// The moment of the query.
@@ -551,6 +552,14 @@ impl PyTerm {
     fn __str__(&self) -> String {
         self.0.to_string()
     }
+}
+
+fn arguments_from_python(arguments: &[Bound<'_, PyAny>], of: &str) -> PyResult<Vec<Argument>> {
+    let argument = |argument: &Bound<'_, PyAny>| match argument.cast::<PyTerm>() {
+        Ok(term) => Ok(Argument::Term(term.get().0.clone())),
+        Err(_) => operand_from_python(argument, of).map(Argument::Constant),
+    };
+    arguments.iter().map(argument).collect()
 }
 
 fn operand_from_python(operand: &Bound<'_, PyAny>, of: &str) -> PyResult<Value> {

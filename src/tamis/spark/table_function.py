@@ -150,7 +150,7 @@ def is_asked_for(name: str, data_type: DataType, attributes: Iterable[str]) -> b
     if isinstance(data_type, MapType):
         return isinstance(data_type.keyType, StringType) and (inside or name in attributes)
     element = data_type.elementType if isinstance(data_type, ArrayType) else data_type
-    return name in attributes and kind_of(element) is not None
+    return name in attributes and (isinstance(element, StructType) or kind_of(element) is not None)
 
 
 def _plain(values: Sequence[Any], data_type: DataType) -> Sequence[Any]:
