@@ -1,7 +1,7 @@
 """Intrusion detection on generated logins: rules with memory, and a page with a chart of their alerts.
 
-Three attacks are hidden in a day of ordinary traffic: one address tries many users (spraying), the password of
-one user is guessed (brute force), and a session is used from another country soon after (hijacking).
+Three attacks are hidden in a day of ordinary traffic: one address tries many users (spraying), the password
+of one user is guessed (brute force), and a session is used from another country soon after (hijacking).
 
     python examples/intrusion.py alerts.html
 """

@@ -29,7 +29,8 @@ def test_every_example(tmp_path: Path) -> None:
     (tmp_path / "logins.yaml").write_text(
         "streams:\n  logins: {time: ts}\nqueries:\n  burst: count(* WHERE NOT ok BY user LAST 10m) >= 2\n"
     )
-    (tmp_path / "paths.csv").write_text("id,expression\n1,\"xpath(doc, '//title')\"\n2,\"xpath(doc, '/ad')\"\n")
+    paths = ["id,expression", "1,\"xpath(doc, '//title')\"", "2,\"xpath(doc, '/ad')\""]
+    (tmp_path / "paths.csv").write_text("\n".join(paths) + "\n")
     (tmp_path / "stories").mkdir()
     (tmp_path / "stories" / "one.xml").write_text("<news><title>Rain</title></news>")
     (tmp_path / "bad.csv").write_text("id,expression\n1,age > 20\n2,age > AND\n")

@@ -62,7 +62,7 @@ pub struct PathSet {
     /// Tree node and path, sorted: paths without conditions, and those whose conditions are all asked.
     plain: Vec<(u32, u32)>,
     checked: Vec<(u32, u32)>,
-    scratches: Mutex<Vec<Box<Scratch>>>,
+    scratches: Mutex<Vec<Scratch>>,
 }
 
 #[derive(Clone, Copy)]
