@@ -1,7 +1,7 @@
 """`make bench-xml`: XML documents against many XPath expressions, next to lxml.
 
 Paths and documents are random ones of a DTD (tamis_lab.workloads.xml). The more paths, the more values there
-are to compare with, so that matches grow more slowly than paths. Documents are asked one by one on one thread.
+are to compare with, so matches grow more slowly than paths. Documents are asked one by one, on one thread.
 
     parse        reading and checking the document alone
     match        Index.count({"doc": text}), parse included

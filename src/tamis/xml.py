@@ -25,7 +25,7 @@ class Xml(str):
 
     It is the text of the document. Bytes are decoded as the document says (a byte order mark, or the encoding
     in its declaration, else UTF-8). A document that is not well-formed makes every `xpath` undefined and is
-    counted in `Index.stats`; with `strict` it is a `tamis.XmlError` instead. External entities are never read.
+    counted in `Index.stats`; with `strict` it is a `tamis.XmlError` instead. External entities are not read.
 
     >>> import tamis
     >>> index = tamis.Index()

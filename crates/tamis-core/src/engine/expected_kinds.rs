@@ -109,8 +109,7 @@ impl ExpectedKinds {
 
     /// How many values of an event are of a kind that none expects.
     pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong =
-            |(attribute, value): &&(TermId, ValueRef<'_>)| self.is_wrong_value(*attribute, *value);
+        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| self.is_wrong_value(*attribute, *value);
         event.values.iter().filter(is_wrong).count() as u64
     }
 

@@ -54,7 +54,8 @@ pub fn predicate(
 /// Says what is wrong with a path, and what would work.
 fn check_path(path: &str) -> Result<(), ExpressionError> {
     tamis_xpath::Path::parse(path).map(|_| ()).map_err(|fault| {
-        let message = format!("in the path, at character {}: {}", character(path, fault.offset), fault.message);
+        let message =
+            format!("in the path, at character {}: {}", character(path, fault.offset), fault.message);
         match fault.hint {
             Some(hint) => ExpressionError::new(message).with_hint(hint),
             None => ExpressionError::new(message),

@@ -186,7 +186,8 @@ impl Writer {
                 format!("{not}xpath_boolean({name}, {})", operand(self, 0)?)
             }
             Operator::XPATH => {
-                let message = if spark { "Spark knows no namespaces in paths" } else { "DuckDB has no xpath" };
+                let message =
+                    if spark { "Spark knows no namespaces in paths" } else { "DuckDB has no xpath" };
                 return Err(ExpressionError::new(message));
             }
             _ => format!("{not}{name} {} {}", operator.rules().name(), operand(self, 0)?),

@@ -74,13 +74,10 @@ impl AskedPredicates {
         let lists = self.lists();
         let good = |asked: &Asked| asked.bit < bits && asked.false_bit < bits;
         let good = |list: &AskedList| {
-            list.predicates.iter().all(good) && list.paths.as_ref().is_none_or(|paths| paths.end_bit() <= bits)
+            list.predicates.iter().all(good)
+                && list.paths.as_ref().is_none_or(|paths| paths.end_bit() <= bits)
         };
-        if lists.len() == terms && lists.iter().all(good) {
-            Ok(())
-        } else {
-            Err(wrong())
-        }
+        if lists.len() == terms && lists.iter().all(good) { Ok(()) } else { Err(wrong()) }
     }
 
     fn lists(&self) -> &[AskedList] {
