@@ -62,7 +62,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms
+	@$(WITH_RUST) cargo test --release --quiet --locked -p tamis-core -p tamis-algorithms -p tamis-xpath
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
