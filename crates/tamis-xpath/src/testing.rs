@@ -96,3 +96,10 @@ pub fn document() -> impl Strategy<Value = String> {
     (prop::collection::vec(element, 0..5), prop_oneof![Just("a"), Just("b")])
         .prop_map(|(inside, root)| format!("<{root} xmlns:p='u'>{}</{root}>", inside.concat()))
 }
+
+/// A text with something put between its characters.
+pub fn with_inserted(text: &str, at: prop::sample::Index, inserted: &str) -> String {
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let at = places[at.index(places.len())];
+    format!("{}{inserted}{}", &text[..at], &text[at..])
+}

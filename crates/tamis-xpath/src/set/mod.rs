@@ -101,7 +101,7 @@ impl PathSet {
     pub fn matches(&self, document: &Document, found: &mut dyn FnMut(u32)) {
         // Never waits, so that nothing is lost to a fork while another thread holds the lock.
         let kept = self.scratches.try_lock().ok().and_then(|mut kept| kept.pop());
-        let mut scratch = kept.unwrap_or_default();
+        let mut scratch: Scratch = kept.unwrap_or_default();
         self.match_with(document, &mut scratch, found);
         if let Ok(mut kept) = self.scratches.try_lock()
             && kept.len() < KEPT_SCRATCHES

@@ -49,6 +49,39 @@ proptest! {
     }
 
     #[test]
+    fn any_text_is_a_path_or_is_refused(
+        text in r#"[/ab*@\[\]()='"x1.,<>!|{}Q:ordnt -]{0,30}"#,
+        path in testing::path(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        for text in [text.clone(), testing::with_inserted(&path, at, &text)] {
+            match Path::parse(&text) {
+                Ok(path) => prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path),
+                Err(error) => prop_assert!(error.offset <= text.len()),
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_document_or_is_refused(
+        document in testing::document(),
+        inserted in r#"[<>&;'"=/!?ab:# \]\[-]{0,6}"#,
+        at in any::<prop::sample::Index>(),
+        paths in prop::collection::vec(testing::path(), 1..4),
+    ) {
+        let text = testing::with_inserted(&document, at, &inserted);
+        if let Ok(document) = Document::read(&text, &Limits::default()) {
+            let paths: Vec<Path> = paths.iter().map(|text| Path::parse(text).unwrap()).collect();
+            let expected = expected(&paths, &document);
+            prop_assert_eq!(&found(&PathSet::new(&paths), &document), &expected, "{}", text);
+            for (number, path) in (0..).zip(&paths) {
+                let is_true = crate::Explanation::new(path, &document).missed.is_none();
+                prop_assert_eq!(is_true, expected.contains(&number), "{} {}", path, text);
+            }
+        }
+    }
+
+    #[test]
     fn paths_print_and_read_back(text in testing::path()) {
         let path = Path::parse(&text).unwrap();
         prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path);
