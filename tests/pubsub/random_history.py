@@ -424,13 +424,8 @@ class History:
 
 def play(seed: int, folder: Path, settings: Settings) -> History:
     history = History(seed, folder, settings)
-
-    async def bounded() -> None:
-        async with asyncio.timeout(300):
-            await history.run()
-
     try:
-        asyncio.run(bounded())
+        asyncio.run(history.run())
     except BaseException as error:
         error.add_note(f"seed {seed}, {settings}")
         raise

@@ -375,13 +375,8 @@ class SitesHistory:
 
 def play(seed: int, folder: Path, settings: Settings) -> SitesHistory:
     history = SitesHistory(seed, folder, settings)
-
-    async def bounded() -> None:
-        async with asyncio.timeout(300):
-            await history.run()
-
     try:
-        asyncio.run(bounded())
+        asyncio.run(history.run())
     except BaseException as error:
         error.add_note(f"seed {seed}, {settings}, {history.sites.edges}")
         raise

@@ -251,15 +251,11 @@ def test_an_event_does_not_travel_for_ever(tmp_path: Path) -> None:
         *(
             Generalising(pruning=share, measure=measure)  # type: ignore[arg-type]
             for share, measure in [
-                (0.5, "accuracy"),
-                (1.0, "efficiency"),
                 (1.0, "memory"),
                 (0.5, "accuracy-occurrence"),
                 (1.0, "combined"),
-                ("auto", "accuracy"),
             ]
         ),
-        Generalising(replacement=1.0),
         Generalising(pruning=0.5, replacement=0.5, merging="imperfect"),
     ],
 )
