@@ -83,7 +83,7 @@ fn objects_with_a_dollar_are_values() {
 }
 
 #[test]
-fn arrays_hold_scalars_of_one_kind() {
+fn arrays_hold_scalars_of_one_kind_or_records() {
     let record = record(
         r#"{"s": ["a", "\n", null], "n": [1, 2.5], "e": [], "r": [{"x": 1}, null],
             "d": [[1], ["deep", [2]]]}"#,
@@ -91,7 +91,8 @@ fn arrays_hold_scalars_of_one_kind() {
     assert_eq!(record.get("s"), Some(&Value::Array(vec![text("a"), text("\n"), Value::Null])));
     assert_eq!(record.get("n"), Some(&Value::Array(vec![Value::Int(1), Value::Float(2.5)])));
     assert_eq!(record.get("e"), Some(&Value::Array(vec![])));
-    assert_eq!(record.get("r"), Some(&Value::Record));
+    let fields = Value::Fields([("x".into(), Value::Int(1))].into());
+    assert_eq!(record.get("r"), Some(&Value::Array(vec![fields, Value::Null])));
     assert_eq!(record.get("d"), Some(&Value::Record));
 }
 

@@ -100,8 +100,8 @@ impl Reader<'_> {
     fn ring(&mut self) -> Result<Vec<Point>, String> {
         let ring = self.list(Self::point)?;
         match ring.as_slice() {
-            [first, _, _, .., last] if first == last => Ok(ring),
-            [_, _, _, ..] => Err("a ring ends where it starts".into()),
+            [first, .., last] if first != last => Err("a ring ends where it starts".into()),
+            [_, _, _, _, ..] => Ok(ring),
             _ => Err("a ring has at least three corners, and the first once more".into()),
         }
     }
