@@ -67,8 +67,10 @@ fn check_predicate(predicate: &Predicate) -> Result<(), ExpressionError> {
 }
 
 pub(super) fn check_term(term: &Term) -> Result<(), ExpressionError> {
-    if let Term::Attribute(name) = term {
-        return check_name(name);
+    match term {
+        Term::Attribute(name) if **name == *NOW => return Ok(()),
+        Term::Attribute(name) => return check_name(name),
+        Term::Computed(_) | Term::Boolean(_) => {}
     }
     let mut checked = Ok(());
     term.for_each_attribute(&mut |name| {

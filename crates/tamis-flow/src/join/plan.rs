@@ -21,6 +21,9 @@ use crate::window::Frame;
 
 pub(crate) type JoinQueryId = u32;
 
+/// A join in the plan: its number, the windows it looks at, its equalities, and how many queries it has.
+type JoinNode<'a> = (u32, &'a [u32], Vec<String>, usize);
+
 /// Something that a join tells.
 pub(crate) struct JoinOutput {
     pub query: JoinQueryId,
@@ -306,7 +309,7 @@ impl JoinPlan {
     }
 
     /// The windows, by number, and the joins: which windows each looks at, its equalities, and how many queries it has.
-    pub fn nodes(&self) -> (Vec<(u32, WindowDescription)>, Vec<(u32, &[u32], Vec<String>, usize)>) {
+    pub fn nodes(&self) -> (Vec<(u32, WindowDescription)>, Vec<JoinNode<'_>>) {
         let windows = self.windows.iter().map(|(id, window)| (id, window.describe()));
         let joins = self.joins.iter().map(|(id, join)| {
             let equalities = join.equalities.iter().map(Equality::to_string).collect();
