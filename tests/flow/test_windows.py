@@ -2,6 +2,7 @@
 
 import math
 import random
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -253,3 +254,22 @@ def test_a_flow_waits_for_its_slowest_stream() -> None:
 def test_a_plain_index_refuses_windowed_terms_and_says_what_to_use() -> None:
     with pytest.raises(tamis.ExpressionError, match=r"tamis\.Flow"):
         tamis.Index().add("q", "count(*) OVER (RANGE INTERVAL 10 MINUTES) > 3")
+
+
+def test_current_timestamp_is_the_time_of_the_event() -> None:
+    flow = tamis.Flow()
+    flow.stream("s", time="ts")
+    flow.add("rule", "count(* LAST 1h) >= 1 AND expires > current_timestamp()")
+    flow.add(
+        "sequence",
+        "SEQUENCE (a: expires > current_timestamp()) THEN (expires <= current_timestamp()) WITHIN 1h",
+    )
+    expires = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    told = [
+        (out.query, out.events[-1]["ts"])
+        for ts in (30, 90)
+        for out in flow.push("s", {"ts": ts, "expires": expires})
+    ]
+    assert told == [("rule", 30), ("sequence", 90)]
+    with pytest.raises(tamis.ExpressionError, match="time of asking"):
+        flow.add("join", "SELECT x.a FROM s ROWS 5 AS x WHERE x.expires > current_timestamp()")

@@ -448,9 +448,9 @@ impl Flow {
             return Ok(());
         }
         let (mut selected, mut values, mut fired) = (vec![], vec![], vec![]);
-        stream.selections.matches(record, &mut selected)?;
+        stream.selections.matches(record, time, &mut selected)?;
         stream.windows.feed(record, time, &selected, &mut values);
-        stream.rules.matches(record, &values, &mut fired)?;
+        stream.rules.matches(record, time, &values, &mut fired)?;
         let mut outputs: Vec<(u32, Output)> = vec![];
         for number in fired {
             let query = &queries[&number];

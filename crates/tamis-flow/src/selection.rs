@@ -47,6 +47,7 @@ impl Matcher {
     pub fn matches(
         &mut self,
         record: &Record,
+        time: i64,
         windowed: &[(AggregateId, Value)],
         found: &mut Vec<u32>,
     ) -> Result<()> {
@@ -55,7 +56,9 @@ impl Matcher {
         if reader.is_empty() {
             return Ok(());
         }
-        let terms = reader.terms();
+        // `current_timestamp()` is the time of the event, so that the same input gives the same output.
+        let at_time = reader.terms().needs_now().then(|| reader.terms().at(time));
+        let terms = at_time.as_ref().unwrap_or(reader.terms());
         let mut event = record.resolve(terms);
         for (id, value) in windowed {
             if let Some(term) = self.windowed_terms.get(*id, terms) {
@@ -146,7 +149,7 @@ impl Selections {
     }
 
     /// The selections that are true for a record, in order.
-    pub fn matches(&mut self, record: &Record, found: &mut Vec<SelectionId>) -> Result<()> {
-        self.matcher.matches(record, &[], found)
+    pub fn matches(&mut self, record: &Record, time: i64, found: &mut Vec<SelectionId>) -> Result<()> {
+        self.matcher.matches(record, time, &[], found)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tamis_core::Result;
 use tamis_core::error::ExpressionError;
 use tamis_core::expr::{Expr, Outcome, Predicate};
-use tamis_core::term::{Argument, Term};
+use tamis_core::term::{Argument, NOW, Term};
 
 use crate::rule::attributes;
 use crate::text::{SelectText, SourceText};
@@ -115,6 +115,10 @@ struct Names<'s> {
 
 impl Names<'_> {
     fn name(&self, name: &str) -> Result<String, ExpressionError> {
+        if name == NOW {
+            let error = ExpressionError::new("the answer of a join cannot depend on the time of asking");
+            return Err(error.with_hint("compare the times of rows with each other"));
+        }
         let qualified = |at: usize, attribute: &str| Ok(format!("s{at}.{attribute}"));
         if let Some((alias, attribute)) = name.split_once('.')
             && let Some(at) = self.sources.iter().position(|source| source.alias == alias)

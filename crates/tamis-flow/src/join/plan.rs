@@ -257,7 +257,7 @@ impl JoinPlan {
             }
             let mut asked = vec![];
             for rows in combined {
-                join.residuals.matches(&join.as_event(&rows), &[], &mut asked)?;
+                join.residuals.matches(&join.as_event(&rows), row.time, &[], &mut asked)?;
                 for &query in &asked {
                     let birth = join.queries[&query].birth;
                     if rows.iter().all(|row| row.number > birth) {

@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use tamis_core::event::{Record, Value};
+use tamis_core::event::{Record, Value, ValueRef};
 use tamis_core::expr::{Expr, evaluate};
+use tamis_core::term::NOW;
 
 use crate::key::record_bytes;
 use crate::selection::SelectionId;
@@ -106,6 +107,9 @@ impl Program {
         }
         let Some(residual) = &condition.residual else { return true };
         let value_of = |name: &str| {
+            if name == NOW {
+                return Some(ValueRef::Timestamp(row.time));
+            }
             if let Some((step, attribute)) = name.split_once('.') {
                 if own == Some(step) {
                     return row.record.get(attribute).map(Value::as_ref);
