@@ -142,6 +142,8 @@ def test_spark(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_the_pipeline(spark: Any) -> None:
+    import tamis.spark
+
     rules = spark.createDataFrame(
         [("dear", "exists(items, i -> i.p > 2 AND i.s = 'a')")], "id string, expression string"
     )
@@ -149,6 +151,28 @@ def test_the_pipeline(spark: Any) -> None:
     events = spark.createDataFrame(rows, "event_id bigint, items array<struct<p: bigint, s: string>>")
     matched = tamis.spark.match(events, rules, key="event_id").collect()
     assert [row["event_id"] for row in matched] == [0]
+
+
+def test_the_pipeline_reads_nested_records_and_leaves_out_what_no_predicate_reads(spark: Any) -> None:
+    import tamis.spark
+
+    events = spark.sql("""
+        SELECT 1 AS event_id, array(NULL, named_struct(
+            'maker', named_struct('land', 'CH', 'raw', X'00'), 'raw', map(1, 2), 'sizes', array(3, 4),
+            'parts', array(named_struct('n', 7, 'raw', map(1, 2))))) AS items
+        UNION ALL SELECT 2, array()
+    """)
+    texts = [
+        "exists(items, i -> i.maker.land = 'CH')",
+        "exists(items, i -> array_contains(i.sizes, 4))",
+        "exists(items, i -> exists(i.parts, p -> p.n > 6))",
+        "exists(items, i -> i.maker.land = 'FR')",
+        "forall(items, i -> i.maker.land = 'FR')",
+    ]
+    rules = spark.createDataFrame(list(enumerate(texts)), "id int, expression string")
+    matched = tamis.spark.match(events, rules).collect()
+    found = {(row["event_id"], row["subscription"]) for row in matched}
+    assert found == {(1, 0), (1, 1), (1, 2), (2, 4)}
 
 
 def test_the_builder_writes_what_text_says() -> None:

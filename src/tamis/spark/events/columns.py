@@ -247,6 +247,12 @@ def _needed(
         return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
     if isinstance(data_type, MapType) and kind_of(data_type.keyType) == "string":
         return column
+    if isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
+        if below and wanted is not None:
+            warnings.append(_unreadable(path, data_type, below))
+        if wanted is None or path in wanted.kinds:
+            return _records(column, data_type)
+        return _presence(column)
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
         if wanted is not None:
@@ -272,6 +278,34 @@ def _needed(
     return column
 
 
+def _records(column: str, data_type: Any, depth: int = 0) -> str:
+    """An array of records, without the fields that no predicate can read."""
+    element = f"e{depth}"
+    kept = []
+    for field in data_type.elementType.fields:
+        value = _readable(_field(element, field.name), field.dataType, depth + 1)
+        if value is not None:
+            kept.append(f"{value} AS {quoted(field.name)}")
+    record = f"struct({', '.join(kept)})" if kept else "struct(TRUE AS __tamis_present)"
+    return f"transform({column}, {element} -> CASE WHEN {element} IS NOT NULL THEN {record} END)"
+
+
+def _readable(value: str, data_type: Any, depth: int) -> str | None:
+    """A field of an element, or None if no predicate can read it."""
+    if isinstance(data_type, StructType):
+        parts = [
+            (field.name, _readable(_field(value, field.name), field.dataType, depth))
+            for field in data_type.fields
+        ]
+        kept = [f"{part} AS {quoted(name)}" for name, part in parts if part is not None]
+        return f"CASE WHEN {value} IS NOT NULL THEN struct({', '.join(kept)}) END" if kept else None
+    if isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
+        return _records(value, data_type, depth)
+    if kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type) is None:
+        return None
+    return f"CAST({value} AS {_without_collation(data_type)})" if collation_of(data_type) else value
+
+
 def _unreadable(path: str, data_type: Any, below: bool) -> str:
     """Why predicates on a column, or on something in it, are never true, and what to do."""
     shown = data_type.simpleString()
@@ -283,8 +317,8 @@ def _unreadable(path: str, data_type: Any, below: bool) -> str:
         )
     if shown.startswith("array<struct"):
         return (
-            f"{what}: predicates on the fields of its elements are undefined, because expressions cannot say "
-            "yet whether one or all elements are meant. Explode it, or give what rules ask for columns"
+            f"{what}: a predicate on a field of its elements must say whether one or all elements are meant, "
+            f"and is undefined without: write exists({path}, i -> i.price > 5), or forall"
         )
     inside = "; what is inside is undefined" if below else ""
     return f"{what}, which no predicate can read; only its presence counts{inside}"
