@@ -128,7 +128,7 @@ pub fn any_expr_of_terms(depth: u32) -> impl Strategy<Value = Expr> {
     let predicate =
         (any_term(), any_predicate()).prop_filter_map("a test of such values", |(term, predicate)| {
             let is_truth = match &term {
-                Term::Attribute(_) => true,
+                Term::Attribute(_) | Term::Boolean(_) => true,
                 Term::Computed(computed) => computed.function().gives().is_none_or(|kind| kind == Kind::Bool),
             };
             let tested = predicate.operator.tested(&predicate.operands);
