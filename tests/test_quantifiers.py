@@ -142,12 +142,14 @@ def test_spark(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_the_pipeline(spark: Any) -> None:
+    import tamis.spark as tamis_spark  # noqa: PLC0415 - only where Spark is
+
     rules = spark.createDataFrame(
         [("dear", "exists(items, i -> i.p > 2 AND i.s = 'a')")], "id string, expression string"
     )
     rows = [(0, [{"p": 3, "s": "a"}]), (1, [{"p": 3, "s": "b"}, {"p": 1, "s": "a"}]), (2, None)]
     events = spark.createDataFrame(rows, "event_id bigint, items array<struct<p: bigint, s: string>>")
-    matched = tamis.spark.match(events, rules, key="event_id").collect()
+    matched = tamis_spark.match(events, rules, key="event_id").collect()
     assert [row["event_id"] for row in matched] == [0]
 
 
