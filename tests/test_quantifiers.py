@@ -142,7 +142,7 @@ def test_spark(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_the_pipeline(spark: Any) -> None:
-    import tamis.spark as tamis_spark  # noqa: PLC0415 - only where Spark is
+    import tamis.spark as tamis_spark
 
     rules = spark.createDataFrame(
         [("dear", "exists(items, i -> i.p > 2 AND i.s = 'a')")], "id string, expression string"
