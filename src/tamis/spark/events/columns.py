@@ -247,6 +247,8 @@ def _needed(
         return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
     if isinstance(data_type, MapType) and kind_of(data_type.keyType) == "string":
         return column
+    if isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
+        return column  # quantifiers look into its records
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
         if wanted is not None:
