@@ -27,7 +27,7 @@ from tamis.pubsub.log.sqlite import SqliteLog
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import QueueLimits
 from tamis.pubsub.router import router as routing
-from tamis.pubsub.router.housekeeping import Housekeeping
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
 from tamis.pubsub.subscriber import Delivered, Gap, Subscriber, TakenOverError
@@ -219,7 +219,7 @@ class History:
     # --- processes ---------------------------------------------------------------------------------
 
     async def route(self, router: Router) -> None:
-        keeping = Housekeeping(
+        keeping = Retention(
             router.log, router.settings, router.table, router.counters, least_event_seconds=1e9
         )
         while True:

@@ -15,7 +15,7 @@ from tamis.pubsub import keys, records
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import RecordError
-from tamis.pubsub.router.housekeeping import Housekeeping
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.service.config import ConfigError, config_of, read_config
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites.advertised import Advertised
@@ -129,7 +129,7 @@ def test_a_router_survives_whatever_lies_in_the_log(given_: list[Any]) -> None:
             await drain(router)
             network = Network(site.log, site.settings, router.table, {}, router.counters)
             await network.step()
-            await Housekeeping(site.log, site.settings, router.table, router.counters).tidy()
+            await Retention(site.log, site.settings, router.table, router.counters).tidy()
             heard = [await eve.next(10)]
             assert heard[-1].event == {"n": 1} or heard[-1].publisher  # type: ignore[union-attr]
 

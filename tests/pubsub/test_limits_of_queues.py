@@ -14,16 +14,16 @@ from pubsub.test_site import drain, heard, router_of
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.records import QueueLimits, Reading
-from tamis.pubsub.router.housekeeping import Housekeeping
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site, connect
 
 
-def housekeeping(site: Site, router: Router, **more: Any) -> Housekeeping:
-    return Housekeeping(site.log, site.settings, router.table, router.counters, **more)
+def retention(site: Site, router: Router, **more: Any) -> Retention:
+    return Retention(site.log, site.settings, router.table, router.counters, **more)
 
 
-async def tidy(keeping: Housekeeping, router: Router) -> None:
+async def tidy(keeping: Retention, router: Router) -> None:
     await router.table.catch_up()
     await keeping.tidy()
     await router.table.catch_up()
@@ -41,7 +41,7 @@ def test_beyond_its_bytes_a_queue_drops_the_lowest_priority_and_says_so(log_url:
                 for kind in ("low", "default", "high"):
                     await bob.publish({"kind": kind, "n": n, "text": "x" * 450})
             await drain(router)
-            keeping = housekeeping(site, router)
+            keeping = retention(site, router)
             await tidy(keeping, router)
             assert keeping.lag("ann")[0] == 6
             assert keeping.lag("ann")[1] <= 3_000
@@ -71,7 +71,7 @@ def test_a_tiny_limit_drops_everything_visibly(log_url: str) -> None:
             ann = await site.subscriber("ann", QueueLimits(most_bytes=0))
             await ann.subscribe("all", "TRUE")
             bob, router = await site.publisher("bob"), router_of(site)
-            keeping = housekeeping(site, router)
+            keeping = retention(site, router)
             for n in range(3):
                 await bob.publish([{"n": n}, {"n": n}])
                 await drain(router)
@@ -94,7 +94,7 @@ def test_what_waits_too_long_is_dropped_and_what_was_read_can_be_replayed(log_ur
             await drain(router)
             first = [await ann.next(10) for _ in range(3)]
             await ann.acknowledge(first[1])
-            keeping = housekeeping(site, router)
+            keeping = retention(site, router)
             await tidy(keeping, router)
             router.table.time += 200 * 1_000_000
             await keeping.tidy()
@@ -147,7 +147,7 @@ def test_a_client_that_vanished_is_forgotten_and_learns_it_when_it_returns(log_u
             bob, router = await site.publisher("bob"), router_of(site)
             await bob.publish({"n": 1})
             await drain(router)
-            keeping = housekeeping(site, router)
+            keeping = retention(site, router)
             await tidy(keeping, router)
             router.table.time += 2_000 * 1_000_000
             await keeping.tidy()
@@ -175,7 +175,7 @@ def test_a_log_does_not_grow_with_what_everybody_has_read(tmp_path: Path) -> Non
             ann = await site.subscriber("ann", QueueLimits(replay_seconds=0))
             await ann.subscribe("all", "TRUE")
             bob, router = await site.publisher("bob"), router_of(site)
-            keeping = housekeeping(site, router, least_event_seconds=0)
+            keeping = retention(site, router, least_event_seconds=0)
             for n in range(150):
                 await bob.publish({"n": n, "text": "x" * 100_000})
                 if n % 10 == 9:
@@ -208,7 +208,7 @@ def test_a_queue_without_a_subscriber_is_removed(tmp_path: Path, name: str) -> N
             await drain(router)
             await ann.remove()
             await router.table.catch_up()
-            await housekeeping(site, router).tidy()
+            await retention(site, router).tidy()
             assert await site.log.read(QUEUES, topic=keys.queue_topic(name)) == []
             assert len(router.table.index) == 0
 
@@ -225,7 +225,7 @@ def test_a_record_that_was_read_in_part_and_dropped_hides_nothing_of_the_next(lo
             await drain(router)
             first = [await ann.next(10) for _ in range(2)]
             await ann.acknowledge(first[1])  # two of the four events of a record
-            await tidy(housekeeping(site, router), router)
+            await tidy(retention(site, router), router)
             await bob.publish([{"n": n} for n in range(4, 9)])
             await drain(router)
             again = await site.subscriber("ann")

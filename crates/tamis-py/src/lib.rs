@@ -15,12 +15,12 @@ mod index;
 mod matching;
 mod query;
 mod ranked;
-mod reasons;
 mod relate;
 mod results;
 mod rows;
 mod subscription;
 mod weights;
+mod why_matched;
 mod wrong_values;
 mod xml;
 
@@ -47,12 +47,12 @@ mod _kernel {
     #[pymodule_export]
     use crate::ranked::{PyBoxIndex, interval_structures};
     #[pymodule_export]
-    use crate::reasons::{diagram, explain_json, why_not_json};
-    #[pymodule_export]
     use crate::relate::{
         PyPruningQueue, PySelectivities, access_predicates, decide_covers, decide_overlaps,
         example_of_overlap, prune_many,
     };
+    #[pymodule_export]
+    use crate::why_matched::{diagram, explain_json, why_not_json};
     #[pymodule_export]
     use crate::wrong_values::wrong_values;
     #[pymodule_export]

@@ -14,8 +14,8 @@ pub(crate) mod neighbourhood;
 pub(crate) mod observed;
 pub(crate) mod production;
 pub mod quantified;
-pub mod reasons;
 pub(crate) mod segment;
+pub mod why_matched;
 
 pub use crate::subscription::{Id, IdKind, IdRef, Subscription};
 pub use contract::{Answer, Location, Reader, Scored, Version, Work, Workspace};

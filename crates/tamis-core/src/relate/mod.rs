@@ -3,7 +3,7 @@
 //! Relations are statements about all events at once. They are exact for events of points within a
 //! budget, and on the safe side beyond it: [`Answer`] tells proof from ignorance.
 
-mod access;
+mod access_predicates;
 mod cells;
 mod covers;
 mod decide;
@@ -15,7 +15,7 @@ mod selectivity;
 mod text;
 pub(crate) mod tree;
 
-pub use access::{ALWAYS, AccessPlan, access_predicates};
+pub use access_predicates::{ALWAYS, AccessPlan, access_predicates};
 pub use covers::{covers, covers_by_structure};
 pub use decide::{Answer, BUDGET, ExampleEvent};
 pub use overlaps::{example_of_overlap, may_overlap, overlaps};

@@ -11,7 +11,7 @@
 //! | `atomic_file` | how a file is replaced as a whole or not at all |
 //! | `reader` | how a file is opened and its sections found |
 //! | `integrity` | how blocks are checked, on first touch or all together |
-//! | `buffer` | how a slice of plain values can live in a file: all `unsafe` of snapshots |
+//! | `shared_slice` | how a slice of plain values can live in a file: all `unsafe` of snapshots |
 //!
 //! ```
 //! use tamis_core::snapshot::{Snapshot, SnapshotWriter};

@@ -6,7 +6,7 @@
 
 mod definition;
 mod plan;
-mod rows;
+mod window_rows;
 
 pub(crate) use plan::{JoinOutput, JoinPlan};
-pub(crate) use rows::Row;
+pub(crate) use window_rows::Row;

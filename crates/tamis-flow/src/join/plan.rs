@@ -10,7 +10,7 @@ use tamis_core::event::{Record, Value};
 use tamis_core::expr::Outcome;
 
 use super::definition::{Definition, Equality, attributes_of};
-use super::rows::{Row, WindowRows};
+use super::window_rows::{Row, WindowRows};
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Kind;
 use crate::key::{heap_bytes, normal, value_of};

@@ -9,7 +9,7 @@ use tamis_core::event::{Value, ValueRef};
 use tamis_core::term::Term;
 
 use super::exact_sum::ExactSum;
-use super::store::Rows;
+use super::rows_of_key::Rows;
 use crate::key::normal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

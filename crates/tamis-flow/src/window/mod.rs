@@ -6,7 +6,7 @@
 mod aggregate;
 mod exact_sum;
 mod plan;
-mod store;
+mod rows_of_key;
 
 use crate::text::interval_text;
 

@@ -8,7 +8,7 @@ use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
 use super::Aggregate;
-use super::store::{Store, Wanted};
+use super::rows_of_key::{Store, Wanted};
 use crate::codec::{Damage, Reader, Writer};
 use crate::key::{Key, key_bytes, key_of, value_of};
 use crate::selection::SelectionId;

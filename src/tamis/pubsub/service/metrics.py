@@ -59,7 +59,7 @@ class RouterCollector:
         for link in server.network.links.values():
             links.add_metric([link.neighbour], int(link.trouble is None))
         yield links
-        lags = {name: server.housekeeping.lag(name) for name in list(server.housekeeping.queues)}
+        lags = {name: server.retention.lag(name) for name in list(server.retention.queues)}
         events = GaugeMetricFamily("tamis_queue_lag_events", "Events that wait.", labels=["subscriber"])
         sizes = GaugeMetricFamily("tamis_queue_lag_bytes", "Bytes that wait.", labels=["subscriber"])
         most = sorted(lags, key=lambda name: (-lags[name][0], name))[:MOST_SUBSCRIBERS]

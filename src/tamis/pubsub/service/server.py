@@ -10,7 +10,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import STATE, Entry, Log, LogError
 from tamis.pubsub.log.opening import open_log
 from tamis.pubsub.names import token
-from tamis.pubsub.router.housekeeping import Housekeeping
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.service.config import Config, ConfigError
 from tamis.pubsub.service.web import Web
@@ -40,7 +40,7 @@ class RouterServer:
 
     router: Router
     network: Network
-    housekeeping: Housekeeping
+    retention: Retention
     web: Web | None = None
 
     def __init__(self, config: Config) -> None:
@@ -85,7 +85,7 @@ class RouterServer:
             lease_seconds=config.lease_seconds,
             snapshot=Path(config.snapshot) if config.snapshot else None,
         )
-        self.housekeeping = Housekeeping(site.log, site.settings, self.router.table, self.router.counters)
+        self.retention = Retention(site.log, site.settings, self.router.table, self.router.counters)
         self.network = Network(
             site.log,
             site.settings,
@@ -108,7 +108,7 @@ class RouterServer:
             self.router.stop()
         others = [
             asyncio.create_task(self._leading(self.network.step, IDLE_SECONDS)),
-            asyncio.create_task(self._leading(self.housekeeping.tidy, config.housekeeping_seconds)),
+            asyncio.create_task(self._leading(self.retention.tidy, config.housekeeping_seconds)),
             asyncio.create_task(self._watching()),
         ]
         try:

@@ -1,26 +1,26 @@
 //! The units that may lead to the best scores, and as few others as possible.
 //!
 //! Entries lie in blocks, each with a bound of the scores that it can lead to; where there are weights, each
-//! entry has a lead besides, which says what it can lead to for the event at hand. There are four ways
+//! entry has a bound of its own besides, for the event at hand. There are four ways
 //! through the entries of an event:
 //!
 //! 1. As long as everything is wanted, any order will do: they are taken as they lie, a few at a time.
-//! 2. With leads, the best of the entries whose test holds are decided first, then, among those that can
+//! 2. With bounds of entries, the best of the entries whose test holds are decided first, then, among those that can
 //!    still win, four times as many, and so on. Most are never decided.
 //! 3. Without, the block with the highest bound is next, until none can win. That is also the way where
 //!    bounds are scores and runs are long, of which it reads the beginnings only.
-//! 4. Where hardly more is there than is wanted, order is lost labour. What is left is then matched as if
+//! 4. Where hardly more is there than is wanted, order is wasted effort. What is left is then matched as if
 //!    everything were wanted, and all that holds is handed over together, to be judged one by one.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 
-use super::evaluation::Evaluation;
 use super::layout::{ACCEPTS, BLOCK, Layout};
 use super::matcher::{OneEvent, Scratch};
 use super::program::Leaf;
 use super::scoring::entry_bounds::EntryBound;
+use super::unit_evaluation::Evaluation;
 use super::walk::UnitCollector;
 use crate::engine::contract::Work;
 use crate::predicate::block_lookup::Fires;
@@ -36,10 +36,10 @@ const GATHER_UNITS: usize = 128;
 const TRIAL: usize = 128;
 const LEAST_TRIAL: usize = if cfg!(test) { 2 } else { 256 };
 
-/// The part of the runs whose leads are read first, one in so many.
+/// The part of the runs whose entry bounds are read first, one in so many.
 const FEW: usize = 8;
 
-/// How far ahead of reading leads memory is fetched.
+/// How far ahead of reading entry bounds memory is fetched.
 const FETCH_AHEAD: usize = 8;
 
 /// A collector that ranks, and knows what can be had before a unit is decided.
@@ -194,7 +194,7 @@ impl<C: RankingCollector> Search<'_, C> {
     }
 
     /// Whether taking what is left in the order of its bounds can save much, by what was seen so far: there
-    /// must be more matches than are wanted, and loose bounds without leads must rule out half of the entries.
+    /// must be more matches than are wanted, and loose bounds without those of entries must rule out half of the entries.
     fn is_order_worth_it(&self, left: &[(u32, u32)], k: usize, total: usize) -> bool {
         let Order { limits, least, found, .. } = self.order;
         if least == f64::NEG_INFINITY {
@@ -212,7 +212,7 @@ impl<C: RankingCollector> Search<'_, C> {
         2 * wanted <= entries
     }
 
-    /// Decides what the best leads of all that is left promise, then what the next ones do, four times as
+    /// Decides what the best entries of all that is left promise, then what the next ones do, four times as
     /// many each time, until none promises enough.
     fn take_entry_bounds(&mut self, runs: &[(u32, u32)], k: usize) {
         let (mut promises, mut turn) = (vec![], 2 * k.max(2));
@@ -268,7 +268,7 @@ impl<C: RankingCollector> Search<'_, C> {
         queue.truncate(end);
     }
 
-    /// Adds what queued entries promise, if it is enough. What their leads point to is fetched ahead.
+    /// Adds what queued entries promise, if it is enough. What their bounds point to is fetched ahead.
     fn read_entry_bounds(&self, promises: &mut Vec<Promise>) {
         let Self { event, queue, order, .. } = self;
         let entry_bound_of = |entry: u32| order.limits.entry_bounds[entry as usize];

@@ -8,17 +8,17 @@
 //! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
 //! pass over the cuts turns toggles into masks.
 //!
-//! Units are run by the code that runs them for one event (`segment/evaluation.rs`). The walk over candidates is
+//! Units are run by the code that runs them for one event (`segment/unit_evaluation.rs`). The walk over candidates is
 //! its own: sharing that of `segment/walk.rs` made blocks 15 % slower (100,000 dense expressions).
 
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::evaluation::{Evaluation, Paths, REJECTED, Truth};
 use super::layout::{ACCEPTS, Layout, code_place};
 use super::masks::Masks;
 use super::program::Leaf;
+use super::unit_evaluation::{Evaluation, Paths, REJECTED, Truth};
 use crate::predicate::bits::Bits;
 use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Fired;

@@ -3,7 +3,7 @@
 //! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
 //! whole expressions, and subexpressions that several nodes share) → accesses. `plan` writes the arrays.
 
-use super::access::{Access, PackedAccess, plan};
+use super::access_predicates::{Access, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{Layout, MAX_CODE};

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::access::{Key, PackedAccess};
+use super::access_predicates::{Key, PackedAccess};
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead};
 use super::layout_planner::{LayoutBasis, Sharing};
 use super::program::{CodeKind, Leaf};

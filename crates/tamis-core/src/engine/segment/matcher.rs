@@ -10,10 +10,10 @@
 
 use std::ops::Range;
 
-use super::evaluation::{Evaluation, OnePath};
 use super::layout::{ACCEPTS, Layout};
 use super::program::Leaf;
 use super::single_row_set::SingleRowSet;
+use super::unit_evaluation::{Evaluation, OnePath};
 use super::walk::{FETCH_AHEAD, UnitCollector};
 use crate::engine::contract::Work;
 use crate::event::Event;

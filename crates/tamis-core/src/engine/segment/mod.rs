@@ -3,14 +3,13 @@
 //! `layout` and `matcher` answer "which rows hold?"; `subscription_table` answers "what is row 17?"; `scoring` answers
 //! "how relevant is it?".
 
-pub mod access;
+pub mod access_predicates;
 pub mod best_first;
 pub mod bit_parallel;
 pub mod buffered_subscription;
 pub mod build;
 pub mod counters;
 pub mod dag;
-pub mod evaluation;
 pub mod forms;
 pub mod layout;
 pub mod layout_planner;
@@ -27,6 +26,7 @@ pub mod single_row_set;
 pub mod subscription_table;
 #[cfg(test)]
 mod tests;
+pub mod unit_evaluation;
 pub mod units;
 pub mod validate;
 pub mod walk;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::access::PackedAccess;
+use super::access_predicates::PackedAccess;
 use super::program::CodeKind;
 
 /// Rows by node.

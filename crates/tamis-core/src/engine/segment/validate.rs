@@ -1,10 +1,10 @@
 //! Every number in a mapped segment points inside: what comes from a file is believed only after this.
 
-use super::evaluation::MOST_COUNTED;
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use super::scoring::Scoring;
 use super::subscription_table::SubscriptionTable;
+use super::unit_evaluation::MOST_COUNTED;
 use crate::predicate::catalog::{Catalog, NO_ATTRIBUTE};
 use crate::predicate::interval_tree::NONE;
 

@@ -6,10 +6,10 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::evaluation::Evaluation;
 use super::layout::{ACCEPTS, code_place};
 use super::matcher::OneEvent;
 use super::program::Leaf;
+use super::unit_evaluation::Evaluation;
 use crate::engine::contract::Work;
 use crate::prefetch::prefetch;
 

@@ -2,7 +2,7 @@
 //!
 //! An entry leads to a row, or to several, and no score of theirs is above its bound, whatever the event. Of
 //! one that leads to one row only, the sketch of that row says more: the sum of what is true, which is next
-//! to its score. EntryBounds lie beside the entries, so that of many candidates the best can be looked at first,
+//! to its score. Bounds lie beside the entries, so that of many candidates the best can be looked at first,
 //! and most of them not at all.
 
 use bytemuck::{Pod, Zeroable};

@@ -1,7 +1,7 @@
 //! What a row can score for the event at hand, in a fraction of the time of scoring it.
 //!
 //! The bound of a row counts all its leaves. Of an expression with many ORs only few are true for an event,
-//! so that its score is far below that. An sketch adds up the leaves that are true, wherever in the tree
+//! so that its score is far below that. A sketch adds up the leaves that are true, wherever in the tree
 //! they are: more than the score only where a leaf is true and something above it is not. Weights are
 //! rounded up to a byte, and every leaf has two gates, so that it is read without a branch.
 //!
@@ -31,7 +31,7 @@ pub struct RowSketches {
     pub words: SharedSlice<u32>,
 }
 
-/// In the place of an sketch: there is none.
+/// In the place of a sketch: there is none.
 pub const NONE: u32 = u32::MAX;
 /// RowSketches begin below this.
 const MAX_WORDS: usize = NONE as usize;
@@ -93,7 +93,7 @@ impl RowSketches {
         }
     }
 
-    /// Calls `use_it` with each leaf of an sketch and returns the head.
+    /// Calls `use_it` with each leaf of a sketch and returns the head.
     #[inline]
     fn for_each_leaf(&self, place: u32, mut use_it: impl FnMut(SketchLeaf)) -> Head {
         let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
@@ -157,7 +157,7 @@ impl RowSketches {
     }
 }
 
-/// A leaf of an sketch: what it counts when both its gates are open.
+/// A leaf of a sketch: what it counts when both its gates are open.
 struct SketchLeaf {
     gates: [u32; 2],
     weight: u32,
@@ -210,7 +210,7 @@ impl Places {
     }
 }
 
-/// The first word of an sketch: how wide its leaves are, the exponent of its step, and how many leaves there
+/// The first word of a sketch: how wide its leaves are, the exponent of its step, and how many leaves there
 /// are.
 #[derive(Clone, Copy)]
 struct Head(u32);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::engine::reasons::{Case, attributes_with};
+use tamis_core::engine::why_matched::{Case, attributes_with};
 use tamis_core::engine::{Id, Workspace, neighbourhood};
 use tamis_core::expr::Expr;
 use tamis_core::expr::diagram::Graph;

@@ -71,7 +71,7 @@ class Queue:
         return sum(item.size for lane in self.lanes.values() for item in lane if item.seq > after)
 
 
-class Housekeeping:
+class Retention:
     """Keeps one log small; `tidy` does one round."""
 
     def __init__(
