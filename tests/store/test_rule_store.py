@@ -207,3 +207,13 @@ print(tamis.open({str(tmp_path)!r}).match({{"x": 2}}), "tamis.spark" in sys.modu
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "['a'] False\n", ran.stderr
+
+
+def test_sequence_numbers_are_whole_and_fit(tmp_path: Path) -> None:
+    store = RuleStore(tmp_path / "store")
+    change = {"op": "add", "id": "q", "expression": "x = 1"}
+    with pytest.raises(tamis.ArgumentError, match=r"sequence numbers are whole: 1\.9"):
+        store.apply([{**change, "sequence": 1.9}])
+    with pytest.raises(tamis.ArgumentError, match="'sequence' must be int64"):
+        store.apply([{**change, "sequence": 2**63}])
+    assert store.apply([{**change, "sequence": 2.0}]).applied == 1

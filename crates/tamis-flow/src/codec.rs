@@ -97,6 +97,9 @@ impl Writer {
     }
 }
 
+/// Arrays inside arrays: no event is nested deeper, and a damaged file must not exhaust the stack.
+const MOST_LEVELS: usize = 512;
+
 pub(crate) struct Reader<'b>(pub &'b [u8]);
 
 impl Reader<'_> {
@@ -154,6 +157,11 @@ impl Reader<'_> {
     }
 
     pub fn value(&mut self) -> Result<Value, Damage> {
+        self.value_within(MOST_LEVELS)
+    }
+
+    fn value_within(&mut self, levels: usize) -> Result<Value, Damage> {
+        let inner = levels.checked_sub(1).ok_or(Damage)?;
         Ok(match self.byte()? {
             0 => Value::Null,
             1 => Value::Bool(self.flag()?),
@@ -165,12 +173,15 @@ impl Reader<'_> {
             4 => Value::decimal(&self.text()?).map_err(|_| Damage)?,
             5 => Value::Str(self.text()?.into()),
             6 => Value::Timestamp(self.signed()?),
-            7 => Value::Array(self.values()?.into_vec()),
+            7 => {
+                let length = self.length()?;
+                Value::Array((0..length).map(|_| self.value_within(inner)).collect::<Result<_, _>>()?)
+            }
             8 => Value::Record,
             9 => {
                 let length = self.length()?;
                 let fields: Box<[(Box<str>, Value)]> = (0..length)
-                    .map(|_| Ok((self.text()?.into(), self.value()?)))
+                    .map(|_| Ok((self.text()?.into(), self.value_within(inner)?)))
                     .collect::<Result<_, _>>()?;
                 let is_sorted = fields.is_sorted_by(|(one, _), (next, _)| one < next);
                 if is_sorted { Value::Fields(fields) } else { return Err(Damage) }

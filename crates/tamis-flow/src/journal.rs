@@ -1,5 +1,8 @@
 //! What came since the last checkpoint, as bytes: evaluated again, it leads to the same state.
 
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
 use tamis_core::event::Record;
 use tamis_core::{Error, Result};
 
@@ -7,10 +10,33 @@ use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Flow;
 use crate::stream::Progress;
 
-/// Changes and events, in order.
-#[derive(Default)]
+/// Changes and events, in order, since a checkpoint.
 pub(crate) struct Journal {
     entries: Writer,
+    pub written: Written,
+}
+
+/// The files that a checkpoint left, as they looked then.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Written {
+    pub path: PathBuf,
+    pub whole: Seen,
+    pub log: Seen,
+}
+
+/// How long a file is, and when it was last written.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Seen {
+    /// `None` if there is no such file.
+    pub fn of(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self { bytes: found.len(), modified: found.modified().ok() })
+    }
 }
 
 const STREAM: u64 = 0;
@@ -20,6 +46,11 @@ const PUSH: u64 = 3;
 const ADVANCE: u64 = 4;
 
 impl Journal {
+    /// Nothing came yet since these files were written.
+    pub fn after(written: Written) -> Self {
+        Self { entries: Writer::default(), written }
+    }
+
     pub fn stream(&mut self, progress: &Progress) {
         self.entries.unsigned(STREAM);
         progress.write_options(&mut self.entries);
@@ -50,9 +81,9 @@ impl Journal {
         self.entries.signed(to);
     }
 
-    /// What was noted since the last call.
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.entries.0)
+    /// What was noted.
+    pub fn entries(&self) -> &[u8] {
+        &self.entries.0
     }
 
     /// Does again what was noted.

@@ -17,7 +17,7 @@ use tamis_core::{Error, Result};
 
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::{Flow, Limit, OnLimit, Plan, Start, Waiting};
-use crate::journal::Journal;
+use crate::journal::{Journal, Seen, Written};
 use crate::key::record_bytes;
 use crate::sequence::SequenceId;
 use crate::window::AggregateId;
@@ -54,37 +54,42 @@ impl Flow {
     }
 
     /// Makes what happened so far durable. The first call writes the whole state; later ones append what came since,
-    /// until that is longer than the state itself.
+    /// until that is longer than the state itself. Where the files are not those of the last checkpoint, or the last one
+    /// failed, the whole state is written again.
     pub fn checkpoint(&mut self, path: &Path) -> Result<()> {
-        let log = log_path(path);
-        let length = std::fs::metadata(&log).map_or(0, |data| data.len());
-        let whole = std::fs::metadata(path).map_or(0, |data| data.len());
-        let is_long = length > LOG_BYTES_AT_LEAST && length > whole;
-        match &mut self.journal {
-            Some(journal) if whole > 0 && !is_long => {
-                let entries = journal.take();
-                if entries.is_empty() {
-                    return Ok(());
-                }
-                let mut file = OpenOptions::new().append(true).open(&log)?;
-                file.write_all(&framed(&entries))?;
-                file.sync_data()?;
-                Ok(())
-            }
-            _ => {
-                let base =
-                    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
-                        | 1;
-                let mut file = AtomicFile::create(path)?;
-                file.write_all(&self.to_bytes(base)?)?;
-                file.commit()?;
-                let mut file = AtomicFile::create(&log)?;
-                file.write_all(&base.to_le_bytes())?;
-                file.commit()?;
-                self.journal = Some(Journal::default());
-                Ok(())
-            }
+        match self.journal.take() {
+            Some(journal) if is_as_left(&journal.written, path) => self.append(journal),
+            _ => self.write_all(path),
         }
+    }
+
+    /// Appends what came since the last checkpoint. On an error there is no journal, so that the next one writes all.
+    fn append(&mut self, journal: Journal) -> Result<()> {
+        if journal.entries().is_empty() {
+            self.journal = Some(journal);
+            return Ok(());
+        }
+        let log = log_path(&journal.written.path);
+        let mut file = OpenOptions::new().append(true).open(&log)?;
+        file.write_all(&framed(journal.entries()))?;
+        file.sync_data()?;
+        drop(file);
+        self.journal = written(&journal.written.path).map(Journal::after);
+        Ok(())
+    }
+
+    fn write_all(&mut self, path: &Path) -> Result<()> {
+        let log = log_path(path);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let base = since.map_or(1, |since| since.as_nanos() as u64) | 1;
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(&self.to_bytes(base)?)?;
+        file.commit()?;
+        let mut file = AtomicFile::create(&log)?;
+        file.write_all(&base.to_le_bytes())?;
+        file.commit()?;
+        self.journal = written(path).map(Journal::after);
+        Ok(())
     }
 
     fn to_bytes(&self, base: u64) -> Result<Vec<u8>> {
@@ -234,6 +239,17 @@ fn log_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".log");
     name.into()
+}
+
+/// The two files of a checkpoint as they are now.
+fn written(path: &Path) -> Option<Written> {
+    Some(Written { path: path.to_owned(), whole: Seen::of(path)?, log: Seen::of(&log_path(path))? })
+}
+
+/// Whether the last checkpoint was to this path, nobody wrote there since, and its log is not too long.
+fn is_as_left(last: &Written, path: &Path) -> bool {
+    let is_long = last.log.bytes > LOG_BYTES_AT_LEAST && last.log.bytes > last.whole.bytes;
+    !is_long && written(path).is_some_and(|now| now == *last)
 }
 
 fn framed(entries: &[u8]) -> Vec<u8> {

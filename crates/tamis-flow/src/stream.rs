@@ -78,6 +78,10 @@ pub(crate) struct Progress {
     pub late: Vec<Arc<Record>>,
 }
 
+/// The beginning of year 1 and the end of year 9999, in microseconds.
+const FIRST_TIME: i64 = -62_135_596_800_000_000;
+const LAST_TIME: i64 = 253_402_300_799_999_999;
+
 impl Progress {
     pub fn new(name: &str, options: StreamOptions) -> Result<Self> {
         if options.lateness < 0 || options.idle.is_some_and(|idle| idle < 0) {
@@ -128,8 +132,8 @@ impl Progress {
             Some(Value::Str(text)) => parse_timestamp(text),
             Some(_) => None,
         };
-        // Far enough from the ends of the scale that windows and deadlines do not leave it.
-        time.filter(|time| time.abs() < i64::MAX / 4)
+        // The years that a timestamp can be written in: a number of another unit is mostly outside.
+        time.filter(|time| FIRST_TIME <= *time && *time <= LAST_TIME)
             .ok_or_else(|| unusable(format!("`{attribute}` cannot serve")))
     }
 

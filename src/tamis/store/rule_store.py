@@ -137,6 +137,10 @@ class RuleStore:
             raise ArgumentError(
                 f"changes have the columns op, sequence, id and expression; these have no {missing[0]!r}"
             )
+        for row in rows:
+            number = row.get("sequence")
+            if isinstance(number, float) and not number.is_integer():
+                raise ArgumentError(f"sequence numbers are whole: {number!r} would be cut to {int(number)}")
         given, ids = self._table(rows, ("op", "sequence"))
         return apply_to_store(self._directory, given, change_schema(ids))
 
@@ -238,7 +242,7 @@ class RuleStore:
         for field in schema:
             try:
                 columns[field.name] = pa.array([_value(field.name, row) for row in bound], field.type)
-            except (pa.ArrowException, TypeError) as error:
+            except (pa.ArrowException, TypeError, OverflowError) as error:
                 raise ArgumentError(f"the column {field.name!r} must be {field.type}: {error}") from error
         return pa.table(columns, schema), ids
 

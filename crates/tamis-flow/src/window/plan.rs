@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
@@ -363,8 +363,12 @@ impl WindowPlan {
     /// `number`, which must say the same for the same aggregate when the state is read.
     pub fn write(&self, to: &mut Writer, number: &FxHashMap<AggregateId, u64>) {
         to.unsigned(self.shed_keys);
-        to.unsigned(self.keys() as u64);
-        for (_, partition) in self.partitions.iter() {
+        // A partition whose last query was removed has keys until they are swept away, and nobody asks for them.
+        let used = self.stores.iter().filter(|(_, definition)| !definition.wanted.is_empty());
+        let used: FxHashSet<u32> = used.map(|(_, definition)| definition.partition).collect();
+        let partitions = || self.partitions.iter().filter(|(id, _)| used.contains(id));
+        to.unsigned(partitions().map(|(_, partition)| partition.keys.len() as u64).sum());
+        for (_, partition) in partitions() {
             for (_, entry) in partition.keys.iter() {
                 to.text(&partition.text);
                 to.values(&entry.key);
