@@ -24,18 +24,26 @@ pub(crate) struct Written {
     pub log: Seen,
 }
 
-/// How long a file is, and when it was last written.
+/// Which file it is, how long, and when it was last written.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Seen {
     pub bytes: u64,
     modified: Option<SystemTime>,
+    /// Files that replace one another may have been written in the same tick of the clock.
+    #[cfg(unix)]
+    number: u64,
 }
 
 impl Seen {
     /// `None` if there is no such file.
     pub fn of(path: &Path) -> Option<Self> {
         let found = std::fs::metadata(path).ok()?;
-        Some(Self { bytes: found.len(), modified: found.modified().ok() })
+        Some(Self {
+            bytes: found.len(),
+            modified: found.modified().ok(),
+            #[cfg(unix)]
+            number: std::os::unix::fs::MetadataExt::ino(&found),
+        })
     }
 }
 
