@@ -131,7 +131,7 @@ def at(seconds: float) -> dict[str, Any]:
     return {"ts": seconds, "k": "a"}
 
 
-@pytest.mark.parametrize("window", ["LAST 2s", "LAST 3 ROWS", "TUMBLING 2s"])
+@pytest.mark.parametrize("window", ["LAST 2s", "LAST 3 ROWS", "EVERY 2s"])
 @pytest.mark.parametrize("by", ["BY k", ""])
 def test_what_was_removed_leaves_a_file_that_opens(tmp_path: Path, window: str, by: str) -> None:
     flow = tamis.Flow()
