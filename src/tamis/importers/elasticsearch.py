@@ -24,7 +24,7 @@ from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, ga
 from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"
-_RECORDS = "it is about the records of an array, which expressions do not reach into"
+_RECORDS = "it is about the records of an array: it needs a quantifier, which importers do not write yet"
 
 NOT_CARRIED_OVER = {
     records_in_arrays.FEATURE: records_in_arrays.REASON,

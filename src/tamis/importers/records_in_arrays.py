@@ -1,7 +1,8 @@
-"""Fields of the records in an array: other engines reach them, expressions do not.
+"""Fields of the records in an array: other engines reach them by their path, expressions by a quantifier.
 
 `{"detail": {"items": [{"price": 5}]}}` has a field `detail.items.price` in Event Ruler and in
-Elasticsearch, and none here. A rule does not say which of its fields lie in arrays. So every rule that
+Elasticsearch; here it is `exists(detail.items, i -> i.price = 5)`, which importers do not write yet. A rule
+does not say which of its fields lie in arrays. So every rule that
 looks inside records has a note, unless the importer is told which attributes hold arrays: then rules that
 look inside one of them are refused, and the others need no note.
 """
@@ -12,7 +13,7 @@ from tamis._kernel import Expression
 from tamis.importers.report import NotCarriedOverError
 
 FEATURE = "a field of the records in an array"
-REASON = "expressions do not reach the fields of records that lie in an array, so the rule would not match"
+REASON = "it needs a quantifier, such as exists(items, i -> i.price > 5), which importers do not write yet"
 
 
 def notes_on(expression: Expression, arrays_of_records: Collection[str] | None) -> list[str]:
