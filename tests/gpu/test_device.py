@@ -153,7 +153,8 @@ def test_changes_reach_the_device(kernels: Path) -> None:
         assert index.device != "cpu"
         other = tamis.Index()
         held = dict(index.items())
-        other.add_many(list(held), [subscription.expression for subscription in held.values()])
+        expressions = [subscription.expression for subscription in held.values()]
+        other.add_many(list(held), expressions, expires=[subscription.expires for subscription in held.values()])
         assert on == (other.match_batch(events).to_pydict(), other.count_batch(events).to_pylist())
 
 
