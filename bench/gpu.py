@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -47,6 +48,8 @@ def main() -> None:
 
 def device() -> dict[str, str]:
     """The device as its driver describes it."""
+    if shutil.which("nvidia-smi") is None:
+        return {}
     asked = "name,driver_version,clocks.max.sm,clocks.max.mem,memory.total"
     command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(", ")
