@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import tamis
+from tamis import _kernel
 from tamis_lab.workloads import AbeGen, AdsLike, Conjunctive, Dense, Workload
 
 WORKLOADS: dict[str, type[Workload]] = {
@@ -97,9 +98,23 @@ def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, An
         }
         say(f"  GPU, {ask}: {run['gpu'][ask]:,.0f} events/s, the same answers: {is_same}")
         say(f"    by batch: {({size: round(found) for size, found in run['gpu_by_batch'][ask].items()})}")
+    run["stages"] = {ask: stages(index, run_it, batch.slice(0, 8_192)) for ask, run_it in asks.items()}
+    say(f"  seconds of 8,192 events by stage: {json.dumps(run['stages'])}")
     stats = index.stats()
     run |= {key: stats[key] for key in ("device_bytes", "device_failure", "device")}
     return run
+
+
+def stages(index: tamis.Index, ask: Callable[[pa.Table], Any], batch: pa.Table) -> dict[str, float]:
+    """Where the time of a batch goes, one block after the other: each stage is waited for."""
+    _kernel.use_device(index._kernel, 0, None, None, True)
+    ask(batch)
+    before = index.stats()["device"]["seconds"]
+    started = time.perf_counter()
+    ask(batch)
+    took = time.perf_counter() - started
+    after = index.stats()["device"]["seconds"]
+    return {"all": took} | {stage: after[stage] - before[stage] for stage in after}
 
 
 def rate(ask: Callable[[pa.Table], Any], batch: pa.Table) -> float:

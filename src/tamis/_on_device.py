@@ -32,7 +32,7 @@ class OnDevice:
         """
         if memory is not None and memory < 0:
             raise ValueError(f"memory is a number of bytes, not {memory}")
-        why = _kernel.use_device(self._kernel, device, memory, None)
+        why = _kernel.use_device(self._kernel, device, memory, None, False)
         if why is not None:
             warnings.warn(f"{why}; the processor answers", RuntimeWarning, stacklevel=2)
         return why is None

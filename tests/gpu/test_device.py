@@ -32,7 +32,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_device(index: tamis.Index, library: Path, memory: int | None = None) -> None:
     """Let the index match batches with the kernels, or on a real device if one is to be tested."""
     real = os.environ.get("TAMIS_TEST_DEVICE") == "cuda"
-    assert _kernel.use_device(index._kernel, 0, memory, None if real else library) is None
+    assert _kernel.use_device(index._kernel, 0, memory, None if real else library, True) is None
 
 
 def literal(draw: random.Random) -> str:

@@ -217,8 +217,8 @@ impl Driver for Cuda {
     }
 
     fn warps(&self) -> u64 {
-        // As many as the registers of a multiprocessor have room for.
-        self.multiprocessors * 24
+        // As many as a multiprocessor has room for; those for which there are no registers wait.
+        self.multiprocessors * 64
     }
 
     fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
@@ -268,8 +268,14 @@ impl Driver for Cuda {
             let code =
                 (self.functions.to_host)(into.as_mut_ptr().cast(), from, into.len(), handle(stream));
             self.check("copying from the device", code)?;
-            self.check("waiting for the device", (self.functions.stream_wait)(handle(stream)))
         }
+        self.wait(stream)
+    }
+
+    fn wait(&self, stream: Stream) -> DeviceResult<()> {
+        self.enter()?;
+        // SAFETY: the driver made the stream.
+        self.check("waiting for the device", unsafe { (self.functions.stream_wait)(handle(stream)) })
     }
 
     fn fill_with_zeros(&self, stream: Stream, at: Address, bytes: usize) -> DeviceResult<()> {

@@ -20,10 +20,12 @@ pub enum Kernel {
     CountChunks = 5,
     Scan = 6,
     ListChunks = 7,
+    /// Of units that are all leaves or any leaf.
+    EvaluateFlat = 8,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -32,6 +34,7 @@ pub const NAMES: [&str; 8] = [
     "count_chunks",
     "scan",
     "list_chunks",
+    "evaluate_flat",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.
@@ -58,6 +61,8 @@ pub trait Driver: Send + Sync {
 
     /// Waits for what was launched before, and copies.
     fn download(&self, stream: Stream, from: Address, into: &mut [u8]) -> DeviceResult<()>;
+
+    fn wait(&self, stream: Stream) -> DeviceResult<()>;
 
     fn fill_with_zeros(&self, stream: Stream, at: Address, bytes: usize) -> DeviceResult<()>;
 

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder, Tokens,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder, Tokens, UnitRun,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
@@ -14,22 +15,47 @@ use crate::lane::{Buffer, Lane, words_as_bytes};
 const WORD: usize = 4;
 const MASK_BYTES: usize = DEVICE_WIDTH / 8;
 /// Rows that one warp counts and lists; the same as in `kernels.cu`.
-const CHUNK: usize = 512;
+const CHUNK: usize = 128;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
 const CUTS_PER_ITEM: u32 = 32;
 /// Blocks that are on the device at once: while one is computed, others are copied.
 const LANES: usize = 4;
+/// Words of code that are read ahead of what is computed; the same as in `kernels.cu`.
+const AHEAD: usize = 4;
 /// Rows that are listed before they are copied back.
 const LISTED_AT_ONCE: usize = 1 << 25;
+
+/// What the time of a block goes to.
+#[derive(Clone, Copy)]
+enum Stage {
+    Upload,
+    Predicates,
+    Units,
+    Rows,
+    Download,
+}
+
+const STAGES: [&str; 5] = ["upload", "predicates", "units", "rows", "download"];
 
 /// The driver, and how much of the device's memory is taken.
 pub struct Shared {
     pub driver: Box<dyn Driver>,
     limit: u64,
     taken: AtomicU64,
+    /// Nanoseconds by stage, if they are taken: whoever takes them waits after each stage.
+    stages: Option<[AtomicU64; STAGES.len()]>,
 }
 
 impl Shared {
+    /// Ends a stage; says when the next one begins.
+    fn end(&self, stage: Stage, stream: Stream, started: Instant) -> DeviceResult<Instant> {
+        if let Some(stages) = &self.stages {
+            self.driver.wait(stream)?;
+            stages[stage as usize].fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
+        Ok(Instant::now())
+    }
+
     pub fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let found = if before + bytes as u64 > self.limit {
@@ -56,10 +82,15 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    pub fn new(driver: Box<dyn Driver>, memory: Option<u64>) -> DeviceResult<Self> {
+    pub fn new(driver: Box<dyn Driver>, memory: Option<u64>, timed: bool) -> DeviceResult<Self> {
         let free = driver.free_memory()?;
         let limit = memory.unwrap_or(free / 10 * 9);
-        Ok(Self { shared: Arc::new(Shared { driver, limit, taken: AtomicU64::new(0) }) })
+        Ok(Self { shared: Arc::new(Shared {
+            driver,
+            limit,
+            taken: AtomicU64::new(0),
+            stages: timed.then(Default::default),
+        }) })
     }
 }
 
@@ -69,7 +100,12 @@ impl Device for Evaluator {
     }
 
     fn describe(&self) -> Json {
-        self.shared.driver.describe()
+        let mut description = self.shared.driver.describe();
+        if let Some(stages) = &self.shared.stages {
+            let seconds = stages.each_ref().map(|stage| stage.load(Ordering::Relaxed) as f64 / 1e9);
+            description["seconds"] = STAGES.into_iter().zip(seconds).collect();
+        }
+        description
     }
 }
 
@@ -81,7 +117,7 @@ struct PlanOnDevice {
     rows: usize,
     tables: usize,
     cut_items: usize,
-    levels: Vec<u32>,
+    runs: Vec<UnitRun>,
     units: Buffer,
     code: Buffer,
     mask_of_row: Buffer,
@@ -134,9 +170,9 @@ impl PlanOnDevice {
             rows: plan.mask_of_row.len(),
             tables: plan.cut_tables.len(),
             cut_items: items.len() / 2,
-            levels: plan.levels.clone(),
+            runs: plan.runs.clone(),
             units: words(&units)?,
-            code: words(&plan.code)?,
+            code: words(&[&plan.code[..], &[0; AHEAD]].concat())?,
             mask_of_row: words(&plan.mask_of_row)?,
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
             point_offsets: words(&plan.point_offsets)?,
@@ -276,12 +312,14 @@ impl PlanOnDevice {
     /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
     fn evaluate(&self, lane: &mut Lane, tokens: &Tokens, counts: bool) -> DeviceResult<()> {
         let driver = &self.shared.driver;
+        let started = Instant::now();
         for (buffer, pairs) in lane.tokens.iter_mut().zip([&tokens.bits, &tokens.points, &tokens.ranks]) {
             if !pairs.is_empty() {
                 buffer.reserve(2 * WORD * pairs.len())?;
                 driver.upload(lane.stream, buffer.address, &words_as_bytes(pairs.as_flattened()))?;
             }
         }
+        let started = self.shared.end(Stage::Upload, lane.stream, started)?;
         self.scatter(lane, tokens, false)?;
         let (items, masks) = (self.cut_items as u64, lane.masks.address);
         let arguments = [
@@ -293,13 +331,14 @@ impl PlanOnDevice {
             masks,
         ];
         driver.launch(lane.stream, Kernel::Cuts, 32 * items, &arguments)?;
+        let started = self.shared.end(Stage::Predicates, lane.stream, started)?;
         if counts {
             driver.fill_with_zeros(lane.stream, lane.counts.address, lane.counts.bytes())?;
         }
         let stored = if counts { self.shared_masks } else { self.masks };
         let counted = if counts { lane.counts.address } else { 0 };
         let mut first = 0;
-        for &last in &self.levels {
+        for &UnitRun { end: last, is_flat } in &self.runs {
             if first < last {
                 let warps = driver.warps().min(u64::from(last - first));
                 let arguments = [
@@ -311,17 +350,20 @@ impl PlanOnDevice {
                     stored.into(),
                     counted,
                 ];
-                driver.launch(lane.stream, Kernel::Evaluate, 32 * warps, &arguments)?;
+                let kernel = if is_flat { Kernel::EvaluateFlat } else { Kernel::Evaluate };
+                driver.launch(lane.stream, kernel, 32 * warps, &arguments)?;
             }
             first = last;
         }
-        self.scatter(lane, tokens, true)
+        self.scatter(lane, tokens, true)?;
+        self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
     }
 
     /// Finds out where the rows of each chunk go, and how many each event has.
     fn count_rows(&self, lane: &mut Lane, block: Block<'_>, order: RowOrder) -> DeviceResult<Vec<u32>> {
         let driver = &self.shared.driver;
         self.evaluate(lane, block.tokens, false)?;
+        let started = Instant::now();
         let chunks = self.rows.div_ceil(CHUNK);
         lane.places.reserve(chunks * DEVICE_WIDTH * WORD)?;
         let arguments = [
@@ -336,6 +378,7 @@ impl PlanOnDevice {
         driver.launch(lane.stream, Kernel::CountChunks, 32 * chunks as u64, &arguments)?;
         let arguments = [lane.places.address, chunks as u64, lane.counts.address];
         driver.launch(lane.stream, Kernel::Scan, DEVICE_WIDTH as u64, &arguments)?;
+        self.shared.end(Stage::Rows, lane.stream, started)?;
         self.download_words(lane, lane.counts.address, block.tokens.events)
     }
 
@@ -347,8 +390,10 @@ impl PlanOnDevice {
     }
 
     fn download_words(&self, lane: &Lane, from: Address, count: usize) -> DeviceResult<Vec<u32>> {
+        let started = Instant::now();
         let mut bytes = vec![0; count * WORD];
         self.shared.driver.download(lane.stream, from, &mut bytes)?;
+        self.shared.end(Stage::Download, lane.stream, started)?;
         Ok(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
     }
 
@@ -397,7 +442,9 @@ impl PlanOnDevice {
                     lane.listed.address,
                     chunks,
                 ];
+                let started = Instant::now();
                 driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
+                self.shared.end(Stage::Rows, lane.stream, started)?;
                 rows.extend(self.download_words(lane, lane.listed.address, count)?);
             }
             first = last;

@@ -76,6 +76,10 @@ impl Driver for Host {
         Ok(())
     }
 
+    fn wait(&self, _: Stream) -> DeviceResult<()> {
+        Ok(())
+    }
+
     fn fill_with_zeros(&self, _: Stream, at: Address, bytes: usize) -> DeviceResult<()> {
         let at: *mut u8 = std::ptr::with_exposed_provenance_mut(at as usize);
         // SAFETY: as above.

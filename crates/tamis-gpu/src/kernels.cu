@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 #define EVENTS 4096
 #define SAVED 24
 #define DIGITS 18
-#define PLANES 12
+#define PLANES 8
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ON_DEVICE 1
@@ -182,22 +182,39 @@ INLINE Mask run_threshold(const u32 *code, u32 leaves, const u32 *masks, u32 lan
     return either(greater, same);
 }
 
-INLINE Mask run_unit(const Unit *unit, const u32 *all_code, const u32 *masks, u32 lane) {
-    const u32 *code = all_code + unit->code;
-    u32 kind = unit->leaves >> 28, leaves = unit->leaves & 0x0fffffffu;
-    if (kind == 0) {
-        Mask m = all_of(~0u);
-        for (u32 at = 0; at < leaves; ++at) {
-            m = both(m, leaf(masks, code[at], lane));
-            if (!any_lane(is_set(m))) break;
-        }
-        return m;
+// A unit that is looked at soon, and the first words of its code: they are on their way while others are computed.
+#define AHEAD 4
+struct Ahead { Unit unit; u32 words[AHEAD]; };
+
+INLINE void fetch_code(Ahead *ahead, const u32 *code) {
+    UNROLL for (int at = 0; at < AHEAD; ++at) ahead->words[at] = code[ahead->unit.code + at];
+}
+
+// All leaves or some leaf. Masks are loaded several at a time: what takes long is waiting for memory.
+template <bool IS_ALL> INLINE Mask run_flat(const Ahead *ahead, u32 leaves, const u32 *code, const u32 *masks, u32 lane) {
+    Mask m = all_of(IS_ALL ? ~0u : 0);
+    const u32 idle = IS_ALL ? 0 : 1; // mask 0 is always set
+    UNROLL for (u32 first = 0; first < AHEAD; first += 2) {
+        if (first >= leaves) return m;
+        Mask a = leaf(masks, ahead->words[first], lane);
+        Mask b = leaf(masks, first + 1 < leaves ? ahead->words[first + 1] : idle, lane);
+        m = IS_ALL ? both(m, both(a, b)) : either(m, either(a, b));
+        if (IS_ALL && !any_lane(is_set(m))) return m;
     }
-    if (kind == 1) {
-        Mask m = all_of(0);
-        for (u32 at = 0; at < leaves; ++at) m = either(m, leaf(masks, code[at], lane));
-        return m;
+    for (u32 first = AHEAD; first < leaves; first += 4) {
+        Mask l[4];
+        UNROLL for (u32 at = 0; at < 4; ++at) l[at] = leaf(masks, first + at < leaves ? code[first + at] : idle, lane);
+        UNROLL for (u32 at = 0; at < 4; ++at) m = IS_ALL ? both(m, l[at]) : either(m, l[at]);
+        if (IS_ALL && !any_lane(is_set(m))) return m;
     }
+    return m;
+}
+
+template <bool IS_SIMPLE> INLINE Mask run_unit(const Ahead *ahead, const u32 *all_code, const u32 *masks, u32 lane) {
+    const u32 *code = all_code + ahead->unit.code;
+    u32 kind = ahead->unit.leaves >> 28, leaves = ahead->unit.leaves & 0x0fffffffu;
+    if (kind == 0) return run_flat<true>(ahead, leaves, code, masks, lane);
+    if (IS_SIMPLE || kind == 1) return run_flat<false>(ahead, leaves, code, masks, lane);
     if (kind == 2) return run_choices(code, leaves, masks, lane);
     if (kind == 3) {
         u32 wanted = *code++;
@@ -263,30 +280,40 @@ INLINE void add_rows(Counter *counter, Mask m, u32 rows, u32 *counts, u32 lane) 
     }
 }
 
-// Runs the units of a level, a part of them for each warp; stores masks below `stored`, and counts rows if there are counts.
+// Runs units of a level, a part of them for each warp; stores masks below `stored`, and counts rows if there are counts.
+template <bool IS_SIMPLE>
 INLINE void evaluate_thread(u32 lane, u64 warp, u64 warps, const Unit *units, u64 first, u64 last, const u32 *code,
                             u32 *masks, u64 stored, u32 *counts) {
     u64 each = (last - first + warps - 1) / warps;
     u64 from = first + warp * each, to = from + each < last ? from + each : last;
+    if (from >= to) return;
     Counter counter;
     reset(&counter);
+    Ahead now, next;
+    now.unit = units[from];
+    fetch_code(&now, code);
+    next.unit = units[from + 1 < to ? from + 1 : from];
     for (u64 at = from; at < to; ++at) {
-        const Unit *unit = units + at;
-        Mask m = run_unit(unit, code, masks, lane);
-        if (unit->mask < stored) store(masks, unit->mask, lane, m);
-        if (counts != 0 && unit->rows > 0 && any_lane(is_set(m))) add_rows(&counter, m, unit->rows, counts, lane);
+        fetch_code(&next, code);
+        Unit later = units[at + 2 < to ? at + 2 : at];
+        Mask m = run_unit<IS_SIMPLE>(&now, code, masks, lane);
+        if (now.unit.mask < stored) store(masks, now.unit.mask, lane, m);
+        if (counts != 0 && now.unit.rows > 0 && any_lane(is_set(m)))
+            add_rows(&counter, m, now.unit.rows, counts, lane);
+        now = next;
+        next.unit = later;
     }
     if (counts != 0) flush(&counter, counts, lane);
 }
 
 // --- rows -------------------------------------------------------------------------------------------
 
-#define CHUNK 512
+#define CHUNK 128
 
 INLINE u32 row_at(const u32 *order, u64 place) { return order ? order[place] : (u32)place; }
 INLINE bool is_kept(const u32 *kept, u32 row) { return !kept || ((kept[row / 32] >> (row % 32)) & 1); }
 
-// How many of the next 512 rows hold for each event.
+// How many of the next rows hold for each event.
 INLINE void count_chunk_thread(u32 lane, u64 chunk, const u32 *mask_of_row, const u32 *order, u64 rows, const u32 *kept,
                                const u32 *masks, u32 *counts) {
     Counter counter;
@@ -307,11 +334,15 @@ INLINE void count_chunk_thread(u32 lane, u64 chunk, const u32 *mask_of_row, cons
 INLINE void scan_thread(u64 event, u32 *counts, u64 chunks, u32 *totals) {
     if (event >= EVENTS) return;
     u32 sum = 0;
-    for (u64 chunk = 0; chunk < chunks; ++chunk) {
-        u32 *here = counts + chunk * EVENTS + event;
-        u32 count = *here;
-        *here = sum;
-        sum += count;
+    u32 *here = counts + event;
+    for (u64 chunk = 0; chunk < chunks; chunk += 16) {
+        u32 loaded[16]; // all are asked for before the first is needed
+        UNROLL for (u32 at = 0; at < 16; ++at) loaded[at] = chunk + at < chunks ? here[at * EVENTS] : 0;
+        UNROLL for (u32 at = 0; at < 16; ++at) {
+            if (chunk + at < chunks) here[at * EVENTS] = sum;
+            sum += loaded[at];
+        }
+        here += 16 * EVENTS;
     }
     totals[event] = sum;
 }
@@ -365,20 +396,21 @@ KERNEL cuts(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) {
     u64 item = THREAD / 32;
     if (item < a1) cuts_thread(threadIdx.x % 32, item, P(u32, 0), P(u32, 2), P(u32, 3), P(u32, 4), P(u32, 5));
 }
-KERNEL evaluate(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
-    __shared__ u32 counts[EVENTS];
-    if (a6 != 0) {
-        for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) counts[event] = 0;
-        __syncthreads();
+#define EVALUATE(IS_SIMPLE) \
+    __shared__ u32 counts[EVENTS]; \
+    if (a6 != 0) { \
+        for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) counts[event] = 0; \
+        __syncthreads(); \
+    } \
+    evaluate_thread<IS_SIMPLE>(threadIdx.x % 32, THREAD / 32, (u64)gridDim.x * blockDim.x / 32, P(Unit, 0), a1, a2, \
+                               P(u32, 3), P(u32, 4), a5, a6 != 0 ? counts : 0); \
+    if (a6 != 0) { \
+        __syncthreads(); \
+        for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) \
+            if (counts[event] != 0) atomicAdd(P(u32, 6) + event, counts[event]); \
     }
-    evaluate_thread(threadIdx.x % 32, THREAD / 32, (u64)gridDim.x * blockDim.x / 32, P(Unit, 0), a1, a2, P(u32, 3),
-                    P(u32, 4), a5, a6 != 0 ? counts : 0);
-    if (a6 != 0) {
-        __syncthreads();
-        for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x)
-            if (counts[event] != 0) atomicAdd(P(u32, 6) + event, counts[event]);
-    }
-}
+KERNEL evaluate(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(false) }
+KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(true) }
 KERNEL count_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
     u64 chunk = THREAD / 32;
     if (chunk < a6) count_chunk_thread(threadIdx.x % 32, chunk, P(u32, 0), P(u32, 1), a2, P(u32, 3), P(u32, 4), P(u32, 5));
@@ -406,7 +438,7 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
         FOR_WARPS if (warp < a[1]) cuts_thread(lane, warp, A(u32, 0), A(u32, 2), A(u32, 3), A(u32, 4), A(u32, 5));
         break;
     case 4:
-        FOR_WARPS evaluate_thread(lane, warp, threads / 32, A(Unit, 0), a[1], a[2], A(u32, 3), A(u32, 4), a[5], A(u32, 6));
+        FOR_WARPS evaluate_thread<false>(lane, warp, threads / 32, A(Unit, 0), a[1], a[2], A(u32, 3), A(u32, 4), a[5], A(u32, 6));
         break;
     case 5:
         FOR_WARPS if (warp < a[6])
@@ -417,6 +449,9 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
         FOR_WARPS if (warp < a[11])
             list_chunk_thread(lane, warp, A(u32, 0), A(u32, 1), a[2], A(u32, 3), A(u32, 4), A(u32, 5), A(u64, 6), a[7], a[8], a[9],
                               A(u32, 10));
+        break;
+    case 8:
+        FOR_WARPS evaluate_thread<true>(lane, warp, threads / 32, A(Unit, 0), a[1], a[2], A(u32, 3), A(u32, 4), a[5], A(u32, 6));
         break;
     }
 }

@@ -21,11 +21,11 @@ use host::Host;
 
 /// A CUDA device by its number; an error says why there is none. It takes no more than `memory` bytes there, or nine tenths of what is
 /// free.
-pub fn cuda_device(number: usize, memory: Option<u64>) -> DeviceResult<Arc<dyn Device>> {
-    Ok(Arc::new(Evaluator::new(Box::new(Cuda::open(number)?), memory)?))
+pub fn cuda_device(number: usize, memory: Option<u64>, timed: bool) -> DeviceResult<Arc<dyn Device>> {
+    Ok(Arc::new(Evaluator::new(Box::new(Cuda::open(number)?), memory, timed)?))
 }
 
 /// This processor in place of a device, with a library that was compiled from `kernels.cu`.
-pub fn host_device(library: &Path, memory: Option<u64>) -> DeviceResult<Arc<dyn Device>> {
-    Ok(Arc::new(Evaluator::new(Box::new(Host::open(library)?), memory)?))
+pub fn host_device(library: &Path, memory: Option<u64>, timed: bool) -> DeviceResult<Arc<dyn Device>> {
+    Ok(Arc::new(Evaluator::new(Box::new(Host::open(library)?), memory, timed)?))
 }

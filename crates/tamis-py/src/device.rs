@@ -10,7 +10,7 @@ use tamis_core::engine::Index;
 use crate::index::PyIndex;
 
 /// Matches blocks of events on a CUDA device from now on, or on what stands in for one: a library that was compiled from the
-/// kernels. Says why not, if it cannot be used.
+/// kernels. Says why not, if it cannot be used. With `timed`, statistics say what time goes to, and it takes more of it.
 #[pyfunction]
 pub fn use_device(
     py: Python<'_>,
@@ -18,11 +18,12 @@ pub fn use_device(
     number: usize,
     memory: Option<u64>,
     library: Option<PathBuf>,
+    timed: bool,
 ) -> Option<String> {
     let index = index.index();
     let device = py.detach(|| match library {
-        Some(library) => tamis_gpu::host_device(&library, memory),
-        None => tamis_gpu::cuda_device(number, memory),
+        Some(library) => tamis_gpu::host_device(&library, memory, timed),
+        None => tamis_gpu::cuda_device(number, memory, timed),
     });
     match device {
         Ok(device) => index.use_device(Some(device)),

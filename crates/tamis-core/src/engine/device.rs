@@ -65,6 +65,15 @@ pub const TAKE_NEVER: u32 = 253;
 /// In a choice: nothing is saved.
 pub const SAVE_NOTHING: u32 = 255;
 
+/// Units that can be evaluated at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitRun {
+    /// Where it ends; it begins where the one before ends.
+    pub end: u32,
+    /// Whether its units are all leaves or any leaf.
+    pub is_flat: bool,
+}
+
 /// Everything a device needs of a segment.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -74,10 +83,9 @@ pub struct Plan {
     pub shared_masks: u32,
     /// Those, and the masks of units that only rows wait for.
     pub masks: u32,
-    /// By level: a unit reads only what lower levels write.
+    /// A unit reads only what earlier runs write.
     pub units: Vec<PlannedUnit>,
-    /// Where each level ends.
-    pub levels: Vec<u32>,
+    pub runs: Vec<UnitRun>,
     pub code: Vec<u32>,
     /// By row, the mask of its unit.
     pub mask_of_row: Vec<u32>,

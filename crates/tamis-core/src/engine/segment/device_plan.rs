@@ -8,7 +8,7 @@ use super::layout::{ACCEPTS, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use crate::engine::device::{
     DeviceError, DeviceResult, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING, SAVED, TAKE_ALWAYS, TAKE_LAST,
-    TAKE_NEVER, UnitKind,
+    TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::predicate::cuts::CutTable;
@@ -26,7 +26,8 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
     let level_of = levels(layout, &guards);
     let mut order: Vec<u32> =
         (0..layout.units()).filter(|unit| is_read[*unit as usize] || has_rows(*unit)).collect();
-    order.sort_by_key(|unit| level_of[*unit as usize]);
+    let is_flat = |unit: u32| guards.suffice(unit) || is_flat(layout, &guards, unit);
+    order.sort_by_cached_key(|unit| (level_of[*unit as usize], !is_flat(*unit)));
 
     let bits = layout.catalog.bits.max(1);
     let mut mask_of_unit = vec![NO_MASK; layout.units() as usize];
@@ -50,11 +51,11 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
         cut_tables: layout.catalog.cut_tables.iter().map(|table| [table.below, table.above, table.len]).collect(),
         ..Plan::default()
     };
-    let mut level = 0;
+    let mut run = None;
     for unit in order {
-        while level < level_of[unit as usize] {
-            plan.levels.push(plan.units.len() as u32);
-            level += 1;
+        let this = (level_of[unit as usize], is_flat(unit));
+        if let Some((_, is_flat)) = run.replace(this).filter(|last| *last != this) {
+            plan.runs.push(UnitRun { end: plan.units.len() as u32, is_flat });
         }
         let mask = mask_of_unit[unit as usize];
         let code = plan.code.len() as u32;
@@ -65,8 +66,17 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
         let leaves = leaves | (kind as u32) << KIND_SHIFT;
         plan.units.push(PlannedUnit { code, leaves, mask, rows: rows.len() as u32 });
     }
-    plan.levels.push(plan.units.len() as u32);
+    plan.runs.extend(run.map(|(_, is_flat)| UnitRun { end: plan.units.len() as u32, is_flat }));
     Ok(plan)
+}
+
+/// Whether a unit is all leaves or any leaf.
+fn is_flat(layout: &Layout, guards: &Guards, unit: u32) -> bool {
+    match layout.code_of(unit).0 {
+        CodeKind::Conjunction => true,
+        CodeKind::Disjunction => guards.guards_of(unit).next().is_none(),
+        CodeKind::Jumps | CodeKind::Count => false,
+    }
 }
 
 /// Rows by falling priority; empty if their own order is that.
