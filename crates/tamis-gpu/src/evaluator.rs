@@ -10,12 +10,14 @@ use tamis_core::engine::device::{
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
-use crate::lane::{Buffer, Lane, words_as_bytes};
+use crate::lane::{Buffer, Lane};
 
 const WORD: usize = 4;
 const MASK_BYTES: usize = DEVICE_WIDTH / 8;
 /// Rows that one warp counts and lists; the same as in `kernels.cu`.
-const CHUNK: usize = 128;
+const CHUNK: usize = 256;
+/// Rows that are looked at first when only the best are wanted: with many matches they are among these.
+const FIRST_LOOK: usize = 32 * 1024;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
 const CUTS_PER_ITEM: u32 = 32;
 /// Blocks that are on the device at once: while one is computed, others are copied.
@@ -316,7 +318,7 @@ impl PlanOnDevice {
         for (buffer, pairs) in lane.tokens.iter_mut().zip([&tokens.bits, &tokens.points, &tokens.ranks]) {
             if !pairs.is_empty() {
                 buffer.reserve(2 * WORD * pairs.len())?;
-                driver.upload(lane.stream, buffer.address, &words_as_bytes(pairs.as_flattened()))?;
+                driver.upload(lane.stream, buffer.address, bytemuck::cast_slice(pairs))?;
             }
         }
         let started = self.shared.end(Stage::Upload, lane.stream, started)?;
@@ -360,16 +362,21 @@ impl PlanOnDevice {
     }
 
     /// Finds out where the rows of each chunk go, and how many each event has.
-    fn count_rows(&self, lane: &mut Lane, block: Block<'_>, order: RowOrder) -> DeviceResult<Vec<u32>> {
+    fn count_rows(
+        &self,
+        lane: &mut Lane,
+        block: Block<'_>,
+        order: RowOrder,
+        rows: usize,
+    ) -> DeviceResult<Vec<u32>> {
         let driver = &self.shared.driver;
-        self.evaluate(lane, block.tokens, false)?;
         let started = Instant::now();
-        let chunks = self.rows.div_ceil(CHUNK);
+        let chunks = rows.div_ceil(CHUNK);
         lane.places.reserve(chunks * DEVICE_WIDTH * WORD)?;
         let arguments = [
             self.mask_of_row.address,
             self.order(order),
-            self.rows as u64,
+            rows as u64,
             block.kept.map_or(0, |kept| kept.address),
             lane.masks.address,
             lane.places.address,
@@ -391,10 +398,10 @@ impl PlanOnDevice {
 
     fn download_words(&self, lane: &Lane, from: Address, count: usize) -> DeviceResult<Vec<u32>> {
         let started = Instant::now();
-        let mut bytes = vec![0; count * WORD];
-        self.shared.driver.download(lane.stream, from, &mut bytes)?;
+        let mut words = vec![0; count];
+        self.shared.driver.download(lane.stream, from, bytemuck::cast_slice_mut(&mut words))?;
         self.shared.end(Stage::Download, lane.stream, started)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
+        Ok(words)
     }
 
     fn list(
@@ -406,7 +413,13 @@ impl PlanOnDevice {
         most: u32,
     ) -> DeviceResult<ListedRows> {
         let driver = &self.shared.driver;
-        let totals = self.count_rows(lane, block, order)?;
+        self.evaluate(lane, block.tokens, false)?;
+        let mut looked_at = if most == u32::MAX { self.rows } else { self.rows.min(FIRST_LOOK) };
+        let mut totals = self.count_rows(lane, block, order, looked_at)?;
+        if looked_at < self.rows && totals[..events].iter().any(|total| *total < most) {
+            looked_at = self.rows;
+            totals = self.count_rows(lane, block, order, looked_at)?;
+        }
         let mut end = 0;
         let ends: Vec<usize> = totals[..events]
             .iter()
@@ -416,9 +429,9 @@ impl PlanOnDevice {
             })
             .collect();
         let starts = |event: usize| if event == 0 { 0 } else { ends[event - 1] };
-        let offsets: Vec<u8> = (0..events).flat_map(|event| (starts(event) as u64).to_le_bytes()).collect();
-        driver.upload(lane.stream, lane.offsets.address, &offsets)?;
-        let mut rows = Vec::with_capacity(end);
+        let offsets: Vec<u64> = (0..events).map(|event| starts(event) as u64).collect();
+        driver.upload(lane.stream, lane.offsets.address, bytemuck::cast_slice(&offsets))?;
+        let mut rows = vec![];
         let mut first = 0;
         while first < events {
             // As many events as there is room for, and one at least.
@@ -427,11 +440,11 @@ impl PlanOnDevice {
             let count = ends[last - 1] - starts(first);
             if count > 0 {
                 lane.listed.reserve(count * WORD)?;
-                let chunks = self.rows.div_ceil(CHUNK) as u64;
+                let chunks = looked_at.div_ceil(CHUNK) as u64;
                 let arguments = [
                     self.mask_of_row.address,
                     self.order(order),
-                    self.rows as u64,
+                    looked_at as u64,
                     block.kept.map_or(0, |kept| kept.address),
                     lane.masks.address,
                     lane.places.address,
@@ -445,7 +458,10 @@ impl PlanOnDevice {
                 let started = Instant::now();
                 driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
                 self.shared.end(Stage::Rows, lane.stream, started)?;
-                rows.extend(self.download_words(lane, lane.listed.address, count)?);
+                match self.download_words(lane, lane.listed.address, count)? {
+                    all if rows.is_empty() => rows = all,
+                    more => rows.extend(more),
+                }
             }
             first = last;
         }
@@ -459,7 +475,10 @@ impl LoadedPlan for PlanOnDevice {
         if kept.is_some() {
             // Which rows of a unit count is known row by row only.
             let block = Block { tokens, kept: kept.as_ref() };
-            return self.with_lane(self.masks, |lane| self.count_rows(lane, block, RowOrder::Id));
+            return self.with_lane(self.masks, |lane| {
+                self.evaluate(lane, tokens, false)?;
+                self.count_rows(lane, block, RowOrder::Id, self.rows)
+            });
         }
         self.with_lane(self.shared_masks, |lane| {
             self.evaluate(lane, tokens, true)?;

@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 #define EVENTS 4096
 #define SAVED 24
 #define DIGITS 18
-#define PLANES 8
+#define PLANES 6
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ON_DEVICE 1
@@ -308,26 +308,30 @@ INLINE void evaluate_thread(u32 lane, u64 warp, u64 warps, const Unit *units, u6
 
 // --- rows -------------------------------------------------------------------------------------------
 
-#define CHUNK 128
+#define CHUNK 256
 
 INLINE u32 row_at(const u32 *order, u64 place) { return order ? order[place] : (u32)place; }
 INLINE bool is_kept(const u32 *kept, u32 row) { return !kept || ((kept[row / 32] >> (row % 32)) & 1); }
 
-// How many of the next rows hold for each event.
+// How many rows of a chunk hold for each event. Masks are loaded several at a time.
 INLINE void count_chunk_thread(u32 lane, u64 chunk, const u32 *mask_of_row, const u32 *order, u64 rows, const u32 *kept,
                                const u32 *masks, u32 *counts) {
     Counter counter;
     reset(&counter);
-    u64 end = (chunk + 1) * CHUNK < rows ? (chunk + 1) * CHUNK : rows;
-    for (u64 place = chunk * CHUNK; place < end; ++place) {
-        u32 row = row_at(order, place);
-        if (!is_kept(kept, row)) continue;
-        Mask m = load(masks, mask_of_row[row], lane);
-        if (any_lane(is_set(m))) { add_power(&counter, m, 0); counter.total += 1; }
-    }
     u32 *own = counts + chunk * EVENTS + lane * 128;
-    for (u32 bit = 0; bit < 32; ++bit)
-        UNROLL for (int word = 0; word < 4; ++word) own[32 * word + bit] = count_of(&counter, word, bit);
+    for (u32 at = 0; at < 128; ++at) own[at] = 0;
+    u64 end = (chunk + 1) * CHUNK < rows ? (chunk + 1) * CHUNK : rows;
+    for (u64 first = chunk * CHUNK; first < end; first += 4) {
+        Mask loaded[4];
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            u32 row = row_at(order, first + at < end ? first + at : first);
+            bool is_wanted = first + at < end && is_kept(kept, row);
+            loaded[at] = is_wanted ? load(masks, mask_of_row[row], lane) : all_of(0);
+        }
+        UNROLL for (u32 at = 0; at < 4; ++at)
+            if (any_lane(is_set(loaded[at]))) add_rows(&counter, loaded[at], 1, own - lane * 128, lane);
+    }
+    flush(&counter, own - lane * 128, lane);
 }
 
 // Turns the counts of chunks into places: how many rows of the event are in the chunks before.
@@ -383,7 +387,8 @@ INLINE void list_chunk_thread(u32 lane, u64 chunk, const u32 *mask_of_row, const
 
 #if ON_DEVICE
 #define THREAD ((u64)blockIdx.x * blockDim.x + threadIdx.x)
-#define KERNEL extern "C" __global__ void __launch_bounds__(256)
+// Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute.
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)
 
 KERNEL scatter_bits(u64 a0, u64 a1, u64 a2, u64 a3) { scatter_bits_thread(THREAD, P(u32, 0), a1, P(u32, 2), a3); }
 KERNEL scatter_points(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) {

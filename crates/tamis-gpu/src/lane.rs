@@ -23,7 +23,7 @@ impl Buffer {
     /// A copy of what is here; of one word at least, so that there is an address.
     pub fn of_words(shared: &Arc<Shared>, stream: Stream, words: &[u32]) -> DeviceResult<Self> {
         let buffer = Self::new(shared, 4 * words.len().max(1))?;
-        shared.driver.upload(stream, buffer.address, &words_as_bytes(words))?;
+        shared.driver.upload(stream, buffer.address, bytemuck::cast_slice(words))?;
         Ok(buffer)
     }
 
@@ -45,11 +45,6 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         self.shared.release(self.address, self.bytes);
     }
-}
-
-/// Words in the order of bytes of the device, which is that of all processors that have one.
-pub fn words_as_bytes(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 pub struct Lane {
