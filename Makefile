@@ -52,7 +52,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -66,7 +66,7 @@ test: test-rust test-python ## Run all tests but the slow ones
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
-	@$(WITH_RUST) cargo test --profile quick --quiet --locked -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow
+	@$(WITH_RUST) cargo test --profile quick --quiet --locked -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
@@ -105,6 +105,10 @@ bench-xml: .venv/.built ## Measure XML documents against many XPath expressions,
 
 bench-json: .venv/.built .tools/java/bin/java ## Measure JSON text in, next to event-ruler; writes bench/results/json.json
 	@$(BIN)/python bench/json_text.py $(JSON_ARGS)
+
+bench-gpu: .venv/.built ## Measure batches on a GPU, next to all cores
+	@mkdir -p build
+	@$(BIN)/python bench/gpu.py -o build/gpu.json
 
 bench-flow: .venv/.built ## Measure rules with memory beside Esper and Siddhi; writes bench/results/flow.json
 	@$(BIN)/python bench/flow/run.py $(FLOW_ARGS)

@@ -1,6 +1,6 @@
 """How fast batches are matched on a GPU, next to all cores of the same machine, as JSON; see docs/gpu.md.
 
-    python bench/gpu.py --scales 1M --workloads arbitrary conjunctive -o build/gpu.json
+python bench/gpu.py --scales 1M --workloads arbitrary conjunctive -o build/gpu.json
 """
 
 import argparse
@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--scales", nargs="+", default=["1M"], choices=SCALES)
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=WORKLOADS)
     parser.add_argument("--events", type=int, default=262_144)
-    parser.add_argument("--cpu-events", type=int, default=16_384, help="of these the processor's time is taken")
+    parser.add_argument(
+        "--cpu-events", type=int, default=16_384, help="of these the processor's time is taken"
+    )
     parser.add_argument("-o", "--output", default="gpu.json")
     given = parser.parse_args()
     report: dict[str, Any] = {"device": device(), "cores": os.cpu_count(), "runs": []}
@@ -72,9 +74,9 @@ def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, An
     batch = pa.concat_tables([pool] * -(-events // pool.num_rows)).combine_chunks()
     few = batch.slice(0, cpu_events)
     asks: dict[str, Callable[[pa.Table], Any]] = {
-        "count": lambda batch: index.count_batch(batch),
+        "count": index.count_batch,
         "top 10": lambda batch: index.top_k_batch(batch, 10, score="priority"),
-        "all": lambda batch: index.match_batch(batch),
+        "all": index.match_batch,
     }
     index.optimize()
     expected = {ask: run_it(few) for ask, run_it in asks.items()}
@@ -91,13 +93,17 @@ def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, An
         is_same = run_it(few).equals(expected[ask])
         run.setdefault("same", {})[ask] = is_same
         # As many events as give a hundred million matches at most.
-        most = batch.num_rows if ask != "all" else int(min(batch.num_rows, 1e8 / max(1, run["matches_per_event"])))
+        most = (
+            batch.num_rows
+            if ask != "all"
+            else int(min(batch.num_rows, 1e8 / max(1, run["matches_per_event"])))
+        )
         run["gpu"][ask] = rate(run_it, batch.slice(0, max(4_096, most)))
         run["gpu_by_batch"][ask] = {
             size: rate(run_it, batch.slice(0, size)) for size in BATCHES if size <= max(4_096, most)
         }
         say(f"  GPU, {ask}: {run['gpu'][ask]:,.0f} events/s, the same answers: {is_same}")
-        say(f"    by batch: {({size: round(found) for size, found in run['gpu_by_batch'][ask].items()})}")
+        say(f"    by batch: { ({size: round(found) for size, found in run['gpu_by_batch'][ask].items()}) }")
     run["stages"] = {ask: stages(index, run_it, batch.slice(0, 8_192)) for ask, run_it in asks.items()}
     say(f"  seconds of 8,192 events by stage: {json.dumps(run['stages'])}")
     stats = index.stats()

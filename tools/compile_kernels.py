@@ -1,4 +1,4 @@
-"""Compile crates/tamis-gpu/src/kernels.cu to PTX, with NVIDIA's run-time compiler from PyPI. No device is needed.
+"""Compile crates/tamis-gpu/src/kernels.cu to PTX, with NVIDIA's run-time compiler from PyPI; without a device.
 
     uv run --with nvidia-cuda-nvrtc-cu12==12.1.105 python tools/compile_kernels.py
 
@@ -27,9 +27,7 @@ def compile_to_ptx() -> str:
         raise SystemExit("nvidia-cuda-nvrtc-cu12 is not installed; see the head of this file")
     nvrtc = ctypes.CDLL(str(next(Path(spec.submodule_search_locations[0], "lib").glob("libnvrtc.so.*"))))
     program = ctypes.c_void_p()
-    nvrtc.nvrtcCreateProgram(
-        ctypes.byref(program), SOURCE.read_bytes(), b"kernels.cu", 0, None, None
-    )
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), SOURCE.read_bytes(), b"kernels.cu", 0, None, None)
     options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
     failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
     if failed:

@@ -80,7 +80,10 @@ def some_events(draw: random.Random, count: int) -> pa.Table:
 
     return pa.table(
         {
-            **{f"n{at}": pa.array([maybe(draw.randrange(20)) for _ in range(count)], pa.int64()) for at in range(4)},
+            **{
+                f"n{at}": pa.array([maybe(draw.randrange(20)) for _ in range(count)], pa.int64())
+                for at in range(4)
+            },
             "f": pa.array([maybe(draw.randrange(80) / 4) for _ in range(count)], pa.float64()),
             "t": pa.array([maybe(f"v{draw.randrange(20)}") for _ in range(count)]),
             "flag": pa.array([maybe(draw.random() < 0.5) for _ in range(count)], pa.bool_()),
@@ -134,7 +137,9 @@ def test_a_device_answers_as_the_processor_does(kernels: Path, seed: int) -> Non
     on_device(index, kernels)
     assert answers(index, events) == expected
     stats = index.stats()
-    assert stats["device_blocks"] > 0 and stats["device_bytes"] > 0 and stats["device_failure"] is None
+    assert stats["device_blocks"] > 0
+    assert stats["device_bytes"] > 0
+    assert stats["device_failure"] is None
 
 
 def test_changes_reach_the_device(kernels: Path) -> None:
@@ -155,7 +160,9 @@ def test_changes_reach_the_device(kernels: Path) -> None:
         other = tamis.Index()
         held = dict(index.items())
         expressions = [subscription.expression for subscription in held.values()]
-        other.add_many(list(held), expressions, expires=[subscription.expires for subscription in held.values()])
+        other.add_many(
+            list(held), expressions, expires=[subscription.expires for subscription in held.values()]
+        )
         assert on == (other.match_batch(events).to_pydict(), other.count_batch(events).to_pylist())
 
 

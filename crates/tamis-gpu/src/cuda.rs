@@ -137,7 +137,10 @@ impl Cuda {
             for (at, name) in NAMES.iter().enumerate() {
                 let name = format!("{name}\0");
                 let mut kernel = null_mut();
-                self.check("cuModuleGetFunction", module_function(&mut kernel, module, name.as_ptr().cast()))?;
+                self.check(
+                    "cuModuleGetFunction",
+                    module_function(&mut kernel, module, name.as_ptr().cast()),
+                )?;
                 self.kernels[at] = kernel;
             }
         }
@@ -255,9 +258,8 @@ impl Driver for Cuda {
     fn upload(&self, stream: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()> {
         self.enter()?;
         // SAFETY: the memory of the caller is pageable, so the driver has read it when it returns.
-        let code = unsafe {
-            (self.functions.to_device)(to, bytes.as_ptr().cast(), bytes.len(), handle(stream))
-        };
+        let code =
+            unsafe { (self.functions.to_device)(to, bytes.as_ptr().cast(), bytes.len(), handle(stream)) };
         self.check("copying to the device", code)
     }
 
@@ -265,8 +267,7 @@ impl Driver for Cuda {
         self.enter()?;
         // SAFETY: it is waited for until the copy has ended.
         unsafe {
-            let code =
-                (self.functions.to_host)(into.as_mut_ptr().cast(), from, into.len(), handle(stream));
+            let code = (self.functions.to_host)(into.as_mut_ptr().cast(), from, into.len(), handle(stream));
             self.check("copying from the device", code)?;
         }
         self.wait(stream)
@@ -290,7 +291,8 @@ impl Driver for Cuda {
         }
         self.enter()?;
         let mut values: Vec<u64> = arguments.to_vec();
-        let mut pointers: Vec<Handle> = values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
+        let mut pointers: Vec<Handle> =
+            values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
         let blocks = c_uint::try_from(threads.div_ceil(THREADS_PER_BLOCK))
             .map_err(|_| DeviceError("a block of events is too large for the device".into()))?;
         // SAFETY: the kernel takes as many values of 64 bits as there are pointers.

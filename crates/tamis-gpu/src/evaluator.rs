@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder, Tokens, UnitRun,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder,
+    Tokens, UnitRun,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
@@ -87,12 +88,14 @@ impl Evaluator {
     pub fn new(driver: Box<dyn Driver>, memory: Option<u64>, timed: bool) -> DeviceResult<Self> {
         let free = driver.free_memory()?;
         let limit = memory.unwrap_or(free / 10 * 9);
-        Ok(Self { shared: Arc::new(Shared {
-            driver,
-            limit,
-            taken: AtomicU64::new(0),
-            stages: timed.then(Default::default),
-        }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                driver,
+                limit,
+                taken: AtomicU64::new(0),
+                stages: timed.then(Default::default),
+            }),
+        })
     }
 }
 

@@ -48,7 +48,11 @@ impl Driver for Host {
     fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
         // SAFETY: the size is not zero.
         let place = unsafe { alloc_zeroed(layout(bytes)) };
-        if place.is_null() { Err(DeviceError("out of memory".into())) } else { Ok(place.expose_provenance() as u64) }
+        if place.is_null() {
+            Err(DeviceError("out of memory".into()))
+        } else {
+            Ok(place.expose_provenance() as u64)
+        }
     }
 
     fn release(&self, address: Address, bytes: usize) {

@@ -222,7 +222,9 @@ impl DeviceMemory {
     /// Why this processor answers in its place, if it does.
     pub fn failure(&self) -> Option<String> {
         if self.process != std::process::id() {
-            return Some("the process was forked, and a device cannot be used on both sides of a fork".into());
+            return Some(
+                "the process was forked, and a device cannot be used on both sides of a fork".into(),
+            );
         }
         self.failure.lock().clone()
     }

@@ -12,8 +12,8 @@ mod threads;
 use std::ops::Range;
 use std::time::Instant;
 
-use super::device::{DEVICE_WIDTH, DeviceMemory};
 use super::contract::{Blocks, Location, Observation, Scored, Version, Work, Workspace};
+use super::device::{DEVICE_WIDTH, DeviceMemory};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::{Error, Result};

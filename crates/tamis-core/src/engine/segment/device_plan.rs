@@ -48,7 +48,12 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
         by_priority: by_priority(&segment.subscription_table.priorities),
         point_offsets: layout.catalog.points.bit_off.to_vec(),
         point_bits: layout.catalog.points.bits.to_vec(),
-        cut_tables: layout.catalog.cut_tables.iter().map(|table| [table.below, table.above, table.len]).collect(),
+        cut_tables: layout
+            .catalog
+            .cut_tables
+            .iter()
+            .map(|table| [table.below, table.above, table.len])
+            .collect(),
         ..Plan::default()
     };
     let mut run = None;
@@ -175,7 +180,8 @@ fn intervals(catalog: &Catalog, keys: u32) -> Vec<[u32; 2]> {
         }
     }
     for (table, node) in in_trees() {
-        for [low, key] in &catalog.interval_tree.by_low[node.first as usize..(node.first + node.len) as usize] {
+        for [low, key] in &catalog.interval_tree.by_low[node.first as usize..(node.first + node.len) as usize]
+        {
             low_end(table, *key, *low);
         }
     }
@@ -190,7 +196,8 @@ fn intervals(catalog: &Catalog, keys: u32) -> Vec<[u32; 2]> {
         }
     }
     for (table, node) in in_trees() {
-        for [high, key] in &catalog.interval_tree.by_high[node.first as usize..(node.first + node.len) as usize]
+        for [high, key] in
+            &catalog.interval_tree.by_high[node.first as usize..(node.first + node.len) as usize]
         {
             high_end(table, *key, *high);
         }
