@@ -152,9 +152,10 @@ def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
     ran = tamis("import", "event-patterns", given)
     assert b"1 imported with notes" in ran.stderr
     assert b"array of records at order or order.items" in ran.stderr
-    told = tamis("import", "event-patterns", given, "--array-of-records", "order.items")
-    assert told.returncode == 1
-    assert b"a field of the records in an array" in told.stderr
+    told = tamis("import", "event-patterns", given, "--array", "order.items")
+    assert told.returncode == 0
+    assert b"notes" not in told.stderr
+    assert "exists(order.items, element -> " in json.loads(told.stdout)["expression"]
 
 
 def test_lints_and_examples(tmp_path: Path) -> None:

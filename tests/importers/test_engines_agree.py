@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from importers import differences, engines
-from importers.cases import EventPatterns, JsonLogicRules, recorded
+from importers.cases import EventPatterns, EventPatternsOverArrays, JsonLogicRules, recorded
 from tamis.importers import event_patterns, json_logic, sql
 
 
@@ -24,6 +24,14 @@ def test_json_logic(rule: Any, data: Any, truth: bool) -> None:
 def test_event_patterns(pattern: Any, event: Any, truth: bool) -> None:
     imported = event_patterns.convert("r", pattern)
     assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
+
+
+@pytest.mark.parametrize(("pattern", "event", "truth"), recorded("event_patterns_over_arrays.jsonl"))
+def test_event_patterns_over_arrays(pattern: Any, event: Any, truth: bool) -> None:
+    imported = event_patterns.convert("r", pattern, arrays=EventPatternsOverArrays.arrays)
+    assert imported.expression is not None, imported.refused
+    assert not imported.notes
     assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
 
 
@@ -43,6 +51,19 @@ def test_event_ruler_gives_the_recorded_answers_and_agrees_on_others() -> None:
     patterns = EventPatterns(seed=1)
     pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
     _agree(pairs, engines.event_ruler(pairs), event_patterns.convert)
+
+
+@pytest.mark.slow
+def test_event_ruler_agrees_on_arrays_of_values_and_of_records() -> None:
+    known = recorded("event_patterns_over_arrays.jsonl")
+    assert engines.event_ruler([[rule, event] for rule, event, _ in known]) == [truth for *_, truth in known]
+    patterns = EventPatternsOverArrays(seed=1)
+    pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
+
+    def convert(id: str, pattern: Any) -> Any:
+        return event_patterns.convert(id, pattern, arrays=patterns.arrays)
+
+    _agree(pairs, engines.event_ruler(pairs), convert)
 
 
 DIFFERENCES = [

@@ -33,7 +33,17 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (event_patterns, "sounds-like", {"x": [{"sounds-like": "a"}]}),
     (event_patterns, "an invalid pattern", {"x": 1}),
     (elasticsearch, "match", {"match": {"body": "two words"}}),
-    (elasticsearch, "nested", {"nested": {"path": "a", "query": {"term": {"a.b": 1}}}}),
+    (
+        elasticsearch,
+        "a field outside of the nested path",
+        {"nested": {"path": "a", "query": {"term": {"b": 1}}}},
+    ),
+    (
+        elasticsearch,
+        "a field of nested objects",
+        {"bool": {"must": [{"nested": {"path": "a", "query": {"term": {"a.b": 1}}}}, {"term": {"a.c": 1}}]}},
+    ),
+    (elasticsearch, "an invalid query", {"nested": {"path": "a"}}),
     (elasticsearch, "terms lookup", {"terms": {"user": {"index": "users", "id": "2", "path": "f"}}}),
     (elasticsearch, "date math", {"range": {"at": {"gte": "now-1d/d"}}}),
     (elasticsearch, "range with format or time_zone", {"range": {"at": {"gte": "1", "format": "yyyy"}}}),
@@ -192,12 +202,28 @@ def test_a_rule_without_its_attributes_matches_where_its_own_format_says_so() ->
 def test_fields_of_records_in_arrays_are_never_missed_silently(module: Any, rule: Any) -> None:
     unsure = module.convert("r", rule)
     assert any("detail.items.price" in note and "array of records" in note for note in unsure.notes)
-    told = module.read({"r": rule}, arrays_of_records=["detail.items"]).refused
-    assert [one.refused.feature for one in told] == ["a field of the records in an array"]
-    assert told[0].refused.where == "detail.items.price"
-    sure = module.convert("r", rule, arrays_of_records=["orders"])
-    assert sure.expression is not None
-    assert not sure.notes
+    for arrays in (["detail.items"], ["detail"], ["detail", "detail.items"], ["detail.items.price"]):
+        [told] = module.read({"r": rule}, arrays=arrays)
+        assert told.expression is not None
+        assert not told.notes
+        event = {"detail": {"items": {"price": 5}}, "source": "shop"}
+        assert told.expression.evaluate(event) is True
+        if "detail.items" in arrays:
+            event["detail"] = {"items": [{"price": 4}, {"price": 5}]}
+        if "detail" in arrays:
+            event["detail"] = [{}, event["detail"]]
+        if "detail.items.price" in arrays:
+            event["detail"] = {"items": {"price": [4, 5]}}
+        assert told.expression.evaluate(event) is True
+
+
+def test_alternatives_over_arrays_of_records_have_a_limit() -> None:
+    ors = {f"r{at}": {"$or": [{name: [1]} for name in "abcdefghijk"]} for at in range(3)}
+    plain = event_patterns.convert("r", ors, arrays=[])
+    assert plain.expression is not None
+    refused = event_patterns.convert("r", {**ors, "items": {"price": [5]}}, arrays=["items"]).refused
+    assert refused is not None
+    assert refused.feature == "alternatives over arrays of records"
 
 
 def test_the_report_counts_the_rules_with_notes() -> None:

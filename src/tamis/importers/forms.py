@@ -83,6 +83,17 @@ def holds(term: Term) -> dict[str, Any]:
     return test(term, "truth")
 
 
+def quantified(name: str, array: Term, variable: str, body: Form) -> Form:
+    """A test of the elements of an array, which a variable stands for: `exists`, `forall` or `any`.
+
+    >>> print(expression(quantified("exists", attribute("tags"), "t", test(attribute("t"), "=", "new"))))
+    exists(tags, t -> t = 'new')
+    """
+    if body is False and name != "forall":
+        return False
+    return holds(Term(f"{name}({array.text}, {variable} -> {expression(body)})"))
+
+
 def one_of(term: Term, values: Iterable[Any]) -> Form:
     """Equality with one of some values, which may be of several kinds.
 

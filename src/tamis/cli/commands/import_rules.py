@@ -44,12 +44,12 @@ def import_rules(
         list[str] | None,
         typer.Option("--keywords-in", help="For Sigma: an attribute in which keywords are looked for."),
     ] = None,
-    arrays_of_records: Annotated[
+    arrays: Annotated[
         list[str] | None,
         typer.Option(
-            "--array-of-records",
-            help="For event patterns and Elasticsearch: an attribute that holds an array of records; rules "
-            "that look inside are refused.",
+            "--array",
+            help="For event patterns and Elasticsearch: an attribute that holds an array, of values or of "
+            "records; the rules look at its elements.",
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any rule is refused.")] = False,
@@ -66,7 +66,7 @@ def import_rules(
     from tamis.cli.io.whole_file import whole_file
 
     try:
-        imported = _read(format, files, dialect, keywords_in or [], arrays_of_records)
+        imported = _read(format, files, dialect, keywords_in or [], arrays)
     except ImportError as error:
         from tamis.cli.failure import UserError
 
@@ -97,7 +97,7 @@ def _read(
     files: list[str],
     dialect: str,
     keywords_in: list[str],
-    arrays_of_records: list[str] | None,
+    arrays: list[str] | None,
 ) -> "Report":
     from tamis import importers
 
@@ -121,7 +121,7 @@ def _read(
 
     module = import_module(f"tamis.importers.{format.value.replace('-', '_')}")
     takes_arrays = format in (ImportFormat.EVENT_PATTERNS, ImportFormat.ELASTICSEARCH)
-    found: importers.Report = module.read(pairs, arrays_of_records) if takes_arrays else module.read(pairs)
+    found: importers.Report = module.read(pairs, arrays) if takes_arrays else module.read(pairs)
     return found
 
 
