@@ -216,3 +216,45 @@ class EventPatternsOverArrays(EventPatterns):
         if self._random.random() < 0.5:
             event["d"] = {"lines": self.records(self._flat_record)}
         return event
+
+
+class JsonLogicOverArrays(JsonLogicRules):
+    """Random rules about the records and the values in arrays; a record has the fields of the data itself."""
+
+    def data(self, depth: int = 2) -> dict[str, Any]:
+        chosen, choice = self._random.random, self._random.choice
+        data = super().data()
+        if chosen() < 0.6:
+            data["nums"] = [choice([0, 1, 2, 5, -1, 2.5, None]) for _ in range(choice([0, 1, 2, 3]))]
+        if depth and chosen() < 0.85:
+            data["items"] = [self.data(depth - 1) for _ in range(choice([0, 1, 2, 3]))]
+            if chosen() < 0.1:
+                data["items"].append(None)
+        return data
+
+    def rule(self, depth: int) -> Any:
+        choice = self._random.choice
+        if depth <= 0 or self._random.random() < 0.4:
+            return super().rule(depth)
+        operator, element = choice(["some", "all", "none"]), {"var": ""}
+        compare = choice(["<", ">=", "==", "!="])
+        field = choice([*self.numbers[:2], *self.texts])
+        return choice(
+            [
+                {operator: [self.array(depth), self.rule(depth - 1)]},
+                {operator: [{"var": "nums"}, {compare: [element, choice([0, 1, 2])]}]},
+                {
+                    operator: [
+                        {"map": [self.array(depth), {"var": "n"}]},
+                        {compare: [element, choice([0, 1])]},
+                    ]
+                },
+                {choice(["!", "!!"]): [self.array(depth)]},
+                {"in": [choice([1, 2, "a", "b"]), {"map": [self.array(depth), {"var": field}]}]},
+                {choice(["and", "or"]): [self.rule(depth - 1), self.rule(depth - 1)]},
+            ]
+        )
+
+    def array(self, depth: int) -> Any:
+        items = {"var": "items"}
+        return items if self._random.random() < 0.6 else {"filter": [items, self.rule(depth - 1)]}

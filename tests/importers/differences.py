@@ -64,5 +64,6 @@ JSON_LOGIC = [
         True,
     ),
     Difference("A division by zero is infinite there", {">": [{"/": [1, _X]}, 5]}, {"x": 0}, True),
+    Difference("A text has a `length` there", {"==": [{"var": "s.length"}, 1]}, {"s": "a"}, True),
     Difference("A record on its own is true there", _X, {"x": {}}, True),
 ]

@@ -9,11 +9,19 @@ import pyarrow as pa
 import pytest
 
 from importers import differences, engines
-from importers.cases import EventPatterns, EventPatternsOverArrays, JsonLogicRules, recorded
+from importers.cases import (
+    EventPatterns,
+    EventPatternsOverArrays,
+    JsonLogicOverArrays,
+    JsonLogicRules,
+    recorded,
+)
 from tamis.importers import event_patterns, json_logic, sql
 
+JSON_LOGIC = [*recorded("json_logic.jsonl"), *recorded("json_logic_over_arrays.jsonl")]
 
-@pytest.mark.parametrize(("rule", "data", "truth"), recorded("json_logic.jsonl"))
+
+@pytest.mark.parametrize(("rule", "data", "truth"), JSON_LOGIC)
 def test_json_logic(rule: Any, data: Any, truth: bool) -> None:
     imported = json_logic.convert("r", rule)
     assert imported.expression is not None, imported.refused
@@ -37,11 +45,11 @@ def test_event_patterns_over_arrays(pattern: Any, event: Any, truth: bool) -> No
 
 @pytest.mark.slow
 def test_json_logic_js_gives_the_recorded_answers_and_agrees_on_others() -> None:
-    known = recorded("json_logic.jsonl")
+    known = JSON_LOGIC
     assert engines.json_logic([[rule, data] for rule, data, _ in known]) == [truth for *_, truth in known]
-    rules = JsonLogicRules(seed=1)
-    pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
-    _agree(pairs, engines.json_logic(pairs), json_logic.convert)
+    for rules in (JsonLogicRules(seed=1), JsonLogicOverArrays(seed=1)):
+        pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
+        _agree(pairs, engines.json_logic(pairs), json_logic.convert)
 
 
 @pytest.mark.slow
