@@ -202,3 +202,80 @@ def test_sql_selects_what_duckdb_selects() -> None:
         assert imported.expression is not None, (where, imported.refused)
         found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
         assert found == [number for (number,) in selected], (where, str(imported.expression))
+
+
+class ConditionsOnArrays(Conditions):
+    """Random WHERE clauses in DuckDB's dialect about the values and the records in arrays."""
+
+    def rows(self, count: int) -> list[dict[str, Any]]:
+        choice, many = self._random.choice, (0, 1, 2, 3)
+
+        def items(depth: int) -> Any:
+            return choice([None, [item(depth) for _ in range(choice(many))]])
+
+        def item(depth: int) -> Any:
+            made = {"n": choice([None, 0, 1, 2, 5]), "s": choice([None, "a", "b"])}
+            return choice([None, *[made | ({"parts": items(depth - 1)} if depth else {})] * 5])
+
+        for_all = super().rows(count)
+        for row in for_all:
+            row["xs"] = choice([None, [choice([None, 0, 1, 2, 5]) for _ in range(choice(many))]])
+            row["ts"] = choice([None, [choice([None, "a", "b", "ab"]) for _ in range(choice(many))]])
+            row["items"] = items(1)
+        return for_all
+
+    def condition(self, depth: int) -> str:
+        choice = self._random.choice
+        if depth > 0 and self._random.random() < 0.4:
+            first, second = self.condition(depth - 1), self.condition(depth - 1)
+            return choice([f"NOT ({first})", f"({first}) AND ({second})", f"({first}) OR ({second})"])
+        compare, negated = choice(["=", "<>", "<", "<=", ">", ">="]), choice(["", "NOT "])
+        inner = choice(["p.n > i.n", "p.s = 'a'", "p.n = 1 AND p.s = s", "NOT p.n = 2"])
+        about_item = choice(
+            [
+                f"i.n {compare} {choice(['1', '2', 'n'])}",
+                f"i.s {negated}IN ('a', 'b') AND i.n {compare} 1",
+                "NOT (i.n > 1 OR i.s = 'a')",
+                "i.n IS NULL",
+                f"{negated}EXISTS (SELECT 1 FROM UNNEST(i.parts) AS u(p) WHERE {inner})",
+            ]
+        )
+        return choice(
+            [
+                f"{negated}EXISTS (SELECT 1 FROM UNNEST(items) AS t(i) WHERE {about_item})",
+                f"{negated}EXISTS (SELECT i FROM UNNEST(xs) AS t(i) WHERE t.i {compare} {choice('1n')})",
+                f"{choice('012n')} {compare} {choice(['ANY', 'ALL'])}(xs)",
+                f"s {choice(['=', '<>'])} ANY(ts)",
+                f"{negated}list_contains(ts, 'a')",
+                f"{negated}list_has_any(ts, ['a', 'ab'])",
+                f"{choice(['n', '1'])} {negated}IN (SELECT unnest(xs))",
+                super().condition(0),
+            ]
+        )
+
+
+def test_sql_looks_into_arrays_as_duckdb_does() -> None:
+    conditions = ConditionsOnArrays(seed=1)
+    rows = conditions.rows(60)
+    record = pa.struct({"n": pa.int64(), "s": pa.string()})
+    kinds = {
+        "i": pa.int64(),
+        "n": pa.int64(),
+        "m": pa.float64(),
+        "s": pa.string(),
+        "t": pa.string(),
+        "p": pa.bool_(),
+        "xs": pa.list_(pa.int64()),
+        "ts": pa.list_(pa.string()),
+        "items": pa.list_(pa.struct([*record, pa.field("parts", pa.list_(record))])),
+    }
+    connection = duckdb.connect()
+    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
+    connection.register("events", pa.table(columns))
+    for _ in range(300):
+        where = conditions.condition(2)
+        selected = connection.execute(f"SELECT i FROM events WHERE {where} ORDER BY i").fetchall()
+        imported = sql.convert("r", where)
+        assert imported.expression is not None, (where, imported.refused)
+        found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
+        assert found == [number for (number,) in selected], (where, str(imported.expression))

@@ -55,6 +55,13 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (elasticsearch, "an invalid query", {"term": {"x": 1, "y": 2}}),
     (elasticsearch, "guess", {"guess": {}}),
     (sql, "a subquery", "x IN (SELECT 1)"),
+    (sql, "a subquery", "EXISTS (SELECT 1 FROM others)"),
+    (sql, "a subquery", "EXISTS (SELECT count(*) FROM UNNEST(xs) AS t(x))"),
+    (sql, "a subquery", "EXISTS (SELECT 1 FROM UNNEST(xs) AS t(x) LIMIT 0)"),
+    (sql, "a subquery", "x = ANY(SELECT y FROM others)"),
+    (sql, "an array", "x = ANY([1, 2])"),
+    (sql, "an array", "len(list_filter(xs, x -> x > 1)) > 0"),
+    (sql, "a name beside UNNEST", "EXISTS (SELECT 1 FROM UNNEST(items) AS item WHERE price > 5)"),
     (sql, "an aggregate", "count(x) > 1"),
     (sql, "a window", "row_number() OVER () = 1"),
     (sql, "a parameter", "x = ?"),
@@ -79,6 +86,38 @@ def test_it_is_refused_by_name(module: Any, feature: str, rule: Any) -> None:
     assert imported.expression is None
     assert imported.refused.feature == feature
     assert imported.refused.reason
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "expression"),
+    [
+        ("postgres", "5 = ANY(xs)", "exists(xs, element -> element = 5)"),
+        ("postgres", "element > ALL(xs)", "forall(xs, element2 -> element2 < element)"),
+        ("postgres", "tags && ARRAY['a', 'b']", "exists(tags, element -> (element IN ('a', 'b')) IS TRUE)"),
+        (
+            "postgres",
+            "EXISTS (SELECT 1 FROM unnest(ts) AS t WHERE t LIKE 'a%')",
+            "exists(ts, t -> t LIKE 'a%')",
+        ),
+        ("bigquery", "'a' IN UNNEST(tags)", "exists(tags, element -> element = 'a')"),
+        (
+            "bigquery",
+            "EXISTS (SELECT 1 FROM UNNEST(items) AS i WHERE i.p > 5)",
+            "exists(items, i -> i.p > 5)",
+        ),
+        ("spark", "exists(items, i -> i.p.q > 5)", "exists(items, i -> i.p.q > 5)"),
+        ("spark", "NOT array_contains(xs, 1)", "NOT array_contains(xs, 1)"),
+        ("databricks", "forall(xs, x -> x > 5)", "forall(xs, x -> x > 5)"),
+        ("presto", "any_match(xs, x -> x > 5)", "exists(xs, x -> x > 5)"),
+        ("trino", "all_match(xs, x -> x > 5)", "forall(xs, x -> x > 5)"),
+        ("trino", "none_match(xs, x -> x > 5)", "NOT exists(xs, x -> x > 5)"),
+        ("duckdb", "EXISTS (SELECT * FROM UNNEST(xs) AS t(X) WHERE t.x > 5)", "exists(xs, X -> X > 5)"),
+    ],
+)
+def test_sql_arrays(dialect: str, where: str, expression: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert str(imported.expression) == expression
 
 
 def test_an_integer_division_is_refused_where_the_dialect_has_one() -> None:
