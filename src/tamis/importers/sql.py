@@ -94,7 +94,7 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
     >>> str(convert("a", "lower(\\"Plan\\") = 'pro' AND seats::bigint > 3", "postgres").expression)
     "lower(Plan) = 'pro' AND CAST(seats AS int) > 3"
     >>> print(convert("b", "x IN (SELECT 1)").refused)
-    x IN (SELECT 1): a subquery is not carried over: an event is one record, and there are no tables
+    x IN (SELECT 1): a subquery is not carried over: an event is one record, without tables; ...
     """
     try:
         sqlglot.Dialect.get_or_raise(dialect)
