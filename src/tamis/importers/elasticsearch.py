@@ -20,16 +20,23 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import Any
 
-from tamis.errors import TamisError
 from tamis.importers import forms
 from tamis.importers.elements import Scope, outer
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import (
+    OF_ANY_FORMAT,
+    ImportedRule,
+    NotCarriedOverError,
+    Report,
+    attempt,
+    gather,
+)
 from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"
 
 NOT_CARRIED_OVER = {
+    **OF_ANY_FORMAT,
     **dict.fromkeys(
         (
             "match",
@@ -85,18 +92,16 @@ def convert(id: str, query: Mapping[str, Any] | str, arrays: Collection[str] | N
     >>> str(convert("c", nested).expression)
     'exists(items, element -> element.price > 5) OR items.price > 5'
     """
-    scope = Scope.of(arrays)
-    try:
+
+    def converted() -> ImportedRule:
+        scope = Scope.of(arrays)
         parsed = json.loads(query) if isinstance(query, str) else query
         if set(parsed) >= {"query"} and isinstance(parsed["query"], Mapping):
             parsed = parsed["query"]
         form = _query("", parsed, _Context(scope, frozenset(_nested_paths(parsed))))
         return ImportedRule(id, forms.expression(form), notes=tuple(dict.fromkeys(scope.notes)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except (TamisError, ValueError, TypeError) as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("an invalid query", message))
+
+    return attempt(id, "an invalid query", NOT_CARRIED_OVER["an invalid query"], converted)
 
 
 def read(
@@ -108,6 +113,7 @@ def read(
     >>> print(report)
     1 of 2 rules imported
     1 refused because of match: it searches analysed text, and expressions see values
+    refused: b
     """
     pairs = queries.items() if isinstance(queries, Mapping) else queries
     return gather(convert(id, query, arrays) for id, query in pairs)

@@ -19,16 +19,23 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tamis.errors import TamisError
 from tamis.importers import cidr, forms
 from tamis.importers.elements import Scope
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import (
+    OF_ANY_FORMAT,
+    ImportedRule,
+    NotCarriedOverError,
+    Report,
+    attempt,
+    gather,
+)
 from tamis.importers.two_valued import Form, not_true
 
 _MOST_RULES = 1000
 
 NOT_CARRIED_OVER = {
+    **OF_ANY_FORMAT,
     "null": "null and absent are the same here, and a pattern of null wants the first",
     "cidr": "it is no block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
@@ -55,17 +62,15 @@ def convert(id: str, pattern: Mapping[str, Any] | str, arrays: Collection[str] |
     >>> str(convert("b", dear, arrays=["items"]).expression)
     "exists(items, element -> element.price > 5 AND (element.sku = 'A' OR ...)) OR items.price > 5 AND ..."
     """
-    scope = Scope.of(arrays)
-    try:
+
+    def converted() -> ImportedRule:
+        scope = Scope.of(arrays)
         parsed = json.loads(pattern) if isinstance(pattern, str) else pattern
         _check_fields("", parsed, frozenset())
         expression = forms.expression(_form(_read("", parsed), scope))
         return ImportedRule(id, expression, notes=tuple(dict.fromkeys(scope.notes)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except (TamisError, ValueError) as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("an invalid pattern", message))
+
+    return attempt(id, "an invalid pattern", NOT_CARRIED_OVER["an invalid pattern"], converted)
 
 
 def read(
@@ -77,6 +82,7 @@ def read(
     >>> print(report)
     1 of 2 rules imported
     1 refused because of null: null and absent are the same here, and a pattern of null wants the first
+    refused: b
     """
     pairs = patterns.items() if isinstance(patterns, Mapping) else patterns
     return gather(convert(id, pattern, arrays) for id, pattern in pairs)
@@ -250,6 +256,8 @@ def _match(path: str, term: Term, match: Mapping[str, Any]) -> Form:
         raise _refuse("an invalid pattern", path)
     [(kind, operand)] = match.items()
     if kind == "exists":
+        if operand is not True:
+            raise _refuse("an invalid pattern", path)
         return _is_leaf(term)
     if kind == "anything-but":
         return forms.all_of([_is_leaf(term), not_true(_excluded(path, term, operand))])

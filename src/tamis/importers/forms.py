@@ -8,11 +8,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 from tamis._kernel import Expression
 from tamis._parameters import written
 from tamis.errors import ExpressionError
+from tamis.importers.report import OF_ANY_FORMAT, NotCarriedOverError
 from tamis.importers.two_valued import Form
 
 
@@ -241,6 +243,8 @@ def _joined(connective: str, parts: Iterable[Form], *, neutral: bool) -> Form:
 
 
 def _operand(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        raise NotCarriedOverError("a number", OF_ANY_FORMAT["a number"])
     if isinstance(value, datetime):
         return {"$timestamp": value.isoformat()}
     return value

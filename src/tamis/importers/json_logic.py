@@ -15,17 +15,25 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tamis.errors import TamisError
 from tamis.importers import forms
 from tamis.importers import json_logic_values as values
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import (
+    OF_ANY_FORMAT,
+    ImportedRule,
+    NotCarriedOverError,
+    Report,
+    attempt,
+    gather,
+)
 from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"
 _SOURCE = "the array is neither a variable nor what filter makes of one, or map with a variable"
 
 NOT_CARRIED_OVER = {
+    **OF_ANY_FORMAT,
+    "an invalid rule": "its operands are not what its operators take",
     "map": _ARRAYS,
     "filter": _ARRAYS,
     "reduce": _ARRAYS,
@@ -58,12 +66,11 @@ def convert(id: str, rule: Any) -> ImportedRule:
     >>> print(convert("b", {">": [{"max": [{"var": "x"}, 1]}, 3]}).refused)
     max is not carried over: there is no term for the greatest of several values
     """
-    try:
+
+    def converted() -> ImportedRule:
         return ImportedRule(id, forms.expression(_Reader().truth(rule)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except TamisError as error:
-        return ImportedRule(id, None, NotCarriedOverError("the rule", str(error).splitlines()[0]))
+
+    return attempt(id, "an invalid rule", NOT_CARRIED_OVER["an invalid rule"], converted)
 
 
 def read(rules: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
@@ -341,6 +348,8 @@ class _Reader:
                 return Term("(" + f" {operator} ".join(self._text(operand) for operand in operands) + ")")
             case "-" | "/" | "%":
                 parts = [self._number(operand) for operand in operands]
+                if not parts or (len(parts) == 1 and operator != "-"):
+                    raise _refuse("an invalid rule")
                 return Term(f"(0 - {parts[0]})" if len(parts) == 1 else f"({parts[0]} {operator} {parts[1]})")
             case "cat":
                 return Term("concat(" + ", ".join(self._written(operand) for operand in operands) + ")")

@@ -14,9 +14,16 @@ from typing import Any
 
 from tamis._extras import missing_extra
 from tamis._kernel import Expression
-from tamis.errors import ArgumentError, TamisError
+from tamis.errors import ArgumentError
 from tamis.importers import forms
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import (
+    OF_ANY_FORMAT,
+    ImportedRule,
+    NotCarriedOverError,
+    Report,
+    attempt,
+    gather,
+)
 
 try:
     import sqlglot
@@ -25,6 +32,7 @@ except ImportError as error:
     raise ImportError(missing_extra("the importer of SQL", "importers")) from error
 
 NOT_CARRIED_OVER = {
+    **OF_ANY_FORMAT,
     "a subquery": "an event is one record, without tables; only EXISTS and IN over one UNNEST are read",
     "an aggregate": "an event is one record",
     "a window": "an event is one record",
@@ -100,21 +108,21 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
         sqlglot.Dialect.get_or_raise(dialect)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
-    text = where.strip().rstrip(";")
-    if text[:6].upper() == "WHERE ":
-        text = text[6:]
-    try:
-        tree = sqlglot.parse_one(text, read=dialect)
-        converted = _Writer(dialect).condition(tree)
+
+    def converted() -> ImportedRule:
+        text = where.strip().rstrip(";")
+        if text[:6].upper() == "WHERE ":
+            text = text[6:]
+        try:
+            tree = sqlglot.parse_one(text, read=dialect)
+        except sqlglot.errors.SqlglotError as error:
+            message = str(error).splitlines()[0]
+            raise NotCarriedOverError("the text", f"sqlglot cannot read it: {message}") from None
+        expression = Expression.parse(_Writer(dialect).condition(tree))
         notes = ("strings are compared with their case, whatever the collation",)
-        return ImportedRule(id, Expression.parse(converted), notes=notes if dialect in _BY_COLLATION else ())
-    except sqlglot.errors.SqlglotError as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("the text", f"sqlglot cannot read it: {message}"))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except TamisError as error:
-        return ImportedRule(id, None, NotCarriedOverError("the condition", str(error).splitlines()[0]))
+        return ImportedRule(id, expression, notes=notes if dialect in _BY_COLLATION else ())
+
+    return attempt(id, "the text", NOT_CARRIED_OVER["the text"], converted)
 
 
 def read(conditions: Mapping[str, str] | Iterable[tuple[str, str]], dialect: str = "duckdb") -> Report:
