@@ -73,6 +73,8 @@ def test_an_encoding_and_a_separator(rules: Path, tmp_path: Path) -> None:
         (b'[{"x": 1}\n', b"the array is never closed, ] is missing"),
         (b'{\n"x": 1,\n}\n', b"<stdin>:3:1: not valid JSON"),
         (b'{"x": 1}\n{"x": \n', b"<stdin>:2"),
+        (b'{"x": ' * 50_000 + b"1" + b"}" * 50_000, b"records are nested more than 100 deep"),
+        (b'{\n"x": ' * 50_000 + b"1" + b"}" * 50_000, b"<stdin>:1: nested too deep to be read"),
     ],
 )
 def test_what_cannot_be_read_says_where(rules: Path, text: bytes, said: bytes) -> None:
