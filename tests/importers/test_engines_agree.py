@@ -187,21 +187,32 @@ class Conditions:
         )
 
 
-def test_sql_selects_what_duckdb_selects() -> None:
-    conditions = Conditions(seed=1)
-    rows = conditions.rows(40)
-    kinds = {"i": pa.int64(), "n": pa.int64(), "m": pa.float64(), "s": pa.string(), "t": pa.string()}
+PLAIN = {
+    "i": pa.int64(),
+    "n": pa.int64(),
+    "m": pa.float64(),
+    "s": pa.string(),
+    "t": pa.string(),
+    "p": pa.bool_(),
+}
+
+
+def _duckdb_selects_the_same(conditions: Conditions, kinds: dict[str, Any], count: int, depth: int) -> None:
+    rows = conditions.rows(60)
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    columns["p"] = pa.array([row["p"] for row in rows], pa.bool_())
     connection = duckdb.connect()
     connection.register("events", pa.table(columns))
-    for _ in range(400):
-        where = conditions.condition(3)
+    for _ in range(count):
+        where = conditions.condition(depth)
         selected = connection.execute(f"SELECT i FROM events WHERE {where} ORDER BY i").fetchall()
         imported = sql.convert("r", where)
         assert imported.expression is not None, (where, imported.refused)
         found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
         assert found == [number for (number,) in selected], (where, str(imported.expression))
+
+
+def test_sql_selects_what_duckdb_selects() -> None:
+    _duckdb_selects_the_same(Conditions(seed=1), PLAIN, count=400, depth=3)
 
 
 class ConditionsOnArrays(Conditions):
@@ -255,27 +266,7 @@ class ConditionsOnArrays(Conditions):
 
 
 def test_sql_looks_into_arrays_as_duckdb_does() -> None:
-    conditions = ConditionsOnArrays(seed=1)
-    rows = conditions.rows(60)
     record = pa.struct({"n": pa.int64(), "s": pa.string()})
-    kinds = {
-        "i": pa.int64(),
-        "n": pa.int64(),
-        "m": pa.float64(),
-        "s": pa.string(),
-        "t": pa.string(),
-        "p": pa.bool_(),
-        "xs": pa.list_(pa.int64()),
-        "ts": pa.list_(pa.string()),
-        "items": pa.list_(pa.struct([*record, pa.field("parts", pa.list_(record))])),
-    }
-    connection = duckdb.connect()
-    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    connection.register("events", pa.table(columns))
-    for _ in range(300):
-        where = conditions.condition(2)
-        selected = connection.execute(f"SELECT i FROM events WHERE {where} ORDER BY i").fetchall()
-        imported = sql.convert("r", where)
-        assert imported.expression is not None, (where, imported.refused)
-        found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
-        assert found == [number for (number,) in selected], (where, str(imported.expression))
+    items = pa.list_(pa.struct([*record, pa.field("parts", pa.list_(record))]))
+    kinds = {**PLAIN, "xs": pa.list_(pa.int64()), "ts": pa.list_(pa.string()), "items": items}
+    _duckdb_selects_the_same(ConditionsOnArrays(seed=1), kinds, count=300, depth=2)

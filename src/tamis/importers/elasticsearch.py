@@ -23,14 +23,7 @@ from typing import Any
 from tamis.importers import forms
 from tamis.importers.elements import Scope, outer
 from tamis.importers.forms import Term
-from tamis.importers.report import (
-    OF_ANY_FORMAT,
-    ImportedRule,
-    NotCarriedOverError,
-    Report,
-    attempt,
-    gather,
-)
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"

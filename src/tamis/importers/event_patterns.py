@@ -22,14 +22,7 @@ from typing import Any
 from tamis.importers import cidr, forms
 from tamis.importers.elements import Scope
 from tamis.importers.forms import Term
-from tamis.importers.report import (
-    OF_ANY_FORMAT,
-    ImportedRule,
-    NotCarriedOverError,
-    Report,
-    attempt,
-    gather,
-)
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
 _MOST_RULES = 1000

@@ -18,14 +18,7 @@ from typing import Any
 from tamis.importers import forms
 from tamis.importers import json_logic_values as values
 from tamis.importers.forms import Term
-from tamis.importers.report import (
-    OF_ANY_FORMAT,
-    ImportedRule,
-    NotCarriedOverError,
-    Report,
-    attempt,
-    gather,
-)
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"

@@ -15,13 +15,7 @@ from tamis._extras import missing_extra
 from tamis.errors import ExpressionError, TamisError
 from tamis.importers import cidr, forms
 from tamis.importers.forms import Term
-from tamis.importers.report import (
-    OF_ANY_FORMAT,
-    ImportedRule,
-    NotCarriedOverError,
-    Report,
-    gather,
-)
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, gather
 from tamis.importers.two_valued import Form, not_true
 
 try:

@@ -16,14 +16,7 @@ from tamis._extras import missing_extra
 from tamis._kernel import Expression
 from tamis.errors import ArgumentError
 from tamis.importers import forms
-from tamis.importers.report import (
-    OF_ANY_FORMAT,
-    ImportedRule,
-    NotCarriedOverError,
-    Report,
-    attempt,
-    gather,
-)
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 
 try:
     import sqlglot
