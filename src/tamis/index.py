@@ -19,6 +19,7 @@ from tamis._changing import Changing
 from tamis._columns import DETAILS
 from tamis._kernel import Query
 from tamis._matching import EventLike, Match, Matching
+from tamis._on_device import OnDevice
 from tamis._saving import FileState, only_writer, state_of
 from tamis.errors import StaleSnapshotError, UnknownIdError
 from tamis.explain import Explanation, WhyNot
@@ -32,7 +33,7 @@ ALGORITHMS: tuple[str, ...] = tuple(_kernel.algorithms())
 """The names that `Index(algorithm=...)` takes. "auto" is the production index."""
 
 
-class Index(Changing, Matching):
+class Index(Changing, Matching, OnDevice):
     """Subscriptions, and for each event those that it satisfies.
 
     A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit; without one

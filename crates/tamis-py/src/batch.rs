@@ -18,6 +18,7 @@ use tamis_core::event::{Event, EventError, EventSource, Record, Terms, json};
 use tamis_core::query::{Ask, Query};
 
 use crate::arrow_ffi::{self, PyArrowStream};
+use crate::device::warn_of_failure;
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::index::PyIndex;
@@ -216,6 +217,7 @@ pub fn ask_batch(
         Ok::<_, Error>((schema_of(query, layout, reader.id_kind()), tables, answered))
     });
     let (schema, tables, answered) = asked.or_raise(py)?;
+    warn_of_failure(py, index)?;
     let batches = tables.into_iter().map(|columns| columns.batches(&schema));
     let batches: Vec<_> = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
     Ok((PyArrowStream { schema, batches: batches.concat() }, answered))

@@ -4,6 +4,7 @@
 mod arrow_ffi;
 mod batch;
 mod convert;
+mod device;
 mod errors;
 mod event;
 mod expr;
@@ -32,6 +33,8 @@ mod _kernel {
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
     use crate::batch::{ask_batch, contributions, time_events};
+    #[pymodule_export]
+    use crate::device::{device_name, leave_device, use_device};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]

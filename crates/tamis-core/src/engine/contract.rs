@@ -25,6 +25,7 @@ use std::sync::{Arc, Weak};
 use arrow_array::ArrayRef;
 use serde_json::Value as Json;
 
+use super::device::DeviceMemory;
 use super::expected_kinds::ExpectedKinds;
 use super::id_column::id_columns;
 use crate::error::{Error, Result};
@@ -291,6 +292,16 @@ pub trait Version: Sync {
         &'e self,
         _events: &'e dyn EventSource,
         _filter: &'e Filter<'e>,
+    ) -> Option<Box<dyn Blocks + 'e>> {
+        None
+    }
+
+    /// The same on a device, in blocks of any size; `None` if the engine has no plan for one.
+    fn device_blocks<'e>(
+        &'e self,
+        _events: &'e dyn EventSource,
+        _filter: &'e Filter<'e>,
+        _memory: &'e DeviceMemory,
     ) -> Option<Box<dyn Blocks + 'e>> {
         None
     }

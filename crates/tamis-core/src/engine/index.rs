@@ -1,17 +1,20 @@
 //! The index that users hold: an engine, a schema if there is one, and what was observed.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
 use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace};
 use super::contributions::Contributions;
+use super::device::{Device, DeviceMemory};
 use super::observed::{Observed, SlowEvent};
 use super::production::Production;
 use crate::error::Result;
 use crate::event::{Event, Schema, Value};
 use crate::expr::limits::check_limits;
+use crate::fork::Mutex;
 use crate::query::Query;
 use crate::snapshot::Snapshot;
 use crate::subscription::{Id, Subscription};
@@ -22,6 +25,7 @@ pub struct Index {
     options: Vec<(String, Value)>,
     schema: Option<Schema>,
     observed: Observed,
+    device: Mutex<Option<Arc<DeviceMemory>>>,
 }
 
 impl Default for Index {
@@ -42,7 +46,7 @@ impl Index {
         options: Vec<(String, Value)>,
         schema: Option<Schema>,
     ) -> Self {
-        Self { engine, options, schema, observed: Observed::default() }
+        Self { engine, options, schema, observed: Observed::default(), device: Mutex::default() }
     }
 
     pub fn algorithm(&self) -> &'static str {
@@ -185,6 +189,18 @@ impl Index {
         Ok((answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None })))
     }
 
+    // --- devices -----------------------------------------------------------------------------------
+
+    /// From now on blocks of events are matched on a device, or here again.
+    pub fn use_device(&self, device: Option<Arc<dyn Device>>) {
+        *self.device.lock() = device.map(|device| Arc::new(DeviceMemory::new(device)));
+    }
+
+    /// The device that matches blocks of events, and what is kept there.
+    pub fn device(&self) -> Option<Arc<DeviceMemory>> {
+        self.device.lock().clone()
+    }
+
     // --- upkeep ------------------------------------------------------------------------------------
 
     /// Rewrites the index for the events seen so far. Matching goes on meanwhile.
@@ -244,7 +260,8 @@ impl Index {
             "optimizing": self.is_optimizing(),
         });
         let observed = json!({ "observed": self.observed.statistics() });
-        for part in [reader.statistics(), self.engine.statistics(), observed] {
+        let device = self.device().map_or(Json::Null, |device| device.statistics());
+        for part in [reader.statistics(), self.engine.statistics(), observed, device] {
             if let (Json::Object(all), Json::Object(part)) = (&mut stats, part) {
                 all.extend(part);
             }

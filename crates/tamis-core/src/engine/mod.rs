@@ -7,6 +7,7 @@ pub mod add_many;
 pub mod batch;
 pub mod contract;
 pub(crate) mod contributions;
+pub mod device;
 pub(crate) mod expected_kinds;
 pub(crate) mod id_column;
 pub(crate) mod index;

@@ -92,6 +92,16 @@ pub trait Fired {
 
     /// A run of keys `from..to` of cuts, not empty; the keys of the table end at `end`.
     fn run(&mut self, from: u32, to: u32, end: u32);
+
+    /// A point by its number. True if its predicates need not be told.
+    fn point(&mut self, _point: u32) -> bool {
+        false
+    }
+
+    /// How many cuts of a table lie below a value. True if neither bits nor access keys need be told.
+    fn rank(&mut self, _table: u32, _rank: u32) -> bool {
+        false
+    }
 }
 
 impl Catalog {
@@ -196,6 +206,9 @@ impl Catalog {
 
     /// The value is this entry of the points.
     pub(super) fn fire_point(&self, point: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        if fired.point(point) {
+            return;
+        }
         for &bit in self.points.bits_of(point) {
             set(bits, bit, fired);
         }
@@ -214,6 +227,9 @@ impl Catalog {
 
     /// So many cuts lie below the value.
     pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
+        if fired.rank(self.number_of(table), rank) {
+            return;
+        }
         self.fire_cuts(table, rank, rank, bits, fired);
         if table.list == NONE {
             self.interval_tree.stab(table.tree, rank, |key| fired.key(key));
@@ -300,6 +316,13 @@ impl Catalog {
 
     pub fn cuts_of(&self, entry: &AttributeEntry) -> &[CutTable] {
         &self.cut_tables[entry.first_cuts as usize..(entry.first_cuts + entry.cuts) as usize]
+    }
+
+    /// The number of one of the tables of cuts.
+    #[inline(always)]
+    fn number_of(&self, table: &CutTable) -> u32 {
+        let offset = std::ptr::from_ref(table).addr() - self.cut_tables.as_ptr().addr();
+        (offset / size_of::<CutTable>()) as u32
     }
 
     pub fn attribute_index(&self, entry: &AttributeEntry) -> usize {

@@ -12,6 +12,7 @@ mod threads;
 use std::ops::Range;
 use std::time::Instant;
 
+use super::device::{DEVICE_WIDTH, DeviceMemory};
 use super::contract::{Blocks, Location, Observation, Scored, Version, Work, Workspace};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
@@ -83,6 +84,11 @@ impl BatchAnswer {
     }
 }
 
+/// How many events are matched together.
+fn width(device: Option<&DeviceMemory>) -> usize {
+    if device.is_some() { DEVICE_WIDTH } else { WIDTH }
+}
+
 /// Asks the same about every event, on several threads; `output` is how all matches are written. Where matches are listed, it stops before the event with
 /// which there would be more than `most`, but not before the first: memory is bounded by `most`, and by the
 /// matches of one event on each thread.
@@ -117,8 +123,14 @@ struct Thread<'e> {
 }
 
 impl<'e> Thread<'e> {
-    fn new(version: &'e dyn Version, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
-        Self { blocks: version.blocks(events, filter), alone: Workspace::default() }
+    fn new(
+        version: &'e dyn Version,
+        events: &'e dyn EventSource,
+        filter: &'e Filter<'e>,
+        device: Option<&'e DeviceMemory>,
+    ) -> Self {
+        let on_device = device.and_then(|device| version.device_blocks(events, filter, device));
+        Self { blocks: on_device.or_else(|| version.blocks(events, filter)), alone: Workspace::default() }
     }
 }
 
@@ -132,17 +144,20 @@ fn match_events(
     most: usize,
     output: Output,
 ) -> Result<BatchMatches> {
-    let new_thread = || Thread::new(version, events, filter);
-    let blocks = events.len().div_ceil(WIDTH);
+    let device = index.device();
+    let device = device.as_deref().filter(|device| device.is_usable());
+    let width = width(device);
+    let new_thread = || Thread::new(version, events, filter, device);
+    let blocks = events.len().div_ceil(width);
     let budget = Budget::new(most, threads.min(blocks));
     // Long runs make large chunks. With a bound, no thread should be far ahead of what will be answered.
     let run =
-        if most == usize::MAX { WIDTH * blocks.div_ceil(threads * RUNS_PER_THREAD).max(1) } else { WIDTH };
+        if most == usize::MAX { width * blocks.div_ceil(threads * RUNS_PER_THREAD).max(1) } else { width };
     let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
         let mut writer = Writer::new(version, output, run.start);
         let mut answered = 0;
-        for start in run.clone().step_by(WIDTH) {
-            let block = start..run.end.min(start + WIDTH);
+        for start in run.clone().step_by(width) {
+            let block = start..run.end.min(start + width);
             let Some(most) = budget.share(start == 0) else { break };
             let (before, length) = (writer.matches(), block.len());
             let done = match_block(index, version, events, filter, thread, block, most, &mut writer)?;
@@ -222,8 +237,11 @@ fn count_events(
     filter: &Filter<'_>,
     threads: usize,
 ) -> Vec<u32> {
-    let new_thread = || Thread::new(version, events, filter);
-    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
+    let device = index.device();
+    let device = device.as_deref().filter(|device| device.is_usable());
+    let width = width(device);
+    let new_thread = || Thread::new(version, events, filter, device);
+    let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
         let mut counts = Vec::with_capacity(range.len());
         match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
             Some(observed) => {
@@ -286,9 +304,12 @@ fn top_k_events(
     threads: usize,
     most: usize,
 ) -> Result<BatchTopK> {
-    let budget = Budget::new(most, threads.min(events.len().div_ceil(WIDTH)));
-    let new_thread = || Thread::new(version, events, filter);
-    let blocks = in_blocks(events.len(), WIDTH, threads, new_thread, |thread, range| {
+    let device = index.device();
+    let device = device.as_deref().filter(|device| device.is_usable());
+    let width = width(device);
+    let new_thread = || Thread::new(version, events, filter, device);
+    let budget = Budget::new(most, threads.min(events.len().div_ceil(width)));
+    let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
         let mut found = BatchTopK::default();
         let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
         let first = range.start;
@@ -332,7 +353,7 @@ fn top_k_events(
         all.scores.extend(block.scores);
         all.ranks.extend(block.ranks);
         all.answered += block.answered;
-        if block.answered < WIDTH {
+        if block.answered < width {
             break;
         }
     }

@@ -63,19 +63,19 @@ impl Blocks for BlocksOfView<'_> {
 }
 
 /// Events that are points, and the version of the index that they are matched with.
-struct Block<'e> {
-    view: &'e View,
-    events: Events<'e>,
+pub(super) struct Block<'e> {
+    pub(super) view: &'e View,
+    pub(super) events: Events<'e>,
 }
 
-enum Events<'e> {
+pub(super) enum Events<'e> {
     Columns(&'e ArrowEvents<'e>, Range<usize>),
     Loaded(Vec<Event<'e>>),
 }
 
 impl<'e> Block<'e> {
     /// The events of a range, if all are points.
-    fn new(view: &'e View, events: &'e dyn EventSource, range: Range<usize>) -> Option<Self> {
+    pub(super) fn new(view: &'e View, events: &'e dyn EventSource, range: Range<usize>) -> Option<Self> {
         if let Some(columns) = events.columns() {
             let events = Events::Columns(columns, range);
             return (!columns.has_intervals()).then_some(Self { view, events });
@@ -90,7 +90,7 @@ impl<'e> Block<'e> {
         are_points.then_some(Self { view, events: Events::Loaded(loaded) })
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match &self.events {
             Events::Columns(_, range) => range.len(),
             Events::Loaded(events) => events.len(),
@@ -98,14 +98,14 @@ impl<'e> Block<'e> {
     }
 
     /// Calls `see` with an event.
-    fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
+    pub(super) fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
         match &self.events {
             Events::Columns(columns, range) => see(&columns.event(range.start + at)),
             Events::Loaded(events) => see(&events[at]),
         }
     }
 
-    fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
+    pub(super) fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
         match &self.events {
             Events::Loaded(events) => looked_up.place_events(catalog, events),
             Events::Columns(columns, range) => {
@@ -121,7 +121,7 @@ impl<'e> Block<'e> {
     }
 
     /// How many values of the first `events` are of a kind that no predicate expects.
-    fn mismatches(&self, events: usize) -> u64 {
+    pub(super) fn mismatches(&self, events: usize) -> u64 {
         let expected = self.view.expected();
         match &self.events {
             Events::Loaded(loaded) => loaded[..events].iter().map(|event| expected.mismatches(event)).sum(),
@@ -132,12 +132,12 @@ impl<'e> Block<'e> {
     }
 
     /// What the filter keeps of each part, for points such as the one given.
-    fn filters<'f>(&'f self, filter: &'f Filter<'f>, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
+    pub(super) fn filters<'f>(&'f self, filter: &'f Filter<'f>, point: &'f Event<'f>) -> Vec<RowFilter<'f>> {
         self.view.parts.iter().map(|part| RowFilter::new(self.view, part, filter, point)).collect()
     }
 
     /// The matches in the buffer of the version.
-    fn buffered(&self, filter: &Filter<'_>, mut found: impl FnMut(usize, Location)) {
+    pub(super) fn buffered(&self, filter: &Filter<'_>, mut found: impl FnMut(usize, Location)) {
         if self.view.buffer.is_empty() {
             return;
         }

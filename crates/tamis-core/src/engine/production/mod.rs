@@ -7,6 +7,7 @@
 
 mod auto;
 pub mod block;
+mod device_blocks;
 pub mod insert_buffer;
 pub mod merge;
 mod neighbours;

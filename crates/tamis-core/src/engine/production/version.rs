@@ -7,10 +7,12 @@ use std::sync::{Arc, Weak};
 use serde_json::Value as Json;
 
 use super::block::BlocksOfView;
+use super::device_blocks::BlocksOnDevice;
 use super::neighbours::neighbours;
 use super::statistics::statistics;
 use super::view::{Part, View};
 use crate::engine::contract::{Blocks, Location, Version, Work, Workspace};
+use crate::engine::device::DeviceMemory;
 use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::value::Kind;
@@ -149,6 +151,15 @@ impl Version for View {
         filter: &'e Filter<'e>,
     ) -> Option<Box<dyn Blocks + 'e>> {
         Some(Box::new(BlocksOfView::new(self, events, filter)))
+    }
+
+    fn device_blocks<'e>(
+        &'e self,
+        events: &'e dyn EventSource,
+        filter: &'e Filter<'e>,
+        memory: &'e DeviceMemory,
+    ) -> Option<Box<dyn Blocks + 'e>> {
+        Some(Box::new(BlocksOnDevice::new(self, events, filter, memory)))
     }
 
     fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {

@@ -10,6 +10,7 @@ pub mod buffered_subscription;
 pub mod build;
 pub mod counters;
 pub mod dag;
+pub mod device_plan;
 pub mod forms;
 pub mod layout;
 pub mod layout_planner;

@@ -1,0 +1,122 @@
+"""How fast batches are matched on a GPU, next to all cores of the same machine, as JSON; see docs/gpu.md.
+
+    python bench/gpu.py --scales 1M --workloads arbitrary conjunctive -o build/gpu.json
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import tamis
+from tamis_lab.workloads import AbeGen, AdsLike, Conjunctive, Dense, Workload
+
+WORKLOADS: dict[str, type[Workload]] = {
+    "arbitrary": AbeGen,
+    "ads": AdsLike,
+    "dense": Dense,
+    "conjunctive": Conjunctive,
+}
+SCALES = {"10K": 10_000, "100K": 100_000, "1M": 1_000_000, "10M": 10_000_000}
+BATCHES = (256, 1_024, 4_096, 16_384, 65_536, 262_144)
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scales", nargs="+", default=["1M"], choices=SCALES)
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=WORKLOADS)
+    parser.add_argument("--events", type=int, default=262_144)
+    parser.add_argument("--cpu-events", type=int, default=16_384, help="of these the processor's time is taken")
+    parser.add_argument("-o", "--output", default="gpu.json")
+    given = parser.parse_args()
+    report: dict[str, Any] = {"device": device(), "cores": os.cpu_count(), "runs": []}
+    for scale in given.scales:
+        for name in given.workloads:
+            report["runs"].append(measure(name, SCALES[scale], given.events, given.cpu_events))
+            with open(given.output, "w") as file:
+                json.dump(report, file, indent=1)
+
+
+def device() -> dict[str, str]:
+    """The device as its driver describes it."""
+    if shutil.which("nvidia-smi") is None:
+        return {}
+    asked = "name,driver_version,clocks.max.sm,clocks.max.mem,memory.total"
+    command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(", ")
+    return dict(zip(asked.split(","), [each.strip() for each in found], strict=False))
+
+
+def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, Any]:
+    """Events per second on the device and on the processor, for each thing that can be asked."""
+    say(f"{name}, {scale:,}: generating")
+    workload = WORKLOADS[name](count=scale)
+    table = workload.subscriptions_table()
+    index = tamis.Index()
+    started = time.perf_counter()
+    priorities = np.random.default_rng(1).permutation(scale).astype(float)
+    index.add_many(table["id"], table["expression"], priorities=priorities)
+    run: dict[str, Any] = {"workload": name, "subscriptions": scale, "build_s": time.perf_counter() - started}
+    del table
+    pool = workload.events_table(min(events, 65_536))
+    batch = pa.concat_tables([pool] * -(-events // pool.num_rows)).combine_chunks()
+    few = batch.slice(0, cpu_events)
+    asks: dict[str, Callable[[pa.Table], Any]] = {
+        "count": lambda batch: index.count_batch(batch),
+        "top 10": lambda batch: index.top_k_batch(batch, 10, score="priority"),
+        "all": lambda batch: index.match_batch(batch),
+    }
+    index.optimize()
+    expected = {ask: run_it(few) for ask, run_it in asks.items()}
+    run["matches_per_event"] = expected["all"].num_rows / few.num_rows
+    run["cpu"] = {ask: rate(run_it, few) for ask, run_it in asks.items()}
+    say(f"  processor: {run['cpu']}")
+    if not index.to_gpu():
+        return run
+    started = time.perf_counter()
+    index.count_batch(batch.slice(0, 4_096))
+    run["upload_s"] = time.perf_counter() - started
+    run["gpu"], run["gpu_by_batch"] = {}, {}
+    for ask, run_it in asks.items():
+        is_same = run_it(few).equals(expected[ask])
+        run.setdefault("same", {})[ask] = is_same
+        # As many events as give a hundred million matches at most.
+        most = batch.num_rows if ask != "all" else int(min(batch.num_rows, 1e8 / max(1, run["matches_per_event"])))
+        run["gpu"][ask] = rate(run_it, batch.slice(0, max(4_096, most)))
+        run["gpu_by_batch"][ask] = {
+            size: rate(run_it, batch.slice(0, size)) for size in BATCHES if size <= max(4_096, most)
+        }
+        say(f"  GPU, {ask}: {run['gpu'][ask]:,.0f} events/s, the same answers: {is_same}")
+        say(f"    by batch: {({size: round(found) for size, found in run['gpu_by_batch'][ask].items()})}")
+    stats = index.stats()
+    run |= {key: stats[key] for key in ("device_bytes", "device_failure", "device")}
+    return run
+
+
+def rate(ask: Callable[[pa.Table], Any], batch: pa.Table) -> float:
+    """Events per second: the best of three, after one that is not counted."""
+    ask(batch)
+    best = 0.0
+    for _ in range(3):
+        started = time.perf_counter()
+        ask(batch)
+        best = max(best, batch.num_rows / (time.perf_counter() - started))
+    return best
+
+
+def say(line: str) -> None:
+    """Progress, on the standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

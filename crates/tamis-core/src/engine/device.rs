@@ -1,0 +1,248 @@
+//! What a device that evaluates whole blocks of events is given, and what it gives back.
+//!
+//! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes the masks
+//! of units from those of predicates. The host looks values up and says where they lie ([`Tokens`]); the device turns that
+//! into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde_json::{Value as Json, json};
+
+use crate::fork::Mutex;
+
+/// Events in a block.
+pub const DEVICE_WIDTH: usize = 4096;
+
+/// No mask: the truth of the unit is needed for its rows alone.
+pub const NO_MASK: u32 = u32::MAX;
+
+/// The deepest nesting of alternatives that a device evaluates.
+pub const SAVED: u32 = 24;
+
+/// What a device cannot do, or could not.
+#[derive(Clone, Debug)]
+pub struct DeviceError(pub String);
+
+pub type DeviceResult<T> = std::result::Result<T, DeviceError>;
+
+/// One unit of a plan, as a device reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PlannedUnit {
+    /// Where its code begins.
+    pub code: u32,
+    /// The number of leaves, and in the top four bits the [`UnitKind`].
+    pub leaves: u32,
+    /// Where its truth goes.
+    pub mask: u32,
+    /// How many rows hold when it does.
+    pub rows: u32,
+}
+
+/// How the code of a unit is read. A leaf is the number of a mask, shifted by one; the lowest bit says that the mask must be
+/// clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum UnitKind {
+    /// All leaves hold.
+    All = 0,
+    /// Some leaf holds.
+    Any = 1,
+    /// The number of guards comes first, then the guards, all of which hold; then choices, the last one first: a leaf, and a word with what to take if it holds,
+    /// if it does not, and where to save what came out (8 bits each).
+    Choices = 2,
+    /// 0 or 1 comes first; then pairs of leaves, true and false: the number of the true ones is even or odd.
+    Parity = 3,
+    /// The least number of leaves that hold comes first.
+    Threshold = 4,
+}
+
+/// In a choice: what the choice before came to, always, never; smaller numbers are what was saved there.
+pub const TAKE_LAST: u32 = 255;
+pub const TAKE_ALWAYS: u32 = 254;
+pub const TAKE_NEVER: u32 = 253;
+/// In a choice: nothing is saved.
+pub const SAVE_NOTHING: u32 = 255;
+
+/// Everything a device needs of a segment.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Masks of predicates; mask 0 is always set.
+    pub bits: u32,
+    /// Those, and the masks of units that other units read.
+    pub shared_masks: u32,
+    /// Those, and the masks of units that only rows wait for.
+    pub masks: u32,
+    /// By level: a unit reads only what lower levels write.
+    pub units: Vec<PlannedUnit>,
+    /// Where each level ends.
+    pub levels: Vec<u32>,
+    pub code: Vec<u32>,
+    /// By row, the mask of its unit.
+    pub mask_of_row: Vec<u32>,
+    /// Rows by falling priority, those of equal priority by id.
+    pub by_priority: Vec<u32>,
+    /// Where the predicates of each point begin, and what they are.
+    pub point_offsets: Vec<u32>,
+    pub point_bits: Vec<u32>,
+    /// Of each table of cuts: the bit of "below" the first cut, that of "above" it, and how many cuts there are.
+    pub cut_tables: Vec<[u32; 3]>,
+}
+
+/// What the events of a block satisfy, as numbers of the plan.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    /// The number of events.
+    pub events: usize,
+    /// Event and predicate.
+    pub bits: Vec<[u32; 2]>,
+    /// Event and point.
+    pub points: Vec<[u32; 2]>,
+    /// Table of cuts times [`DEVICE_WIDTH`] plus event, and how many cuts lie below the value.
+    pub ranks: Vec<[u32; 2]>,
+}
+
+impl Tokens {
+    pub fn clear(&mut self, events: usize) {
+        self.events = events;
+        self.bits.clear();
+        self.points.clear();
+        self.ranks.clear();
+    }
+}
+
+/// The rows that a filter keeps: one bit per row. Equal numbers mean equal rows.
+#[derive(Debug)]
+pub struct KeptRows {
+    pub number: u64,
+    pub words: Vec<u32>,
+}
+
+impl KeptRows {
+    pub fn new(words: Vec<u32>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), words }
+    }
+}
+
+/// In which order rows are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOrder {
+    Id,
+    Priority,
+}
+
+/// The rows of each event, those of the first event first.
+#[derive(Debug, Default)]
+pub struct ListedRows {
+    /// Where the rows of each event end.
+    pub ends: Vec<usize>,
+    pub rows: Vec<u32>,
+}
+
+impl ListedRows {
+    pub fn of(&self, event: usize) -> &[u32] {
+        let from = if event == 0 { 0 } else { self.ends[event - 1] };
+        &self.rows[from..self.ends[event]]
+    }
+}
+
+/// A plan that is on a device. Called from several threads.
+pub trait LoadedPlan: Send + Sync {
+    /// How many rows hold for each event; `kept` of them, if not all are.
+    fn counts(&self, tokens: &Tokens, kept: Option<&Arc<KeptRows>>) -> DeviceResult<Vec<u32>>;
+
+    /// The rows that hold for each of the first `events` events, at most so many of them.
+    fn rows(
+        &self,
+        tokens: &Tokens,
+        kept: Option<&Arc<KeptRows>>,
+        order: RowOrder,
+        events: usize,
+        most: u32,
+    ) -> DeviceResult<ListedRows>;
+
+    /// Bytes of the device's memory, working memory included.
+    fn bytes(&self) -> u64;
+}
+
+/// A device.
+pub trait Device: Send + Sync {
+    fn load(&self, plan: &Plan) -> DeviceResult<Arc<dyn LoadedPlan>>;
+
+    /// Its name, and whatever else is known of it, as an object of JSON.
+    fn describe(&self) -> Json;
+}
+
+/// A device, and what an index keeps there.
+pub struct DeviceMemory {
+    device: Arc<dyn Device>,
+    /// By the address of the segment, which is kept alive by what is beside it.
+    pub(super) plans: Mutex<Vec<(Arc<dyn std::any::Any + Send + Sync>, Arc<dyn LoadedPlan>)>>,
+    /// By the address of the segment: what a filter kept last, and what it was.
+    pub(super) kept: Mutex<Vec<(usize, String, Arc<KeptRows>)>>,
+    failure: Mutex<Option<String>>,
+    is_reported: AtomicBool,
+    blocks: AtomicU64,
+    /// A device does not survive a fork.
+    process: u32,
+}
+
+impl DeviceMemory {
+    pub fn new(device: Arc<dyn Device>) -> Self {
+        Self {
+            device,
+            plans: Mutex::default(),
+            kept: Mutex::default(),
+            failure: Mutex::default(),
+            is_reported: AtomicBool::new(false),
+            blocks: AtomicU64::new(0),
+            process: std::process::id(),
+        }
+    }
+
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Whether blocks may be sent to it.
+    pub fn is_usable(&self) -> bool {
+        self.process == std::process::id() && self.failure.lock().is_none()
+    }
+
+    /// Why this processor answers in its place, if it does.
+    pub fn failure(&self) -> Option<String> {
+        if self.process != std::process::id() {
+            return Some("the process was forked, and a device cannot be used on both sides of a fork".into());
+        }
+        self.failure.lock().clone()
+    }
+
+    /// The same, once.
+    pub fn unreported_failure(&self) -> Option<String> {
+        self.failure().filter(|_| !self.is_reported.swap(true, Ordering::Relaxed))
+    }
+
+    /// From now on this processor answers.
+    pub fn fail(&self, error: DeviceError) {
+        self.failure.lock().get_or_insert(error.0);
+        self.plans.lock().clear();
+        self.kept.lock().clear();
+    }
+
+    /// Notes that a block was answered.
+    pub(super) fn note_block(&self) {
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn statistics(&self) -> Json {
+        let bytes: u64 = self.plans.lock().iter().map(|(_, plan)| plan.bytes()).sum();
+        json!({
+            "device": self.device.describe(),
+            "device_bytes": bytes,
+            "device_blocks": self.blocks.load(Ordering::Relaxed),
+            "device_failure": self.failure(),
+        })
+    }
+}

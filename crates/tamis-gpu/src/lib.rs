@@ -1,0 +1,31 @@
+//! Blocks of events on a CUDA device.
+//!
+//! Nothing of CUDA is needed to build this or to import it: the driver is looked for when somebody asks for a device
+//! ([`cuda_device`]). What runs there is in `kernels.cu`, shipped as PTX. The same source, compiled for this processor, stands in for
+//! a device in tests ([`host_device`]).
+
+mod cuda;
+mod driver;
+mod evaluator;
+mod host;
+mod lane;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tamis_core::engine::device::{Device, DeviceResult};
+
+use cuda::Cuda;
+use evaluator::Evaluator;
+use host::Host;
+
+/// A CUDA device by its number; an error says why there is none. It takes no more than `memory` bytes there, or nine tenths of what is
+/// free.
+pub fn cuda_device(number: usize, memory: Option<u64>) -> DeviceResult<Arc<dyn Device>> {
+    Ok(Arc::new(Evaluator::new(Box::new(Cuda::open(number)?), memory)?))
+}
+
+/// This processor in place of a device, with a library that was compiled from `kernels.cu`.
+pub fn host_device(library: &Path, memory: Option<u64>) -> DeviceResult<Arc<dyn Device>> {
+    Ok(Arc::new(Evaluator::new(Box::new(Host::open(library)?), memory)?))
+}

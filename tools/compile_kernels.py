@@ -1,0 +1,50 @@
+"""Compile crates/tamis-gpu/src/kernels.cu to PTX, with NVIDIA's run-time compiler from PyPI. No device is needed.
+
+    uv run --with nvidia-cuda-nvrtc-cu12==12.1.105 python tools/compile_kernels.py
+
+An old compiler on purpose: drivers read PTX that is no newer than they are.
+"""
+
+import ctypes
+import hashlib
+import importlib.util
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "crates" / "tamis-gpu" / "src" / "kernels.cu"
+TARGET = SOURCE.with_suffix(".ptx")
+OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++14", b"--fmad=false"]
+
+
+def fingerprint() -> str:
+    """What the source is, as the first line of the PTX says it."""
+    return f"// kernels.cu {hashlib.sha256(SOURCE.read_bytes()).hexdigest()}"
+
+
+def compile_to_ptx() -> str:
+    """The PTX of the source."""
+    spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("nvidia-cuda-nvrtc-cu12 is not installed; see the head of this file")
+    nvrtc = ctypes.CDLL(str(next(Path(spec.submodule_search_locations[0], "lib").glob("libnvrtc.so.*"))))
+    program = ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(
+        ctypes.byref(program), SOURCE.read_bytes(), b"kernels.cu", 0, None, None
+    )
+    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
+    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
+    if failed:
+        raise SystemExit(_text(nvrtc, program, "ProgramLog"))
+    return _text(nvrtc, program, "PTX")
+
+
+def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
+    size = ctypes.c_size_t()
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, text)
+    return text.value.decode()
+
+
+if __name__ == "__main__":
+    TARGET.write_text(f"{fingerprint()}\n{compile_to_ptx()}")
+    print(f"{TARGET}: {TARGET.stat().st_size} bytes")
