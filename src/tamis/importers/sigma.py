@@ -35,7 +35,6 @@ except ImportError as error:
     raise ImportError(missing_extra("the importer of Sigma", "importers")) from error
 
 NOT_CARRIED_OVER = {
-    **OF_ANY_FORMAT,
     "keywords": "they look into the whole event; name the attributes to look into: keywords_in=[...]",
     "week": "there is no function for the week of a time",
     "fieldref with a modifier": "a term cannot start with, end with or contain another one",
@@ -44,6 +43,7 @@ NOT_CARRIED_OVER = {
     "a placeholder": "its values are not in the rule; a pipeline replaces it",
     "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
     "an invalid rule": "pySigma cannot read it",
+    **OF_ANY_FORMAT,
 }
 """Every feature that is refused, with the reason."""
 
