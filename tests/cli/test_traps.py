@@ -158,6 +158,11 @@ def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
     assert told.returncode == 0
     assert b"notes" not in told.stderr
     assert "exists(order.items, element -> " in json.loads(told.stdout)["expression"]
+    misspelt = tamis("import", "event-patterns", given, "--array", "order.itmes")
+    assert b"--array order.itmes: no rule looks at it (did you mean `order.items`?)" in misspelt.stderr
+    refused = tamis("import", "json-logic", given, "--array", "order.items")
+    assert refused.returncode == 2
+    assert b"--array is not for json-logic" in refused.stderr
 
 
 def test_lints_and_examples(tmp_path: Path) -> None:
