@@ -9,11 +9,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil, floor, inf, isfinite
 from typing import Any
 
 from tamis import relate
 from tamis._kernel import Expression
 from tamis._parameters import _TOKEN
+from tamis._quantifiers import Quantifier, quantifiers, replaced
 from tamis.errors import ExpressionError
 
 BUDGET = 20_000
@@ -63,7 +65,71 @@ def example(expression: Expression) -> dict[str, Any] | None:
     >>> example(Expression.parse("age = 22 AND country = 'CA'"))
     {'age': 22, 'country': 'CA'}
     """
-    return relate.example_of_overlap(expression, _ALWAYS, budget=BUDGET)
+    event = _example(expression)
+    return None if event is None else _with_plain_numbers(event, expression)
+
+
+def _with_plain_numbers(event: dict[str, Any], expression: Expression) -> dict[str, Any]:
+    """The event with whole numbers in the place of infinite and long ones, where the expression allows it."""
+    for name, value in event.items():
+        if not isinstance(value, float) or 1e15 < abs(value) < inf:
+            continue
+        plain = [floor(value), ceil(value)] if isfinite(value) else [0, 1, -1, 10**9, -(10**9), 1e300, -1e300]
+        better = ({**event, name: number} for number in plain)
+        event = next((one for one in better if expression.evaluate(one) is True), event)
+    return event
+
+
+def _example(expression: Expression) -> dict[str, Any] | None:
+    form = json.loads(expression.to_json())
+    found = dict(quantifiers(form))
+    if not found:
+        return relate.example_of_overlap(expression, _ALWAYS, budget=BUDGET)
+    # Each quantifier stands for an attribute of its own, which says whether it shall be true.
+    names = {term: f"{_SHALL} {number}" for number, term in enumerate(found)}
+    shall = {term: {"attribute": name, "operator": "truth"} for term, name in names.items()}
+    outline = Expression.from_json(json.dumps(replaced(form, shall)))
+    event = relate.example_of_overlap(outline, _ALWAYS, budget=BUDGET)
+    if event is None:
+        return None
+    for term, quantifier in found.items():
+        wanted = event.pop(names[term], None)
+        if wanted is not None and not _put_element(event, quantifier, wanted=wanted):
+            return None
+    return event if expression.evaluate(event) is True else None
+
+
+_SHALL = "shall be true:"
+
+
+def _put_element(event: dict[str, Any], quantifier: Quantifier, *, wanted: bool) -> bool:
+    """Give an event an array for a quantifier to be true, or false, of."""
+    *outer, last = quantifier.array.split(".")
+    record = event
+    for name in outer:
+        record = record.setdefault(name, {})
+        if not isinstance(record, dict):
+            return False
+    array = record.setdefault(last, [])
+    if not isinstance(array, list):
+        return False
+    if wanted == (quantifier.name == "forall"):
+        return True  # an empty array does
+    body = quantifier.body if wanted else ~quantifier.body
+    element = example(body)
+    if element is None:
+        return False
+    made: dict[str, Any] = {}
+    for name, value in element.items():
+        if name == "element":
+            array.append(value)
+        elif name.startswith("element."):
+            made[name.removeprefix("element.")] = value
+        else:
+            event.setdefault(name, value)
+    if "element" not in element:
+        array.append(made)
+    return True
 
 
 def _read(text: str | None) -> Expression | None:
@@ -88,11 +154,13 @@ def _of_text(row: int, text: str) -> Iterator[Finding]:
 
 
 def _of_expression(row: int, expression: Expression) -> Iterator[Finding]:
+    form = json.loads(expression.to_json())
     if relate.decide_overlaps(expression, _ALWAYS, budget=BUDGET) is False:
         yield Finding(row, "never true", "no event matches it")
     elif relate.decide_covers(expression, _ALWAYS, budget=BUDGET) is True:
         yield Finding(row, "always true", "every event matches it")
-    form = json.loads(expression.to_json())
+    else:
+        yield from _of_quantifiers(row, form)
     guarded = {_name(leaf) for leaf in _leaves(form) if leaf["operator"] in ("IS NULL", "<=>")}
     for name in dict.fromkeys(_negated(form)):
         if name not in guarded:
@@ -104,13 +172,32 @@ def _of_expression(row: int, expression: Expression) -> Iterator[Finding]:
             )
 
 
+def _of_quantifiers(row: int, form: Any) -> Iterator[Finding]:
+    """What is odd about the conditions on elements."""
+    never: dict[str, Quantifier] = {}
+    for term, quantifier in quantifiers(form):
+        for finding in _of_expression(row, quantifier.body):
+            if finding.lint in ("never true", "never true inside") and quantifier.name != "forall":
+                never[term] = quantifier
+            elif finding.lint == "absent under NOT":
+                yield finding
+    if not never:
+        return
+    without = Expression.from_json(json.dumps(replaced(form, dict.fromkeys(never, False))))
+    tests_truth = any(key.startswith("is_") for key in _keys(form))
+    is_whole = not tests_truth and relate.decide_overlaps(without, _ALWAYS, budget=BUDGET) is False
+    for quantifier in never.values():
+        lint = "never true" if is_whole else "never true inside"
+        yield Finding(row, lint, f"no element matches the condition of {quantifier}")
+
+
 def _of_pairs(read: Sequence[Expression | None], never: set[int]) -> Iterator[Finding]:
     first_of: dict[str, int] = {}
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, expression in enumerate(read):
         if expression is None:
             continue
-        first = first_of.setdefault(str(expression), row)
+        first = first_of.setdefault(_same_text(expression), row)
         if first != row:
             yield Finding(row, "repeated", "the same expression stands above", first)
         elif row not in never:
@@ -125,9 +212,50 @@ def _of_pairs(read: Sequence[Expression | None], never: set[int]) -> Iterator[Fi
                 covering, covered = read[other], read[row]
                 if row == other or covering is None or covered is None:
                     continue
-                if relate.decide_covers(covering, covered, budget=BUDGET // 10) is True:
+                if _covers(covering, covered):
                     yield Finding(row, "covered", "whenever it matches, another rule does", other)
                     break
+
+
+def _same_text(expression: Expression) -> str:
+    """The text, in which the names of variables make no difference."""
+    form = json.loads(expression.to_json())
+    named = {term: {"term": str(found), "operator": "truth"} for term, found in quantifiers(form)}
+    return str(Expression.from_json(json.dumps(replaced(form, named)))) if named else str(expression)
+
+
+def _covers(covering: Expression, covered: Expression) -> bool:
+    """Whether the one matches whenever the other does; of quantifiers, if their bodies say so."""
+    if relate.decide_covers(covering, covered, budget=BUDGET // 10) is True:
+        return True
+    outer, inner = json.loads(covering.to_json()), json.loads(covered.to_json())
+    if any(key.startswith("is_") for form in (outer, inner) for key in _keys(form)):
+        return False
+    instead: dict[str, Any] = {}
+    for term, found in quantifiers(inner):
+        follows = [
+            {"term": other_term, "operator": "truth"}
+            for other_term, other in quantifiers(outer)
+            if (other.name, other.array) == (found.name, found.array)
+            and relate.decide_covers(other.body, found.body, budget=BUDGET // 10) is True
+        ]
+        if follows:
+            # Where this one is true, those are too.
+            instead[term] = {"and": [{"term": term, "operator": "truth"}, *follows]}
+    if not instead or list(_negated(inner)):
+        return False
+    strengthened = Expression.from_json(json.dumps(replaced(inner, instead)))
+    return relate.decide_covers(covering, strengthened, budget=BUDGET // 10) is True
+
+
+def _keys(form: Any) -> Iterator[str]:
+    if isinstance(form, dict):
+        yield from form
+        for inner in form.values():
+            yield from _keys(inner)
+    elif isinstance(form, list):
+        for inner in form:
+            yield from _keys(inner)
 
 
 def _leaves(form: Any) -> Iterator[dict[str, Any]]:
@@ -158,4 +286,8 @@ def _negated(form: Any, inside: bool = False) -> Iterator[str]:
 
 
 def _name(leaf: dict[str, Any]) -> str:
-    return str(leaf.get("attribute") or leaf.get("term"))
+    """The attribute, or those that a term is made of."""
+    if "attribute" in leaf:
+        return str(leaf["attribute"])
+    looked_at = Expression.from_json(json.dumps({"term": leaf["term"], "operator": "IS NULL"}))
+    return " or ".join(looked_at.attributes) or str(leaf["term"])

@@ -56,3 +56,35 @@ def test_completion_is_offered() -> None:
     terminal = pexpect.spawn("bash", ["-c", command], encoding="utf-8", timeout=60)
     terminal.expect("_TAMIS_COMPLETE|complete ")
     terminal.expect(pexpect.EOF)
+
+
+def test_progress_appears_while_events_come_and_goes_when_they_end(rules: Path, tmp_path: Path) -> None:
+    output = tmp_path / "found.jsonl"
+    command = f"cat | {sys.executable} -m tamis.cli match {rules} --format jsonl > {output}"
+    terminal = pexpect.spawn("bash", ["-c", command], encoding="utf-8", timeout=60, dimensions=(40, 120))
+    terminal.setecho(False)
+    sent = 0
+    while terminal.expect(["matching.*events/s", pexpect.TIMEOUT], timeout=0.2) == 1:
+        terminal.sendline('{"x": 2}')
+        sent += 1
+        assert sent < 1000, "there is no progress"
+    terminal.sendeof()
+    terminal.expect(pexpect.EOF)
+    assert "\x1b[2K" in terminal.before  # the bar is taken away
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert output.read_text(encoding="utf-8").count("\n") == sent
+
+
+def test_the_tab_key_completes_commands_and_options() -> None:
+    folder = Path(sys.executable).parent
+    terminal = pexpect.spawn("bash", ["--norc", "-i"], encoding="utf-8", timeout=60, dimensions=(40, 200))
+    terminal.sendline(f"PS1='ready> '; PATH={folder}:$PATH; bind 'set bell-style none'")
+    terminal.sendline('eval "$(_TAMIS_COMPLETE=source_bash tamis)"; echo loa""ded')
+    terminal.expect("loaded")
+    terminal.send("tamis expl\t")
+    terminal.expect("tamis explain")
+    terminal.send("\x15tamis import --str\t")
+    terminal.expect("tamis import --strict")
+    terminal.send("\x15exit\r")
+    terminal.expect(pexpect.EOF)

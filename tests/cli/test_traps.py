@@ -73,6 +73,8 @@ def test_an_encoding_and_a_separator(rules: Path, tmp_path: Path) -> None:
         (b'[{"x": 1}\n', b"the array is never closed, ] is missing"),
         (b'{\n"x": 1,\n}\n', b"<stdin>:3:1: not valid JSON"),
         (b'{"x": 1}\n{"x": \n', b"<stdin>:2"),
+        (b'{"x": ' * 50_000 + b"1" + b"}" * 50_000, b"records are nested more than 100 deep"),
+        (b'{\n"x": ' * 50_000 + b"1" + b"}" * 50_000, b"<stdin>:1: nested too deep to be read"),
     ],
 )
 def test_what_cannot_be_read_says_where(rules: Path, text: bytes, said: bytes) -> None:
@@ -152,9 +154,15 @@ def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
     ran = tamis("import", "event-patterns", given)
     assert b"1 imported with notes" in ran.stderr
     assert b"array of records at order or order.items" in ran.stderr
-    told = tamis("import", "event-patterns", given, "--array-of-records", "order.items")
-    assert told.returncode == 1
-    assert b"a field of the records in an array" in told.stderr
+    told = tamis("import", "event-patterns", given, "--array", "order.items")
+    assert told.returncode == 0
+    assert b"notes" not in told.stderr
+    assert "exists(order.items, element -> " in json.loads(told.stdout)["expression"]
+    misspelt = tamis("import", "event-patterns", given, "--array", "order.itmes")
+    assert b"--array order.itmes: no rule looks at it (did you mean `order.items`?)" in misspelt.stderr
+    refused = tamis("import", "json-logic", given, "--array", "order.items")
+    assert refused.returncode == 2
+    assert b"--array is not for json-logic" in refused.stderr
 
 
 def test_lints_and_examples(tmp_path: Path) -> None:

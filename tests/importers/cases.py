@@ -132,11 +132,11 @@ class EventPatterns:
             wanted = [self.alternative() for _ in range(self._random.choice([1, 1, 2]))]
             if _kinds(wanted) >= {"wildcard", "equals-ignore-case"}:
                 wanted.pop()
-            outer, _, inner = field.partition(".")
-            if inner:
-                pattern.setdefault(outer, {})[inner] = wanted
-            else:
-                pattern[outer] = wanted
+            *outer, inner = field.split(".")
+            record = pattern
+            for name in outer:
+                record = record.setdefault(name, {})
+            record[inner] = wanted
         return pattern
 
     def value(self) -> Any:
@@ -151,3 +151,110 @@ class EventPatterns:
         if chosen() < 0.8:
             event["d"] = {name: self.value() for name in ("s", "n") if chosen() < 0.7}
         return event
+
+
+class EventPatternsOverArrays(EventPatterns):
+    """Random patterns and events with arrays of values and of records, two deep, or single ones instead."""
+
+    arrays = ("s", "n", "items", "items.tags", "items.parts", "d.lines")
+    fields = (
+        "s",
+        "n",
+        "z",
+        "items.s",
+        "items.n",
+        "items.tags",
+        "items.parts.s",
+        "items.parts.n",
+        "d.lines.s",
+    )
+
+    def pattern(self) -> dict[str, Any]:
+        chosen, choice = self._random.random, self._random.choice
+        fields = self._random.sample(self.fields, 5)
+        pattern = self._of(fields[: choice([1, 2, 2, 3])])
+        if chosen() < 0.4:
+            pattern["$or"] = [self._of(fields[3:4]), self._of(fields[4:])]
+        if chosen() < 0.2:
+            inside = pattern.setdefault("items", {})
+            free = [name for name in ("x", "y") if name not in inside]
+            inside["$or"] = [{name: [self.alternative()]} for name in free]
+        return pattern
+
+    def values(self) -> Any:
+        """A value, or an array of one kind."""
+        chosen, choice = self._random.random, self._random.choice
+        if chosen() < 0.4:
+            return self.value()
+        kind = choice([self.texts, (0, 1, 5, 2.5, -3), (True, False)])
+        return [choice(kind) for _ in range(choice([0, 1, 2, 2, 3]))]
+
+    def record(self, fields: tuple[str, ...]) -> dict[str, Any]:
+        return {name: self.values() for name in fields if self._random.random() < 0.7}
+
+    def records(self, make: Any) -> Any:
+        choice = self._random.choice
+        return make() if self._random.random() < 0.2 else [make() for _ in range(choice([0, 1, 2, 2, 3]))]
+
+    def item(self) -> dict[str, Any]:
+        item = {name: self.value() for name in ("s", "n", "x", "y") if self._random.random() < 0.6}
+        if self._random.random() < 0.5:
+            item["tags"] = self.values()
+        if self._random.random() < 0.5:
+            item["parts"] = self.records(self._flat_record)
+        return item
+
+    def _flat_record(self) -> dict[str, Any]:
+        return {name: self.value() for name in ("s", "n") if self._random.random() < 0.7}
+
+    def event(self) -> dict[str, Any]:
+        event = self.record(("s", "n"))
+        if self._random.random() < 0.5:
+            event["z"] = self.value()
+        if self._random.random() < 0.85:
+            event["items"] = self.records(self.item)
+        if self._random.random() < 0.5:
+            event["d"] = {"lines": self.records(self._flat_record)}
+        return event
+
+
+class JsonLogicOverArrays(JsonLogicRules):
+    """Random rules about the records and the values in arrays; a record has the fields of the data itself."""
+
+    def data(self, depth: int = 2) -> dict[str, Any]:
+        chosen, choice = self._random.random, self._random.choice
+        data = super().data()
+        if chosen() < 0.6:
+            data["nums"] = [choice([0, 1, 2, 5, -1, 2.5, None]) for _ in range(choice([0, 1, 2, 3]))]
+        if depth and chosen() < 0.85:
+            data["items"] = [self.data(depth - 1) for _ in range(choice([0, 1, 2, 3]))]
+            if chosen() < 0.1:
+                data["items"].append(None)
+        return data
+
+    def rule(self, depth: int) -> Any:
+        choice = self._random.choice
+        if depth <= 0 or self._random.random() < 0.4:
+            return super().rule(depth)
+        operator, element = choice(["some", "all", "none"]), {"var": ""}
+        compare = choice(["<", ">=", "==", "!="])
+        field = choice([*self.numbers[:2], *self.texts])
+        return choice(
+            [
+                {operator: [self.array(depth), self.rule(depth - 1)]},
+                {operator: [{"var": "nums"}, {compare: [element, choice([0, 1, 2])]}]},
+                {
+                    operator: [
+                        {"map": [self.array(depth), {"var": "n"}]},
+                        {compare: [element, choice([0, 1])]},
+                    ]
+                },
+                {choice(["!", "!!"]): [self.array(depth)]},
+                {"in": [choice([1, 2, "a", "b"]), {"map": [self.array(depth), {"var": field}]}]},
+                {choice(["and", "or"]): [self.rule(depth - 1), self.rule(depth - 1)]},
+            ]
+        )
+
+    def array(self, depth: int) -> Any:
+        items = {"var": "items"}
+        return items if self._random.random() < 0.6 else {"filter": [items, self.rule(depth - 1)]}

@@ -17,23 +17,24 @@ _X = {"var": "x"}
 
 EVENT_PATTERNS = [
     Difference(
-        "The fields of records in an array are not reached",
+        "The fields of records in an array are not reached unless `arrays` names it",
         {"d": {"s": ["a"]}},
         {"d": [{"s": "a"}]},
         True,
     ),
     Difference(
-        "Other tests than equality look at single values, not into arrays",
+        "Other tests than equality look into an array only if `arrays` names it",
         {"n": [{"numeric": [">", 3]}]},
         {"n": [5]},
         True,
     ),
     Difference(
-        "Other tests than equality look at single values, not into arrays",
+        "Other tests than equality look into an array only if `arrays` names it",
         {"s": [{"anything-but": "a"}]},
         {"s": ["a"]},
         False,
     ),
+    Difference("Arrays in arrays are not looked into", {"n": [1]}, {"n": [[1], [2]]}, True),
     Difference("null and absent are the same", {"s": [{"exists": True}]}, {"s": None}, True),
     Difference("null and absent are the same", {"s": [{"anything-but": "a"}]}, {"s": None}, True),
     Difference("Event Ruler rounds numbers to six digits", {"n": [1.0000001]}, {"n": 1.00000012}, True),
@@ -63,5 +64,6 @@ JSON_LOGIC = [
         True,
     ),
     Difference("A division by zero is infinite there", {">": [{"/": [1, _X]}, 5]}, {"x": 0}, True),
+    Difference("A text has a `length` there", {"==": [{"var": "s.length"}, 1]}, {"s": "a"}, True),
     Difference("A record on its own is true there", _X, {"x": {}}, True),
 ]

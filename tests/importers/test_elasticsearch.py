@@ -99,3 +99,155 @@ def test_a_count_of_many_is_one_expression() -> None:
     assert imported.expression is not None
     assert imported.expression.evaluate({f"a{number}": 1 for number in range(20)}) is True
     assert imported.expression.evaluate({f"a{number}": 1 for number in range(19)}) is not True
+
+
+# The documents of the pages "Nested field type" and "Nested query".
+USERS = {"group": "fans", "user": [{"first": "John", "last": "Smith"}, {"first": "Alice", "last": "White"}]}
+DRIVER = {
+    "driver": {
+        "last_name": "McQueen",
+        "vehicle": [{"make": "Powell Motors", "model": "Canyonero"}, {"make": "Miller", "model": "Meteor"}],
+    }
+}
+
+
+def both(*clauses: Any) -> dict[str, Any]:
+    return {"bool": {"must": list(clauses)}}
+
+
+def nested(path: str, query: Any, **options: Any) -> dict[str, Any]:
+    return {"nested": {"path": path, "query": query, **options}}
+
+
+def without(query: Any) -> dict[str, Any]:
+    return {"bool": {"must_not": [query]}}
+
+
+def user(first: str, last: str) -> dict[str, Any]:
+    return both({"term": {"user.first": first}}, {"term": {"user.last": last}})
+
+
+def vehicle(make: str, model: str) -> dict[str, Any]:
+    return both({"term": {"driver.vehicle.make": make}}, {"term": {"driver.vehicle.model": model}})
+
+
+JIM = {"term": {"comments.author": "jim"}}
+JIM_AND_OTHERS = {"comments": [{"author": "jim"}, {"author": "ann"}]}
+ONLY_JIM = {"comments": [{"author": "jim"}]}
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "document", "truth"),
+    [
+        ("nested field type: arrays of objects are flattened", user("Alice", "Smith"), USERS, True),
+        ("nested field type: arrays of objects are flattened", without(user("Alice", "Smith")), USERS, False),
+        ("nested field type: one object matches all", nested("user", user("Alice", "Smith")), USERS, False),
+        ("nested field type: one object matches all", nested("user", user("Alice", "White")), USERS, True),
+        (
+            "nested field type: an object in place of an array",
+            nested("user", user("A", "B")),
+            {"user": {"first": "A", "last": "B"}},
+            True,
+        ),
+        (
+            "nested query: score_mode and inner_hits do not filter",
+            nested("user", user("Alice", "White"), score_mode="avg", ignore_unmapped=True, inner_hits={}),
+            USERS,
+            True,
+        ),
+        (
+            "nested query: multi-level",
+            nested("driver", nested("driver.vehicle", vehicle("Powell Motors", "Canyonero"))),
+            DRIVER,
+            True,
+        ),
+        (
+            "nested query: multi-level",
+            nested("driver", nested("driver.vehicle", vehicle("Powell Motors", "Meteor"))),
+            DRIVER,
+            False,
+        ),
+        (
+            "nested query: the complete path",
+            nested("driver.vehicle", vehicle("Miller", "Meteor")),
+            DRIVER,
+            True,
+        ),
+        ("nested query: the complete path", nested("driver.vehicle", vehicle("Miller", "Meteor")), {}, False),
+        (
+            "nested query: the complete path",
+            nested("driver.vehicle", vehicle("Miller", "Canyonero")),
+            {"driver": [DRIVER["driver"]]},
+            False,
+        ),
+        (
+            "nested query: the complete path",
+            nested("driver.vehicle", vehicle("Miller", "Meteor")),
+            {"driver": [DRIVER["driver"]]},
+            True,
+        ),
+        ("nested query: must_not inside", nested("comments", without(JIM)), JIM_AND_OTHERS, True),
+        ("nested query: must_not inside", nested("comments", without(JIM)), ONLY_JIM, False),
+        ("nested query: must_not inside", nested("comments", without(JIM)), {}, False),
+        ("nested query: must_not inside", nested("comments", without(JIM)), {"comments": []}, False),
+        ("nested query: must_not inside", nested("comments", without(JIM)), {"comments": {"at": 1}}, True),
+        ("nested query: must_not around", without(nested("comments", JIM)), JIM_AND_OTHERS, False),
+        ("nested query: must_not around", without(nested("comments", JIM)), {}, True),
+        (
+            "nested query: match_all",
+            nested("comments", {"match_all": {}}),
+            {"comments": [{"author": "ann"}]},
+            True,
+        ),
+        ("nested query: match_all", nested("comments", {"match_all": {}}), {"comments": []}, False),
+        (
+            "nested query: minimum_should_match",
+            nested(
+                "c",
+                {
+                    "bool": {
+                        "should": [{"term": {f"c.{name}": 1}} for name in "xyz"],
+                        "minimum_should_match": 2,
+                    }
+                },
+            ),
+            {"c": [{"x": 1}, {"y": 1, "z": 1}]},
+            True,
+        ),
+        (
+            "nested query: minimum_should_match",
+            nested(
+                "c",
+                {
+                    "bool": {
+                        "should": [{"term": {f"c.{name}": 1}} for name in "xyz"],
+                        "minimum_should_match": 2,
+                    }
+                },
+            ),
+            {"c": [{"x": 1}, {"y": 1}, {"z": 1}]},
+            False,
+        ),
+        ("arrays: range", {"range": {"n": {"gt": 1, "lt": 3}}}, {"n": [0, 5]}, False),
+        ("arrays: range", {"range": {"n": {"gt": 1, "lt": 3}}}, {"n": [0, 2]}, True),
+        ("arrays: range", {"range": {"n": {"gt": 1, "lt": 3}}}, {"n": 2}, True),
+        ("arrays: prefix", {"prefix": {"tags": "new-"}}, {"tags": ["old", "new-1"]}, True),
+        ("arrays: must_not", without({"prefix": {"tags": "new-"}}), {"tags": ["old", "new-1"]}, False),
+        ("arrays: exists", {"exists": {"field": "tags"}}, {"tags": [None]}, False),
+        ("arrays: exists", {"exists": {"field": "tags"}}, {"tags": [None, "a"]}, True),
+        ("arrays: exists", {"exists": {"field": "user.last"}}, USERS, True),
+        ("arrays: exists", {"exists": {"field": "user.middle"}}, USERS, False),
+    ],
+)
+def test_arrays(page: str, query: Any, document: dict[str, Any], truth: bool) -> None:
+    imported = elasticsearch.convert("q", query, arrays=["user", "n", "tags", "driver"])
+    assert imported.expression is not None, (page, imported.refused)
+    assert not imported.notes
+    assert (imported.expression.evaluate(document) is True) == truth, (page, str(imported.expression))
+
+
+def test_a_nested_query_needs_no_naming_and_says_what_is_not_known() -> None:
+    imported = elasticsearch.convert("q", nested("a.b", {"term": {"a.b.c": 1}}))
+    assert imported.expression is not None
+    assert imported.expression.evaluate({"a": {"b": [{"c": 2}, {"c": 1}]}}) is True
+    assert imported.notes == ("a.b.c: not reached where an event has an array of records at a",)

@@ -9,11 +9,19 @@ import pyarrow as pa
 import pytest
 
 from importers import differences, engines
-from importers.cases import EventPatterns, JsonLogicRules, recorded
+from importers.cases import (
+    EventPatterns,
+    EventPatternsOverArrays,
+    JsonLogicOverArrays,
+    JsonLogicRules,
+    recorded,
+)
 from tamis.importers import event_patterns, json_logic, sql
 
+JSON_LOGIC = [*recorded("json_logic.jsonl"), *recorded("json_logic_over_arrays.jsonl")]
 
-@pytest.mark.parametrize(("rule", "data", "truth"), recorded("json_logic.jsonl"))
+
+@pytest.mark.parametrize(("rule", "data", "truth"), JSON_LOGIC)
 def test_json_logic(rule: Any, data: Any, truth: bool) -> None:
     imported = json_logic.convert("r", rule)
     assert imported.expression is not None, imported.refused
@@ -27,13 +35,21 @@ def test_event_patterns(pattern: Any, event: Any, truth: bool) -> None:
     assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
 
 
+@pytest.mark.parametrize(("pattern", "event", "truth"), recorded("event_patterns_over_arrays.jsonl"))
+def test_event_patterns_over_arrays(pattern: Any, event: Any, truth: bool) -> None:
+    imported = event_patterns.convert("r", pattern, arrays=EventPatternsOverArrays.arrays)
+    assert imported.expression is not None, imported.refused
+    assert not imported.notes
+    assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
+
+
 @pytest.mark.slow
 def test_json_logic_js_gives_the_recorded_answers_and_agrees_on_others() -> None:
-    known = recorded("json_logic.jsonl")
+    known = JSON_LOGIC
     assert engines.json_logic([[rule, data] for rule, data, _ in known]) == [truth for *_, truth in known]
-    rules = JsonLogicRules(seed=1)
-    pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
-    _agree(pairs, engines.json_logic(pairs), json_logic.convert)
+    for rules in (JsonLogicRules(seed=1), JsonLogicOverArrays(seed=1)):
+        pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
+        _agree(pairs, engines.json_logic(pairs), json_logic.convert)
 
 
 @pytest.mark.slow
@@ -43,6 +59,19 @@ def test_event_ruler_gives_the_recorded_answers_and_agrees_on_others() -> None:
     patterns = EventPatterns(seed=1)
     pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
     _agree(pairs, engines.event_ruler(pairs), event_patterns.convert)
+
+
+@pytest.mark.slow
+def test_event_ruler_agrees_on_arrays_of_values_and_of_records() -> None:
+    known = recorded("event_patterns_over_arrays.jsonl")
+    assert engines.event_ruler([[rule, event] for rule, event, _ in known]) == [truth for *_, truth in known]
+    patterns = EventPatternsOverArrays(seed=1)
+    pairs = [(patterns.pattern(), patterns.event()) for _ in range(5_000)]
+
+    def convert(id: str, pattern: Any) -> Any:
+        return event_patterns.convert(id, pattern, arrays=patterns.arrays)
+
+    _agree(pairs, engines.event_ruler(pairs), convert)
 
 
 DIFFERENCES = [
@@ -158,18 +187,86 @@ class Conditions:
         )
 
 
-def test_sql_selects_what_duckdb_selects() -> None:
-    conditions = Conditions(seed=1)
-    rows = conditions.rows(40)
-    kinds = {"i": pa.int64(), "n": pa.int64(), "m": pa.float64(), "s": pa.string(), "t": pa.string()}
+PLAIN = {
+    "i": pa.int64(),
+    "n": pa.int64(),
+    "m": pa.float64(),
+    "s": pa.string(),
+    "t": pa.string(),
+    "p": pa.bool_(),
+}
+
+
+def _duckdb_selects_the_same(conditions: Conditions, kinds: dict[str, Any], count: int, depth: int) -> None:
+    rows = conditions.rows(60)
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    columns["p"] = pa.array([row["p"] for row in rows], pa.bool_())
     connection = duckdb.connect()
     connection.register("events", pa.table(columns))
-    for _ in range(400):
-        where = conditions.condition(3)
+    for _ in range(count):
+        where = conditions.condition(depth)
         selected = connection.execute(f"SELECT i FROM events WHERE {where} ORDER BY i").fetchall()
         imported = sql.convert("r", where)
         assert imported.expression is not None, (where, imported.refused)
         found = [row["i"] for row in rows if imported.expression.evaluate(row) is True]
         assert found == [number for (number,) in selected], (where, str(imported.expression))
+
+
+def test_sql_selects_what_duckdb_selects() -> None:
+    _duckdb_selects_the_same(Conditions(seed=1), PLAIN, count=400, depth=3)
+
+
+class ConditionsOnArrays(Conditions):
+    """Random WHERE clauses in DuckDB's dialect about the values and the records in arrays."""
+
+    def rows(self, count: int) -> list[dict[str, Any]]:
+        choice, many = self._random.choice, (0, 1, 2, 3)
+
+        def items(depth: int) -> Any:
+            return choice([None, [item(depth) for _ in range(choice(many))]])
+
+        def item(depth: int) -> Any:
+            made = {"n": choice([None, 0, 1, 2, 5]), "s": choice([None, "a", "b"])}
+            return choice([None, *[made | ({"parts": items(depth - 1)} if depth else {})] * 5])
+
+        for_all = super().rows(count)
+        for row in for_all:
+            row["xs"] = choice([None, [choice([None, 0, 1, 2, 5]) for _ in range(choice(many))]])
+            row["ts"] = choice([None, [choice([None, "a", "b", "ab"]) for _ in range(choice(many))]])
+            row["items"] = items(1)
+        return for_all
+
+    def condition(self, depth: int) -> str:
+        choice = self._random.choice
+        if depth > 0 and self._random.random() < 0.4:
+            first, second = self.condition(depth - 1), self.condition(depth - 1)
+            return choice([f"NOT ({first})", f"({first}) AND ({second})", f"({first}) OR ({second})"])
+        compare, negated = choice(["=", "<>", "<", "<=", ">", ">="]), choice(["", "NOT "])
+        inner = choice(["p.n > i.n", "p.s = 'a'", "p.n = 1 AND p.s = s", "NOT p.n = 2"])
+        about_item = choice(
+            [
+                f"i.n {compare} {choice(['1', '2', 'n'])}",
+                f"i.s {negated}IN ('a', 'b') AND i.n {compare} 1",
+                "NOT (i.n > 1 OR i.s = 'a')",
+                "i.n IS NULL",
+                f"{negated}EXISTS (SELECT 1 FROM UNNEST(i.parts) AS u(p) WHERE {inner})",
+            ]
+        )
+        return choice(
+            [
+                f"{negated}EXISTS (SELECT 1 FROM UNNEST(items) AS t(i) WHERE {about_item})",
+                f"{negated}EXISTS (SELECT i FROM UNNEST(xs) AS t(i) WHERE t.i {compare} {choice('1n')})",
+                f"{choice('012n')} {compare} {choice(['ANY', 'ALL'])}(xs)",
+                f"s {choice(['=', '<>'])} ANY(ts)",
+                f"{negated}list_contains(ts, 'a')",
+                f"{negated}list_has_any(ts, ['a', 'ab'])",
+                f"{choice(['n', '1'])} {negated}IN (SELECT unnest(xs))",
+                super().condition(0),
+            ]
+        )
+
+
+def test_sql_looks_into_arrays_as_duckdb_does() -> None:
+    record = pa.struct({"n": pa.int64(), "s": pa.string()})
+    items = pa.list_(pa.struct([*record, pa.field("parts", pa.list_(record))]))
+    kinds = {**PLAIN, "xs": pa.list_(pa.int64()), "ts": pa.list_(pa.string()), "items": items}
+    _duckdb_selects_the_same(ConditionsOnArrays(seed=1), kinds, count=300, depth=2)

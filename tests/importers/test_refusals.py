@@ -10,13 +10,14 @@ from tamis.importers import NotCarriedOverError, elasticsearch, event_patterns, 
 X = {"var": "x"}
 
 REFUSED: list[tuple[ModuleType, str, Any]] = [
-    (json_logic, "map", {"map": [X, X]}),
-    (json_logic, "filter", {"filter": [X, True]}),
+    (json_logic, "map", {"==": [{"map": [X, X]}, 1]}),
+    (json_logic, "map", {"map": [[1], X]}),
+    (json_logic, "filter", {">": [{"filter": [X, True]}, 1]}),
     (json_logic, "reduce", {"reduce": [X, X, 0]}),
     (json_logic, "merge", {"missing": {"merge": ["a", {"if": [X, ["b"], []]}]}}),
-    (json_logic, "all", {"all": [X, {">": [{"var": ""}, 1]}]}),
-    (json_logic, "some", {"some": [X, {">": [{"var": ""}, 1]}]}),
-    (json_logic, "none", {"none": [X, {">": [{"var": ""}, 1]}]}),
+    (json_logic, "all", {"all": [[1, 2], {">": [{"var": ""}, 1]}]}),
+    (json_logic, "some", {"some": [{"map": [X, {"+": [{"var": ""}, 1]}]}, {">": [{"var": ""}, 1]}]}),
+    (json_logic, "none", {"none": [{"merge": [X, X]}, {">": [{"var": ""}, 1]}]}),
     (json_logic, "min", {">": [{"min": [X, 1]}, 3]}),
     (json_logic, "max", {">": [{"max": [X, 1]}, 3]}),
     (json_logic, "method", {"method": [X, "shift"]}),
@@ -33,7 +34,17 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (event_patterns, "sounds-like", {"x": [{"sounds-like": "a"}]}),
     (event_patterns, "an invalid pattern", {"x": 1}),
     (elasticsearch, "match", {"match": {"body": "two words"}}),
-    (elasticsearch, "nested", {"nested": {"path": "a", "query": {"term": {"a.b": 1}}}}),
+    (
+        elasticsearch,
+        "a field outside of the nested path",
+        {"nested": {"path": "a", "query": {"term": {"b": 1}}}},
+    ),
+    (
+        elasticsearch,
+        "a field of nested objects",
+        {"bool": {"must": [{"nested": {"path": "a", "query": {"term": {"a.b": 1}}}}, {"term": {"a.c": 1}}]}},
+    ),
+    (elasticsearch, "an invalid query", {"nested": {"path": "a"}}),
     (elasticsearch, "terms lookup", {"terms": {"user": {"index": "users", "id": "2", "path": "f"}}}),
     (elasticsearch, "date math", {"range": {"at": {"gte": "now-1d/d"}}}),
     (elasticsearch, "range with format or time_zone", {"range": {"at": {"gte": "1", "format": "yyyy"}}}),
@@ -44,6 +55,13 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (elasticsearch, "an invalid query", {"term": {"x": 1, "y": 2}}),
     (elasticsearch, "guess", {"guess": {}}),
     (sql, "a subquery", "x IN (SELECT 1)"),
+    (sql, "a subquery", "EXISTS (SELECT 1 FROM others)"),
+    (sql, "a subquery", "EXISTS (SELECT count(*) FROM UNNEST(xs) AS t(x))"),
+    (sql, "a subquery", "EXISTS (SELECT 1 FROM UNNEST(xs) AS t(x) LIMIT 0)"),
+    (sql, "a subquery", "x = ANY(SELECT y FROM others)"),
+    (sql, "an array", "x = ANY([1, 2])"),
+    (sql, "an array", "len(list_filter(xs, x -> x > 1)) > 0"),
+    (sql, "a name beside UNNEST", "EXISTS (SELECT 1 FROM UNNEST(items) AS item WHERE price > 5)"),
     (sql, "an aggregate", "count(x) > 1"),
     (sql, "a window", "row_number() OVER () = 1"),
     (sql, "a parameter", "x = ?"),
@@ -68,6 +86,38 @@ def test_it_is_refused_by_name(module: Any, feature: str, rule: Any) -> None:
     assert imported.expression is None
     assert imported.refused.feature == feature
     assert imported.refused.reason
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "expression"),
+    [
+        ("postgres", "5 = ANY(xs)", "exists(xs, element -> element = 5)"),
+        ("postgres", "element > ALL(xs)", "forall(xs, element2 -> element2 < element)"),
+        ("postgres", "tags && ARRAY['a', 'b']", "exists(tags, element -> (element IN ('a', 'b')) IS TRUE)"),
+        (
+            "postgres",
+            "EXISTS (SELECT 1 FROM unnest(ts) AS t WHERE t LIKE 'a%')",
+            "exists(ts, t -> t LIKE 'a%')",
+        ),
+        ("bigquery", "'a' IN UNNEST(tags)", "exists(tags, element -> element = 'a')"),
+        (
+            "bigquery",
+            "EXISTS (SELECT 1 FROM UNNEST(items) AS i WHERE i.p > 5)",
+            "exists(items, i -> i.p > 5)",
+        ),
+        ("spark", "exists(items, i -> i.p.q > 5)", "exists(items, i -> i.p.q > 5)"),
+        ("spark", "NOT array_contains(xs, 1)", "NOT array_contains(xs, 1)"),
+        ("databricks", "forall(xs, x -> x > 5)", "forall(xs, x -> x > 5)"),
+        ("presto", "any_match(xs, x -> x > 5)", "exists(xs, x -> x > 5)"),
+        ("trino", "all_match(xs, x -> x > 5)", "forall(xs, x -> x > 5)"),
+        ("trino", "none_match(xs, x -> x > 5)", "NOT exists(xs, x -> x > 5)"),
+        ("duckdb", "EXISTS (SELECT * FROM UNNEST(xs) AS t(X) WHERE t.x > 5)", "exists(xs, X -> X > 5)"),
+    ],
+)
+def test_sql_arrays(dialect: str, where: str, expression: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert str(imported.expression) == expression
 
 
 def test_an_integer_division_is_refused_where_the_dialect_has_one() -> None:
@@ -192,12 +242,28 @@ def test_a_rule_without_its_attributes_matches_where_its_own_format_says_so() ->
 def test_fields_of_records_in_arrays_are_never_missed_silently(module: Any, rule: Any) -> None:
     unsure = module.convert("r", rule)
     assert any("detail.items.price" in note and "array of records" in note for note in unsure.notes)
-    told = module.read({"r": rule}, arrays_of_records=["detail.items"]).refused
-    assert [one.refused.feature for one in told] == ["a field of the records in an array"]
-    assert told[0].refused.where == "detail.items.price"
-    sure = module.convert("r", rule, arrays_of_records=["orders"])
-    assert sure.expression is not None
-    assert not sure.notes
+    for arrays in (["detail.items"], ["detail"], ["detail", "detail.items"], ["detail.items.price"]):
+        [told] = module.read({"r": rule}, arrays=arrays)
+        assert told.expression is not None
+        assert not told.notes
+        event = {"detail": {"items": {"price": 5}}, "source": "shop"}
+        assert told.expression.evaluate(event) is True
+        if "detail.items" in arrays:
+            event["detail"] = {"items": [{"price": 4}, {"price": 5}]}
+        if "detail" in arrays:
+            event["detail"] = [{}, event["detail"]]
+        if "detail.items.price" in arrays:
+            event["detail"] = {"items": {"price": [4, 5]}}
+        assert told.expression.evaluate(event) is True
+
+
+def test_alternatives_over_arrays_of_records_have_a_limit() -> None:
+    ors = {f"r{at}": {"$or": [{name: [1]} for name in "abcdefghijk"]} for at in range(3)}
+    plain = event_patterns.convert("r", ors, arrays=[])
+    assert plain.expression is not None
+    refused = event_patterns.convert("r", {**ors, "items": {"price": [5]}}, arrays=["items"]).refused
+    assert refused is not None
+    assert refused.feature == "alternatives over arrays of records"
 
 
 def test_the_report_counts_the_rules_with_notes() -> None:

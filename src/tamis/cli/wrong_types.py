@@ -84,7 +84,7 @@ class WrongTypes:
 def _record(text: bytes) -> dict[str, Any]:
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}  # reported where events are matched
     return record if isinstance(record, dict) else {}
 

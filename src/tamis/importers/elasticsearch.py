@@ -1,33 +1,35 @@
 """Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}]}}`.
 
 What filters is carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
-`wildcard`, `regexp`, `exists`, `match_all`, `match_none`, `constant_score`, `dis_max`,
+`wildcard`, `regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`,
 `boosting`. What searches analysed text is not, because an expression sees values and no words. Fields
 are taken for keywords, numbers, booleans and dates as strings; a mapping is not read. Case is ignored as
 `lower` does it.
 
-Difference: a field of several values matches in Elasticsearch if one of them does. Here `term` and
-`terms` look into arrays; other queries look at single values, and the rule has a note. The
-fields of objects in an array are not reached (`records_in_arrays`).
+A field of several values matches in Elasticsearch if one of them does, and the objects of an array
+are flattened: each test may be satisfied by another object. Only a `nested` query wants one object to
+satisfy all of its tests. Name the fields that hold arrays, and that is what the quantifiers say
+(`elements`); else `term` and `terms` look into arrays of values, other queries do not, and the rule has
+a note. The path of a `nested` query needs no naming.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Any
 
-from tamis.errors import TamisError
-from tamis.importers import forms, records_in_arrays
+from tamis.importers import forms
+from tamis.importers.elements import Scope, outer
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"
-_RECORDS = "it is about the records of an array: it needs a quantifier, which importers do not write yet"
 
 NOT_CARRIED_OVER = {
-    records_in_arrays.FEATURE: records_in_arrays.REASON,
+    **OF_ANY_FORMAT,
     **dict.fromkeys(
         (
             "match",
@@ -44,7 +46,8 @@ NOT_CARRIED_OVER = {
         ),
         _TEXT,
     ),
-    "nested": _RECORDS,
+    "a field outside of the nested path": "a nested query sees the objects at its path and nothing else",
+    "a field of nested objects": "it is looked at outside of a nested query, which finds nothing there",
     "has_child": "it joins documents",
     "has_parent": "it joins documents",
     "parent_id": "it joins documents",
@@ -67,39 +70,35 @@ NOT_CARRIED_OVER = {
 }
 """Every feature that is refused, with the reason."""
 
-_ONE_VALUE = "tests one value: where a document has several there, they are not looked at"
 
-
-def convert(
-    id: str, query: Mapping[str, Any] | str, arrays_of_records: Collection[str] | None = None
-) -> ImportedRule:
+def convert(id: str, query: Mapping[str, Any] | str, arrays: Collection[str] | None = None) -> ImportedRule:
     """One query, as a record or as JSON text; a whole search body with `query` will do.
 
-    `arrays_of_records` names the fields that hold arrays of objects: a query that looks inside one is
-    refused. Where it is not given, every query that looks inside objects has a note.
+    `arrays` names the fields that hold arrays, of values or of objects, as dotted paths. Where it is not
+    given, the rule has a note on every test that does not look into an array.
 
     >>> str(convert("a", {"bool": {"must_not": {"prefix": {"name": "test-"}}}}).expression)
     "(startswith(name, 'test-')) IS NOT TRUE"
+    >>> str(convert("b", {"range": {"prices": {"gt": 5}}}, arrays=["prices"]).expression)
+    'any(prices, element -> element > 5)'
+    >>> nested = {"nested": {"path": "items", "query": {"range": {"items.price": {"gt": 5}}}}}
+    >>> str(convert("c", nested).expression)
+    'exists(items, element -> element.price > 5) OR items.price > 5'
     """
-    notes: list[str] = []
-    try:
+
+    def converted() -> ImportedRule:
+        scope = Scope.of(arrays)
         parsed = json.loads(query) if isinstance(query, str) else query
         if set(parsed) >= {"query"} and isinstance(parsed["query"], Mapping):
             parsed = parsed["query"]
-        form = _query("", parsed, notes)
-        expression = forms.expression(form)
-        notes += records_in_arrays.notes_on(expression, arrays_of_records)
-        return ImportedRule(id, expression, notes=tuple(dict.fromkeys(notes)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except (TamisError, ValueError, TypeError) as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("an invalid query", message))
+        form = _query("", parsed, _Context(scope, frozenset(_nested_paths(parsed))))
+        return ImportedRule(id, forms.expression(form), notes=tuple(dict.fromkeys(scope.notes)))
+
+    return attempt(id, "an invalid query", NOT_CARRIED_OVER["an invalid query"], converted)
 
 
 def read(
-    queries: Mapping[str, Any] | Iterable[tuple[str, Any]],
-    arrays_of_records: Collection[str] | None = None,
+    queries: Mapping[str, Any] | Iterable[tuple[str, Any]], arrays: Collection[str] | None = None
 ) -> Report:
     """Many queries by their ids.
 
@@ -107,25 +106,65 @@ def read(
     >>> print(report)
     1 of 2 rules imported
     1 refused because of match: it searches analysed text, and expressions see values
+    refused: b
     """
     pairs = queries.items() if isinstance(queries, Mapping) else queries
-    return gather(convert(id, query, arrays_of_records) for id, query in pairs)
+    return gather(convert(id, query, arrays) for id, query in pairs)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Where a query stands: in which scope, and inside which nested query."""
+
+    scope: Scope
+    nested_paths: frozenset[str]
+    """The paths of all nested queries of the rule."""
+    nested_in: str = ""
+
+    def some_value(self, where: str, field: str, kind: str, test: "_Test") -> Form:
+        """What is true of one of the values of a field."""
+        if self.nested_in and field != self.nested_in and not field.startswith(self.nested_in + "."):
+            raise _refuse("a field outside of the nested path", f"{where}.{field}")
+        if any(len(name) > len(self.nested_in) for name in self.nested_paths.intersection(outer(field))):
+            raise _refuse("a field of nested objects", f"{where}.{field}")
+        if test.of_unnamed is None:
+            self.scope.note_one_value(field, kind)
+        return self.scope.some_value(field, test.of_value, test.of_unnamed)
+
+
+@dataclass(frozen=True)
+class _Test:
+    """What must be true of a value; `of_unnamed`, of a field that may hold an array without being named."""
+
+    of_value: Callable[[Term], Form]
+    of_unnamed: Callable[[Term], Form] | None = None
+
+
+def _nested_paths(query: Any) -> Iterator[str]:
+    if isinstance(query, Mapping):
+        for kind, body in query.items():
+            if kind == "nested" and isinstance(body, Mapping) and isinstance(body.get("path"), str):
+                yield body["path"]
+            yield from _nested_paths(body)
+    elif isinstance(query, list):
+        for part in query:
+            yield from _nested_paths(part)
 
 
 def _refuse(feature: str, where: str) -> NotCarriedOverError:
     return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature], where)
 
 
-def _query(path: str, query: Any, notes: list[str]) -> Form:
+def _query(path: str, query: Any, context: _Context) -> Form:
     if not isinstance(query, Mapping) or len(query) != 1:
         raise _refuse("an invalid query", path)
     [(kind, body)] = query.items()
     where = f"{path}.{kind}" if path else str(kind)
     if kind in _COMPOUND:
-        return _COMPOUND[kind](where, body, notes)
+        return _COMPOUND[kind](where, body, context)
     if kind in _LEAVES:
         field, options = _field(where, body)
-        return _LEAVES[kind](where, field, options, notes)
+        return context.some_value(where, field, kind, _LEAVES[kind](where, options))
     if kind == "match_all":
         return True
     if kind == "match_none":
@@ -138,7 +177,7 @@ def _query(path: str, query: Any, notes: list[str]) -> Form:
 # --- compound queries ------------------------------------------------------------------------------
 
 
-def _bool(where: str, body: Any, notes: list[str]) -> Form:
+def _bool(where: str, body: Any, context: _Context) -> Form:
     if not isinstance(body, Mapping):
         raise _refuse("an invalid query", where)
     known = {"must", "filter", "should", "must_not", "minimum_should_match", "boost", "_name"}
@@ -148,7 +187,7 @@ def _bool(where: str, body: Any, notes: list[str]) -> Form:
     def clauses(name: str) -> list[Form]:
         given = body.get(name, [])
         listed = given if isinstance(given, list) else [given]
-        return [_query(f"{where}.{name}[{at}]", part, notes) for at, part in enumerate(listed)]
+        return [_query(f"{where}.{name}[{at}]", part, context) for at, part in enumerate(listed)]
 
     required = [*clauses("must"), *clauses("filter")]
     optional = clauses("should")
@@ -182,56 +221,94 @@ def _needed(where: str, asked: Any, count: int) -> int:
     return max(number, 0)
 
 
-def _inner(name: str) -> Callable[[str, Any, list[str]], Form]:
-    def inner(where: str, body: Any, notes: list[str]) -> Form:
+_Compound = Callable[[str, Any, _Context], Form]
+
+
+def _inner(name: str) -> _Compound:
+    def inner(where: str, body: Any, context: _Context) -> Form:
         if not isinstance(body, Mapping) or name not in body:
             raise _refuse("an invalid query", where)
-        return _query(f"{where}.{name}", body[name], notes)
+        return _query(f"{where}.{name}", body[name], context)
 
     return inner
 
 
-def _dis_max(where: str, body: Any, notes: list[str]) -> Form:
+def _dis_max(where: str, body: Any, context: _Context) -> Form:
     if not isinstance(body, Mapping) or not isinstance(body.get("queries"), list):
         raise _refuse("an invalid query", where)
     return forms.any_of(
-        _query(f"{where}.queries[{at}]", part, notes) for at, part in enumerate(body["queries"])
+        _query(f"{where}.queries[{at}]", part, context) for at, part in enumerate(body["queries"])
     )
 
 
-def _exists(where: str, body: Any, notes: list[str]) -> Form:
+def _exists(where: str, body: Any, context: _Context) -> Form:
     if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
         raise _refuse("an invalid query", where)
-    term = forms.attribute(body["field"])
-    # An empty array holds no value.
-    return forms.all_of([forms.is_not_null(term), not_true(forms.test(Term(f"size({term.text})"), "=", 0))])
+
+    def is_present(term: Term) -> Form:
+        # An empty array holds no value.
+        is_empty = forms.test(Term(f"size({term.text})"), "=", 0)
+        return forms.all_of([forms.is_not_null(term), not_true(is_empty)])
+
+    return context.some_value(where, body["field"], "exists", _Test(forms.is_not_null, is_present))
 
 
-def _function_score(where: str, body: Any, notes: list[str]) -> Form:
+_NESTED_OPTIONS = frozenset(
+    {"path", "query", "score_mode", "ignore_unmapped", "inner_hits", "boost", "_name"}
+)
+
+
+def _nested(where: str, body: Any, context: _Context) -> Form:
+    if not isinstance(body, Mapping) or not {"path", "query"} <= body.keys() <= _NESTED_OPTIONS:
+        raise _refuse("an invalid query", where)
+    path = body["path"]
+    if not isinstance(path, str) or not path:
+        raise _refuse("an invalid query", where)
+    if context.nested_in and not path.startswith(context.nested_in + "."):
+        raise _refuse("a field outside of the nested path", f"{where}.{path}")
+
+    known = (context.scope.arrays or frozenset()) | context.nested_paths
+    around = [name for name in outer(path) if len(name) > len(context.nested_in) and name in known]
+    return _inside(
+        context.scope,
+        [*around, path],
+        lambda scope: _query(f"{where}.query", body["query"], replace(context, scope=scope, nested_in=path)),
+    )
+
+
+def _inside(scope: Scope, arrays: list[str], body: Callable[[Scope], Form]) -> Form:
+    """What is true of one element of the innermost of some arrays."""
+    if not arrays:
+        return body(scope)
+    return scope.some_element(arrays[0], lambda element: _inside(element, arrays[1:], body))
+
+
+def _function_score(where: str, body: Any, context: _Context) -> Form:
     if isinstance(body, Mapping) and "min_score" in body:
         raise NotCarriedOverError("function_score with min_score", "it filters by a computed score", where)
-    return _query(f"{where}.query", body["query"], notes) if "query" in body else True
+    return _query(f"{where}.query", body["query"], context) if "query" in body else True
 
 
-_COMPOUND: dict[str, Callable[[str, Any, list[str]], Form]] = {
+_COMPOUND: dict[str, _Compound] = {
     "bool": _bool,
     "constant_score": _inner("filter"),
     "boosting": _inner("positive"),
     "dis_max": _dis_max,
     "function_score": _function_score,
     "exists": _exists,
+    "nested": _nested,
 }
 
 
 # --- queries about one field -----------------------------------------------------------------------
 
 
-def _field(where: str, body: Any) -> tuple[Term, Any]:
+def _field(where: str, body: Any) -> tuple[str, Any]:
     options = {"boost", "_name", "case_insensitive"}
     fields = [name for name in body if name not in options] if isinstance(body, Mapping) else []
     if len(fields) != 1:
         raise _refuse("an invalid query", where)
-    return forms.attribute(fields[0]), body[fields[0]]
+    return fields[0], body[fields[0]]
 
 
 def _value(where: str, options: Any, *names: str) -> tuple[Any, bool]:
@@ -244,65 +321,73 @@ def _value(where: str, options: Any, *names: str) -> tuple[Any, bool]:
     return given[0], bool(options.get("case_insensitive", False))
 
 
-def _term(where: str, field: Term, options: Any, notes: list[str]) -> Form:
+def _term(where: str, options: Any) -> _Test:
     value, without_case = _value(where, options, "value")
     if value is None or isinstance(value, list | dict):
         raise _refuse("an invalid query", where)
     if without_case and isinstance(value, str):
-        notes.append(f"{field.name}: term without case {_ONE_VALUE}")
-        return forms.test(Term(f"lower({field.text})"), "=", value.lower())
-    return forms.equals_or_holds(field, [value])
+        return _Test(lambda term: forms.test(_lower(term), "=", value.lower()))
+    return _one_of([value])
 
 
-def _terms(where: str, field: Term, options: Any, notes: list[str]) -> Form:
+def _terms(where: str, options: Any) -> _Test:
     if isinstance(options, Mapping):
         raise _refuse("terms lookup", where)
     if not isinstance(options, list) or not all(isinstance(value, str | int | float) for value in options):
         raise _refuse("an invalid query", where)
-    return forms.equals_or_holds(field, options)
+    return _one_of(options)
 
 
-def _range(where: str, field: Term, options: Any, notes: list[str]) -> Form:
+def _one_of(values: list[Any]) -> _Test:
+    return _Test(
+        lambda term: forms.one_of(term, values), of_unnamed=lambda term: forms.equals_or_holds(term, values)
+    )
+
+
+def _range(where: str, options: Any) -> _Test:
     if not isinstance(options, Mapping):
         raise _refuse("an invalid query", where)
     if "relation" in options:
         raise _refuse("range with relation", where)
     if "format" in options or "time_zone" in options:
         raise _refuse("range with format or time_zone", where)
-    notes.append(f"{field.name}: range {_ONE_VALUE}")
-    bounds: list[Form] = [forms.is_not_null(field)]
+    bounds: list[tuple[str, Any]] = []
     for name, operator in (("gt", ">"), ("gte", ">="), ("lt", "<"), ("lte", "<=")):
         bound = options.get(name)
         if bound is None:
             continue
         if isinstance(bound, str) and (bound.startswith("now") or "||" in bound):
             raise _refuse("date math", where)
-        bounds.append(forms.test(field, operator, bound))
-    return forms.all_of(bounds[1:] or bounds)
+        bounds.append((operator, bound))
+    if not bounds:
+        return _Test(forms.is_not_null)
+    return _Test(lambda term: forms.all_of(forms.test(term, operator, bound) for operator, bound in bounds))
 
 
-def _with_case(field: Term, text: str, without_case: bool) -> tuple[Term, str]:
-    return (Term(f"lower({field.text})"), text.lower()) if without_case else (field, text)
+def _lower(term: Term) -> Term:
+    return Term(f"lower({term.text})")
 
 
-def _text(where: str, value: Any) -> str:
+def _in_text(where: str, options: Any, test: Callable[[Term, str], Form], *names: str) -> _Test:
+    """A test of a text, with or without case."""
+    value, without_case = _value(where, options, *names)
     if not isinstance(value, str):
         raise _refuse("an invalid query", where)
-    return value
+    if without_case:
+        return _Test(lambda term: test(_lower(term), value.lower()))
+    return _Test(lambda term: test(term, value))
 
 
-def _prefix(where: str, field: Term, options: Any, notes: list[str]) -> Form:
-    value, without_case = _value(where, options, "value", "prefix")
-    notes.append(f"{field.name}: prefix {_ONE_VALUE}")
-    term, text = _with_case(field, _text(where, value), without_case)
-    return forms.test(term, "startswith", text)
+def _prefix(where: str, options: Any) -> _Test:
+    return _in_text(
+        where, options, lambda term, text: forms.test(term, "startswith", text), "value", "prefix"
+    )
 
 
-def _wildcard(where: str, field: Term, options: Any, notes: list[str]) -> Form:
-    value, without_case = _value(where, options, "value", "wildcard")
-    notes.append(f"{field.name}: wildcard {_ONE_VALUE}")
-    term, text = _with_case(field, _text(where, value), without_case)
-    return forms.like(term, _wildcard_parts(text))
+def _wildcard(where: str, options: Any) -> _Test:
+    return _in_text(
+        where, options, lambda term, text: forms.like(term, _wildcard_parts(text)), "value", "wildcard"
+    )
 
 
 def _wildcard_parts(text: str) -> Iterator[Any]:
@@ -315,21 +400,21 @@ def _wildcard_parts(text: str) -> Iterator[Any]:
             yield token[1:] if token.startswith("\\") and len(token) == 2 else token
 
 
-def _regexp(where: str, field: Term, options: Any, notes: list[str]) -> Form:
-    value, without_case = _value(where, options, "value")
-    text = _text(where, value)
+def _regexp(where: str, options: Any) -> _Test:
+    text, without_case = _value(where, options, "value")
+    if not isinstance(text, str):
+        raise _refuse("an invalid query", where)
     literal = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", text)
     if any(character in literal for character in '~<>&@#"'):
         raise _refuse("regexp", where)
-    notes.append(f"{field.name}: regexp {_ONE_VALUE}")
     # Lucene has no anchors and no classes such as \d: ^, $ and letters stand for themselves.
     plain = re.sub(r"\\([A-Za-z])", r"\1", text)
     plain = re.sub(r"(\\.|\[(?:\\.|[^\]])*\])|([\^$])", lambda found: found[1] or "\\" + found[2], plain)
     flags = "(?is)" if without_case else "(?s)"
-    return forms.test(field, "RLIKE", f"{flags}^(?:{plain})$")
+    return _Test(lambda term: forms.test(term, "RLIKE", f"{flags}^(?:{plain})$"))
 
 
-_LEAVES: dict[str, Callable[[str, Term, Any, list[str]], Form]] = {
+_LEAVES: dict[str, Callable[[str, Any], _Test]] = {
     "term": _term,
     "terms": _terms,
     "range": _range,

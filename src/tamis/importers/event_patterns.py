@@ -1,70 +1,73 @@
 """Event patterns of Amazon EventBridge and Event Ruler: `{"total": [{"numeric": [">", 100]}]}`.
 
 Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then
-Event Ruler looks at its elements. Here equality does too (`array_contains`); other tests look at single
-values only, and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
+Event Ruler looks at its elements, and where these are records, all fields of a pattern must match in the
+same record ("array consistency"). Name the attributes that hold arrays, and quantifiers look at the
+elements (`elements`); else equality looks into arrays of values (`array_contains`), other tests do not,
+and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
 
-Differences: null and absent are the same here, so patterns that tell them apart are refused; the fields
-of an array of records are not reached (`records_in_arrays`); numbers are exact here, and rounded to six
-digits there.
+Differences: null and absent are the same here, so patterns that tell them apart are refused; numbers are
+exact here, and rounded to six digits there; arrays in arrays are not looked into.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import prod
 from typing import Any
 
-from tamis.errors import TamisError
-from tamis.importers import cidr, forms, records_in_arrays
+from tamis.importers import cidr, forms
+from tamis.importers.elements import Scope
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
+_MOST_RULES = 1000
+
 NOT_CARRIED_OVER = {
-    records_in_arrays.FEATURE: records_in_arrays.REASON,
+    **OF_ANY_FORMAT,
     "null": "null and absent are the same here, and a pattern of null wants the first",
     "cidr": "it is no block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
     "wildcard": "a backslash stands before something else than * or a backslash",
     "a field beside and inside $or": "Event Ruler takes the inner alternatives instead of both",
+    "alternatives over arrays of records": f"$or and exists: false make more than {_MOST_RULES} rules of it",
     "an unknown match": "Event Ruler has no match of that name",
     "an invalid pattern": "a field is a record of fields or a list of alternatives",
 }
 """Every feature that is refused, with the reason."""
 
-_ONE_VALUE = "tests one value: where an event has an array there, its elements are not looked at"
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "="})
 
 
-def convert(
-    id: str, pattern: Mapping[str, Any] | str, arrays_of_records: Collection[str] | None = None
-) -> ImportedRule:
+def convert(id: str, pattern: Mapping[str, Any] | str, arrays: Collection[str] | None = None) -> ImportedRule:
     """One pattern, as a record or as JSON text.
 
-    `arrays_of_records` names the attributes of events that hold arrays of records: a pattern that looks
-    inside one is refused. Where it is not given, every pattern that looks inside records has a note.
+    `arrays` names the attributes of events that hold arrays, of values or of records, as dotted paths. Where
+    it is not given, the rule has a note on every test that does not look into an array.
 
     >>> str(convert("a", {"detail": {"state": [{"anything-but": "ok"}]}}).expression)
     "(concat(detail.state) IS NOT NULL OR ...) AND (detail.state = 'ok') IS NOT TRUE"
+    >>> dear = {"items": {"sku": ["A"], "price": [{"numeric": [">", 5]}]}}
+    >>> str(convert("b", dear, arrays=["items"]).expression)
+    "exists(items, element -> element.price > 5 AND (element.sku = 'A' OR ...)) OR items.price > 5 AND ..."
     """
-    notes: list[str] = []
-    try:
+
+    def converted() -> ImportedRule:
+        scope = Scope.of(arrays)
         parsed = json.loads(pattern) if isinstance(pattern, str) else pattern
         _check_fields("", parsed, frozenset())
-        form = forms.all_of(_fields("", parsed, notes))
-        expression = forms.expression(form)
-        notes += records_in_arrays.notes_on(expression, arrays_of_records)
-        return ImportedRule(id, expression, notes=tuple(dict.fromkeys(notes)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except (TamisError, ValueError) as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("an invalid pattern", message))
+        expression = forms.expression(_form(_read("", parsed), scope))
+        return ImportedRule(id, expression, notes=tuple(dict.fromkeys(scope.notes)))
+
+    return attempt(id, "an invalid pattern", NOT_CARRIED_OVER["an invalid pattern"], converted)
 
 
 def read(
-    patterns: Mapping[str, Any] | Iterable[tuple[str, Any]],
-    arrays_of_records: Collection[str] | None = None,
+    patterns: Mapping[str, Any] | Iterable[tuple[str, Any]], arrays: Collection[str] | None = None
 ) -> Report:
     """Many patterns by their ids.
 
@@ -72,28 +75,121 @@ def read(
     >>> print(report)
     1 of 2 rules imported
     1 refused because of null: null and absent are the same here, and a pattern of null wants the first
+    refused: b
     """
     pairs = patterns.items() if isinstance(patterns, Mapping) else patterns
-    return gather(convert(id, pattern, arrays_of_records) for id, pattern in pairs)
+    return gather(convert(id, pattern, arrays) for id, pattern in pairs)
 
 
 def _refuse(feature: str, where: str) -> NotCarriedOverError:
     return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature], where)
 
 
-def _fields(path: str, pattern: Any, notes: list[str]) -> Iterator[Form]:
+@dataclass(frozen=True)
+class _Field:
+    path: str
+    wanted: list[Any]
+
+
+@dataclass(frozen=True)
+class _Either:
+    """`$or`: one of several patterns."""
+
+    patterns: list["_Pattern"]
+
+
+_Pattern = list[_Field | _Either]
+
+
+def _read(path: str, pattern: Any) -> _Pattern:
     if not isinstance(pattern, Mapping) or not pattern:
         raise _refuse("an invalid pattern", path)
+    parts: _Pattern = []
     for name, wanted in pattern.items():
         inside = f"{path}.{name}" if path else name
         if name == "$or" and _are_patterns(wanted):
-            yield forms.any_of(forms.all_of(_fields(path, part, notes)) for part in wanted)
+            parts.append(_Either([_read(path, part) for part in wanted]))
         elif isinstance(wanted, Mapping):
-            yield from _fields(inside, wanted, notes)
+            parts.extend(_read(inside, wanted))
         elif isinstance(wanted, list) and wanted:
-            yield _alternatives(inside, wanted, notes)
+            parts.append(_Field(inside, wanted))
         else:
             raise _refuse("an invalid pattern", inside)
+    return parts
+
+
+def _form(pattern: _Pattern, scope: Scope) -> Form:
+    if not any(scope.array_around(path) for path in _all_paths(pattern)):
+        return forms.all_of(_tests(pattern, scope))
+    if _count(pattern) > _MOST_RULES:
+        raise _refuse("alternatives over arrays of records", "")
+    return forms.any_of(_consistent(rule, scope) for rule in _rules(pattern))
+
+
+def _tests(pattern: _Pattern, scope: Scope) -> Iterator[Form]:
+    """The tests of a pattern that looks into no array of records."""
+    for part in pattern:
+        if isinstance(part, _Either):
+            yield forms.any_of(forms.all_of(_tests(one, scope)) for one in part.patterns)
+        else:
+            yield _alternatives(part, scope)
+
+
+def _all_paths(pattern: _Pattern) -> Iterator[str]:
+    for part in pattern:
+        if isinstance(part, _Either):
+            for one in part.patterns:
+                yield from _all_paths(one)
+        else:
+            yield part.path
+
+
+def _count(pattern: _Pattern) -> int:
+    return prod(
+        sum(_count(one) for one in part.patterns) if isinstance(part, _Either) else len(_with_or_absent(part))
+        for part in pattern
+    )
+
+
+def _rules(pattern: _Pattern) -> Iterator[list[_Field]]:
+    """Rules without alternatives of fields, of which one must match, as Event Ruler makes them of `$or`."""
+    choices: list[list[list[_Field]]] = [
+        [rule for one in part.patterns for rule in _rules(one)]
+        if isinstance(part, _Either)
+        else [[field] for field in _with_or_absent(part)]
+        for part in pattern
+    ]
+    for chosen in product(*choices):
+        yield [field for fields in chosen for field in fields]
+
+
+_ABSENT = {"exists": False}
+
+
+def _with_or_absent(field: _Field) -> list[_Field]:
+    """A field that may be absent, as two: one that is present, and one that is absent."""
+    present = [wanted for wanted in field.wanted if wanted != _ABSENT]
+    absent = [wanted for wanted in field.wanted if wanted == _ABSENT][:1]
+    return [_Field(field.path, wanted) for wanted in (present, absent) if wanted]
+
+
+def _consistent(fields: list[_Field], scope: Scope) -> Form:
+    """All fields, those inside one array of records in the same record.
+
+    Event Ruler goes through the fields in the order of their names. So a field must be absent from the record
+    that fields of smaller names were found in; where there are none, it must be absent from every record.
+    """
+    tests: list[Form] = []
+    together: dict[str, list[_Field]] = {}
+    for field in sorted(fields, key=lambda field: field.path.encode("utf-16-be")):
+        around = scope.array_around(field.path)
+        if around is None or (field.wanted == [_ABSENT] and around not in together):
+            tests.append(_alternatives(field, scope))
+        else:
+            together.setdefault(around, []).append(field)
+    for around, inside in together.items():
+        tests.append(scope.some_element(around, partial(_consistent, inside)))
+    return forms.all_of(tests)
 
 
 def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
@@ -125,35 +221,43 @@ def _are_patterns(wanted: Any) -> bool:
     return isinstance(wanted, list) and len(wanted) > 1 and all(isinstance(part, Mapping) for part in wanted)
 
 
-def _alternatives(path: str, wanted: list[Any], notes: list[str]) -> Form:
-    term = forms.attribute(path)
-    values = [value for value in wanted if not isinstance(value, Mapping)]
+def _alternatives(field: _Field, scope: Scope) -> Form:
+    path = field.path
+    values = [value for value in field.wanted if not isinstance(value, Mapping)]
     if None in values:
         raise _refuse("null", path)
     if any(isinstance(value, list) for value in values):
         raise _refuse("an invalid pattern", path)
-    matches = [match for match in wanted if isinstance(match, Mapping)]
-    return forms.any_of(
-        [forms.equals_or_holds(term, values), *(_match(path, term, match, notes) for match in matches)]
-    )
+    matches = [match for match in field.wanted if isinstance(match, Mapping) and match != _ABSENT]
+    for match in matches:
+        if match.keys() - {"exists"}:
+            scope.note_one_value(path, next(iter(match)))
+
+    def one_matches(term: Term) -> Form:
+        return forms.any_of([forms.one_of(term, values), *(_match(path, term, match) for match in matches)])
+
+    def matches_or_holds(term: Term) -> Form:
+        return forms.any_of([forms.equals_or_holds(term, values), one_matches(term)])
+
+    present = scope.some_value(path, one_matches, matches_or_holds) if values or matches else False
+    absent = not_true(scope.some_value(path, _is_leaf)) if _ABSENT in field.wanted else False
+    return forms.any_of([present, absent])
 
 
-def _match(path: str, term: Term, match: Mapping[str, Any], notes: list[str]) -> Form:
+def _match(path: str, term: Term, match: Mapping[str, Any]) -> Form:
     if len(match) != 1:
         raise _refuse("an invalid pattern", path)
     [(kind, operand)] = match.items()
     if kind == "exists":
-        present = _is_leaf(term)
-        return present if operand else not_true(present)
+        if operand is not True:
+            raise _refuse("an invalid pattern", path)
+        return _is_leaf(term)
     if kind == "anything-but":
-        notes.append(f"{path}: {kind} {_ONE_VALUE}")
         return forms.all_of([_is_leaf(term), not_true(_excluded(path, term, operand))])
     if kind == "numeric":
-        notes.append(f"{path}: {kind} {_ONE_VALUE}")
         return _numeric(path, term, operand)
     if kind not in ("prefix", "suffix", "equals-ignore-case", "wildcard", "cidr"):
         raise NotCarriedOverError(kind, NOT_CARRIED_OVER["an unknown match"], path)
-    notes.append(f"{path}: {kind} {_ONE_VALUE}")
     return _text(path, term, kind, operand)
 
 

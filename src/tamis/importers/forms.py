@@ -8,11 +8,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 from tamis._kernel import Expression
 from tamis._parameters import written
 from tamis.errors import ExpressionError
+from tamis.importers.report import OF_ANY_FORMAT, NotCarriedOverError
 from tamis.importers.two_valued import Form
 
 
@@ -81,6 +83,17 @@ def holds(term: Term) -> dict[str, Any]:
     a < b
     """
     return test(term, "truth")
+
+
+def quantified(name: str, array: Term, variable: str, body: Form) -> Form:
+    """A test of the elements of an array, which a variable stands for: `exists`, `forall` or `any`.
+
+    >>> print(expression(quantified("exists", attribute("tags"), "t", test(attribute("t"), "=", "new"))))
+    exists(tags, t -> t = 'new')
+    """
+    if body is False and name != "forall":
+        return False
+    return holds(Term(f"{name}({array.text}, {variable} -> {expression(body)})"))
 
 
 def one_of(term: Term, values: Iterable[Any]) -> Form:
@@ -230,6 +243,8 @@ def _joined(connective: str, parts: Iterable[Form], *, neutral: bool) -> Form:
 
 
 def _operand(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        raise NotCarriedOverError("a number", OF_ANY_FORMAT["a number"])
     if isinstance(value, datetime):
         return {"$timestamp": value.isoformat()}
     return value

@@ -3,7 +3,7 @@
 A rule matches where JsonLogic's result is truthy. What is made of values alone is computed
 (`json_logic_values`); what depends on the data becomes a term or an expression. The meaning of an absent
 variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
-and `%`.
+and `%`. `some`, `all`, `none`, and the truth of `filter`, are quantifiers over the array of a variable.
 
 Differences, all about values of another type than what they are compared with, which JsonLogic converts
 and Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own
@@ -11,33 +11,35 @@ is truthy there and not here. A division by zero is infinite there and undefined
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tamis.errors import TamisError
 from tamis.importers import forms
 from tamis.importers import json_logic_values as values
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"
-_PER_ELEMENT = "a condition on the elements of an array, other than equality with values"
+_SOURCE = "the array is neither a variable nor what filter makes of one, or map with a variable"
 
 NOT_CARRIED_OVER = {
+    **OF_ANY_FORMAT,
+    "an invalid rule": "its operands are not what its operators take",
     "map": _ARRAYS,
     "filter": _ARRAYS,
     "reduce": _ARRAYS,
     "merge": "it makes an array of what is in the data",
-    "all": _PER_ELEMENT,
-    "some": _PER_ELEMENT,
-    "none": _PER_ELEMENT,
+    "all": _SOURCE,
+    "some": _SOURCE,
+    "none": _SOURCE,
     "min": "there is no term for the least of several values",
     "max": "there is no term for the greatest of several values",
     "method": "it calls JavaScript",
     "var": "the whole data, a computed name, or an element of an array by its number",
-    "in": "both sides depend on the data, or the text to look in is longer than 40 characters",
+    "in": "both sides depend on the data, the array is made of something else than a variable, or the text "
+    "to look in is longer than 40 characters",
     "substr": "a length that is negative or computed",
     "==": "a comparison with an array, a record or NaN, or of a condition with a value that is no truth",
     "unknown operator": "JsonLogic has no operator of that name",
@@ -57,12 +59,11 @@ def convert(id: str, rule: Any) -> ImportedRule:
     >>> print(convert("b", {">": [{"max": [{"var": "x"}, 1]}, 3]}).refused)
     max is not carried over: there is no term for the greatest of several values
     """
-    try:
-        return ImportedRule(id, forms.expression(_truth(rule)))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except TamisError as error:
-        return ImportedRule(id, None, NotCarriedOverError("the rule", str(error).splitlines()[0]))
+
+    def converted() -> ImportedRule:
+        return ImportedRule(id, forms.expression(_Reader().truth(rule)))
+
+    return attempt(id, "an invalid rule", NOT_CARRIED_OVER["an invalid rule"], converted)
 
 
 def read(rules: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Report:
@@ -118,60 +119,296 @@ def _is_constant(rule: Any) -> bool:
     return not depends and all(_is_constant(operand) for operand in operands)
 
 
-# --- truth -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Elements:
+    """Elements of an array: each is what stands at `path`, as far as `kept` is true of it."""
+
+    array: Term
+    variable: str
+    path: str
+    depth: int
+    kept: Form = True
+
+    def reader(self) -> "_Reader":
+        """Reads conditions on an element."""
+        return _Reader(self.path, self.depth)
+
+    def exists(self, condition: Form) -> Form:
+        return forms.quantified("exists", self.array, self.variable, forms.all_of([self.kept, condition]))
+
+    def is_some(self) -> Form:
+        """Whether there are any."""
+        if self.kept is True:
+            return forms.test(Term(f"size({self.array.text})"), ">", 0)
+        return self.exists(True)
 
 
-def _truth(rule: Any) -> Form:
-    if _is_constant(rule):
-        return values.is_truthy(values.compute(rule))
-    if isinstance(rule, list):
-        return True  # an array that holds something
-    operation = _operation(rule)
-    assert operation is not None, "what is no operation is a constant"
-    operator, operands = operation
-    match operator:
-        case "and":
-            return forms.all_of(_truth(operand) for operand in operands)
-        case "or":
-            return forms.any_of(_truth(operand) for operand in operands)
-        case "!":
-            return not_true(_truth(operands[0] if operands else None))
-        case "!!":
-            return _truth(operands[0] if operands else None)
-        case "log":
-            return _truth(operands[0] if operands else None)
-        case "if" | "?:":
-            return _choice(operands)
-        case "==" | "===":
-            return _equal(*_two(operands))
-        case "!=" | "!==":
-            return not_true(_equal(*_two(operands)))
-        case "<" | "<=" | ">" | ">=":
-            return _ordered(operator, operands)
-        case "in":
-            return _contained(*_two(operands))
-        case "missing":
-            return forms.any_of(_is_missing(name) for name in _names(operands))
-        case "missing_some":
-            needed, names = _two(operands)
-            present = [not_true(_is_missing(name)) for name in _names([names])]
-            return not_true(forms.at_least(int(needed), present))
-        case "some" | "none":
-            found = _some(operator, *_two(operands))
-            return found if operator == "some" else not_true(found)
-    return _truthy(_value(rule))
+class _Reader:
+    """Reads rules about the event or, inside `some` and its like, about an element of an array."""
+
+    def __init__(self, element: str = "", depth: int = 0) -> None:
+        """Take the name of the element that stands for the data, or nothing for the event."""
+        self._element = element
+        self._depth = depth
+
+    def truth(self, rule: Any) -> Form:
+        if _is_constant(rule):
+            return values.is_truthy(values.compute(rule))
+        if isinstance(rule, list):
+            return True  # an array that holds something
+        operation = _operation(rule)
+        assert operation is not None, "what is no operation is a constant"
+        operator, operands = operation
+        match operator:
+            case "and":
+                return forms.all_of(self.truth(operand) for operand in operands)
+            case "or":
+                return forms.any_of(self.truth(operand) for operand in operands)
+            case "!":
+                return not_true(self.truth(operands[0] if operands else None))
+            case "!!":
+                return self.truth(operands[0] if operands else None)
+            case "log":
+                return self.truth(operands[0] if operands else None)
+            case "if" | "?:":
+                return self._choice(operands)
+            case "==" | "===":
+                return self._equal(*_two(operands))
+            case "!=" | "!==":
+                return not_true(self._equal(*_two(operands)))
+            case "<" | "<=" | ">" | ">=":
+                return self._ordered(operator, operands)
+            case "in":
+                return self._contained(*_two(operands))
+            case "missing":
+                return forms.any_of(self._is_missing(name) for name in _names(operands))
+            case "missing_some":
+                needed, names = _two(operands)
+                present = [not_true(self._is_missing(name)) for name in _names([names])]
+                return not_true(forms.at_least(int(needed), present))
+            case "some":
+                return self._some(operator, *_two(operands))
+            case "none":
+                return not_true(self._some(operator, *_two(operands)))
+            case "all":
+                return self._all(*_two(operands))
+            case "filter":
+                return self._elements(operator, rule).is_some()
+            case "map":
+                return self._elements(operator, _two(operands)[0]).is_some()
+        return _truthy(self._value(rule))
+
+    def _choice(self, operands: list[Any]) -> Form:
+        if not operands:
+            return False
+        if len(operands) == 1:
+            return self.truth(operands[0])
+        condition, then, *rest = operands
+        decided = self.truth(condition)
+        return forms.any_of(
+            [
+                forms.all_of([decided, self.truth(then)]),
+                forms.all_of([not_true(decided), self._choice(rest)]),
+            ]
+        )
+
+    def _equal(self, left: Any, right: Any) -> Form:
+        one, other = self._value(left), self._value(right)
+        if isinstance(one, _Constant):
+            one, other = other, one
+        if isinstance(one, _Truth):
+            if isinstance(other, _Truth):
+                both = forms.all_of([one.form, other.form])
+                neither = forms.all_of([not_true(one.form), not_true(other.form)])
+                return forms.any_of([both, neither])
+            if isinstance(other, _Constant) and isinstance(other.value, bool):
+                return one.form if other.value else not_true(one.form)
+            raise _refuse("==")
+        assert isinstance(one, Term), "two constants are computed"
+        if isinstance(other, _Truth):
+            is_true, is_false = forms.test(one, "=", True), forms.test(one, "=", False)
+            return forms.any_of(
+                [forms.all_of([is_true, other.form]), forms.all_of([is_false, not_true(other.form)])]
+            )
+        if isinstance(other, Term):
+            # Two absent variables are equal; what is computed from an absent one is NaN.
+            both_names = one.name is not None and other.name is not None
+            return forms.holds(Term(f"{one.text} {'<=>' if both_names else '='} {other.text}"))
+        if values.is_nan(other.value):
+            return False
+        if other.value is None:
+            return forms.is_null(one)
+        if isinstance(other.value, list | dict):
+            raise _refuse("==")
+        return forms.test(one, "=", other.value)
+
+    def _ordered(self, operator: str, operands: list[Any]) -> Form:
+        """Also of three: `{"<": [1, x, 10]}`."""
+        pairs = pairwise(operands[:3])
+        return forms.all_of(
+            _in_order(operator, self._value(left), self._value(right)) for left, right in pairs
+        )
+
+    def _contained(self, needle: Any, haystack: Any) -> Form:
+        operation = _operation(haystack)
+        if operation is not None and operation[0] in ("map", "filter") and _is_constant(needle):
+            elements = self._elements("in", haystack)
+            return elements.exists(elements.reader().truth({"===": [{"var": ""}, needle]}))
+        sought, searched = self._value(needle), self._value(haystack)
+        if isinstance(sought, _Truth) or isinstance(searched, _Truth):
+            raise _refuse("in")
+        if isinstance(searched, Term):
+            if not isinstance(sought, _Constant) or isinstance(sought.value, list | dict):
+                raise _refuse("in")
+            if sought.value is None:
+                return False
+            inside = forms.test(searched, "array_contains", sought.value)
+            if not isinstance(sought.value, str):
+                return inside
+            # In an empty text JsonLogic finds nothing, not even the empty text.
+            found = forms.test(searched, "contains" if sought.value else "!=", sought.value)
+            return forms.any_of([found, inside])
+        assert isinstance(sought, Term), "two constants are computed"
+        if isinstance(searched.value, str):
+            text = searched.value
+            if len(text) > _LONGEST_SEARCHED:
+                raise _refuse("in")
+            parts = {text[low:high] for low in range(len(text)) for high in range(low, len(text) + 1)} | {""}
+            return forms.one_of(sought, sorted(parts))
+        if not isinstance(searched.value, list):
+            return False
+        scalars = [value for value in searched.value if isinstance(value, str | int | float)]
+        return forms.any_of(
+            [forms.one_of(sought, scalars), forms.is_null(sought) if None in searched.value else False]
+        )
+
+    def _is_missing(self, name: Any) -> Form:
+        term = self.variable(name)
+        return forms.any_of([forms.is_null(term), forms.test(term, "=", "")])
+
+    def _some(self, operator: str, array: Any, condition: Any) -> Form:
+        elements = self._elements(operator, array)
+        return elements.exists(elements.reader().truth(condition))
+
+    def _all(self, array: Any, condition: Any) -> Form:
+        """Of no element at all, JsonLogic says no."""
+        elements = self._elements("all", array)
+        another = elements.exists(not_true(elements.reader().truth(condition)))
+        return forms.all_of([elements.is_some(), not_true(another)])
+
+    def _elements(self, operator: str, array: Any) -> "_Elements":
+        """The elements of an array, which is a variable, or what `filter` and `map` make of one."""
+        operation = _operation(array)
+        if operation is None:
+            raise _refuse(operator)
+        name, (first, second, *_) = operation[0], (*operation[1], None, None)
+        if name == "var" and second is None:
+            element = "element" if not self._depth else f"element{self._depth + 1}"
+            return _Elements(self.variable(first), element, element, self._depth + 1)
+        if name == "filter":
+            elements = self._elements(operator, first)
+            kept = elements.reader().truth(second)
+            return replace(elements, kept=forms.all_of([elements.kept, kept]))
+        if name == "map":
+            elements = self._elements(operator, first)
+            made = _operation(second)
+            if made is not None and made[0] == "var" and len(made[1]) == 1:
+                return replace(elements, path=elements.reader().path(made[1][0]))
+        raise _refuse(operator)
+
+    def _value(self, rule: Any) -> _Value:
+        if _is_constant(rule):
+            return _Constant(values.compute(rule))
+        operation = _operation(rule)
+        if operation is None:
+            raise _refuse("merge")
+        operator, operands = operation
+        match operator:
+            case "var":
+                name, default = _two(operands)
+                term = self.variable(name)
+                if default is None:
+                    return term
+                return Term(f"coalesce({term.text}, {self._text(default)})")
+            case "and" | "or" | "if" | "?:":
+                if all(isinstance(self._value(operand), _Truth) for operand in operands):
+                    return _Truth(self.truth(rule))
+                raise NotCarriedOverError(operator, "its result is compared, and is no truth")
+            case "+" | "*":
+                # An absent variable makes the result NaN, and every comparison with it false.
+                if len(operands) == 1:
+                    return Term(f"CAST({self._text(operands[0])} AS float)")
+                return Term("(" + f" {operator} ".join(self._text(operand) for operand in operands) + ")")
+            case "-" | "/" | "%":
+                parts = [self._number(operand) for operand in operands]
+                if not parts or (len(parts) == 1 and operator != "-"):
+                    raise _refuse("an invalid rule")
+                return Term(f"(0 - {parts[0]})" if len(parts) == 1 else f"({parts[0]} {operator} {parts[1]})")
+            case "cat":
+                return Term("concat(" + ", ".join(self._written(operand) for operand in operands) + ")")
+            case "substr":
+                return self._substring(operands)
+        if operator in _OF_TRUTHS:
+            return _Truth(self.truth(rule))
+        if operator in NOT_CARRIED_OVER:
+            raise _refuse(operator)
+        raise NotCarriedOverError(operator, NOT_CARRIED_OVER["unknown operator"])
+
+    def variable(self, name: Any) -> Term:
+        """What a variable stands for."""
+        return forms.attribute(self.path(name))
+
+    def path(self, name: Any) -> str:
+        """The path that a variable names."""
+        if isinstance(name, list) and len(name) == 1:
+            name = name[0]
+        if self._element and name in ("", None):
+            return self._element
+        if not isinstance(name, str) or not name or any(part.isdigit() for part in name.split(".")):
+            raise _refuse("var")
+        return f"{self._element}.{name}" if self._element else name
+
+    def _text(self, rule: Any) -> str:
+        """A value as part of a term."""
+        value = self._value(rule)
+        if isinstance(value, _Truth):
+            raise _refuse("==")
+        if isinstance(value, Term):
+            return value.text
+        if isinstance(value.value, list | dict) or values.is_nan(value.value):
+            raise _refuse("==")
+        return forms.literal(value.value)
+
+    def _number(self, rule: Any) -> str:
+        value = self._value(rule)
+        if isinstance(value, Term):
+            return _or_zero(value)
+        return forms.literal(values.number(value.value)) if isinstance(value, _Constant) else self._text(rule)
+
+    def _written(self, rule: Any) -> str:
+        """A value as text: null is empty."""
+        value = self._value(rule)
+        if isinstance(value, _Constant):
+            return forms.literal(values.text(value.value))
+        return f"coalesce(CAST({self._text(rule)} AS string), '')"
+
+    def _substring(self, operands: list[Any]) -> Term:
+        source, start, length = [*operands, None, None][:3]
+        if not isinstance(start, int) or not (length is None or (isinstance(length, int) and length >= 0)):
+            raise _refuse("substr")
+        text = self._value(source)
+        # JavaScript makes 'null' of what is absent.
+        looked_at = (
+            f"coalesce({self._text(source)}, 'null')" if isinstance(text, Term) else self._text(source)
+        )
+        first = start + 1 if start >= 0 else start
+        until = "" if length is None else f", {length}"
+        return Term(f"substring({looked_at}, {first}{until})")
 
 
-def _choice(operands: list[Any]) -> Form:
-    if not operands:
-        return False
-    if len(operands) == 1:
-        return _truth(operands[0])
-    condition, then, *rest = operands
-    decided = _truth(condition)
-    return forms.any_of(
-        [forms.all_of([decided, _truth(then)]), forms.all_of([not_true(decided), _choice(rest)])]
-    )
+_OF_TRUTHS = frozenset(
+    ("==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "missing", "missing_some")
+) | {"some", "none", "all"}
 
 
 def _two(operands: list[Any]) -> tuple[Any, Any]:
@@ -189,43 +426,6 @@ def _truthy(value: _Value) -> Form:
     not_empty = {**forms.test(value, "=", ""), "negated": True}
     filled = [forms.test(Term(f"size({value.text})"), ">", 0)] if value.name else []
     return forms.any_of([*present, not_zero, not_empty, *filled])
-
-
-def _equal(left: Any, right: Any) -> Form:
-    one, other = _value(left), _value(right)
-    if isinstance(one, _Constant):
-        one, other = other, one
-    if isinstance(one, _Truth):
-        if isinstance(other, _Truth):
-            both = forms.all_of([one.form, other.form])
-            neither = forms.all_of([not_true(one.form), not_true(other.form)])
-            return forms.any_of([both, neither])
-        if isinstance(other, _Constant) and isinstance(other.value, bool):
-            return one.form if other.value else not_true(one.form)
-        raise _refuse("==")
-    assert isinstance(one, Term), "two constants are computed"
-    if isinstance(other, _Truth):
-        is_true, is_false = forms.test(one, "=", True), forms.test(one, "=", False)
-        return forms.any_of(
-            [forms.all_of([is_true, other.form]), forms.all_of([is_false, not_true(other.form)])]
-        )
-    if isinstance(other, Term):
-        # Two absent variables are equal; what is computed from an absent one is NaN.
-        both_names = one.name is not None and other.name is not None
-        return forms.holds(Term(f"{one.text} {'<=>' if both_names else '='} {other.text}"))
-    if values.is_nan(other.value):
-        return False
-    if other.value is None:
-        return forms.is_null(one)
-    if isinstance(other.value, list | dict):
-        raise _refuse("==")
-    return forms.test(one, "=", other.value)
-
-
-def _ordered(operator: str, operands: list[Any]) -> Form:
-    """Also of three: `{"<": [1, x, 10]}`."""
-    pairs = pairwise(operands[:3])
-    return forms.all_of(_in_order(operator, _value(left), _value(right)) for left, right in pairs)
 
 
 def _in_order(operator: str, left: _Value, right: _Value) -> Form:
@@ -253,41 +453,6 @@ def _or_zero(term: Term) -> str:
     return f"coalesce({term.text}, 0)" if term.name else term.text
 
 
-def _contained(needle: Any, haystack: Any) -> Form:
-    sought, searched = _value(needle), _value(haystack)
-    if isinstance(sought, _Truth) or isinstance(searched, _Truth):
-        raise _refuse("in")
-    if isinstance(searched, Term):
-        if not isinstance(sought, _Constant) or isinstance(sought.value, list | dict):
-            raise _refuse("in")
-        if sought.value is None:
-            return False
-        inside = forms.test(searched, "array_contains", sought.value)
-        if not isinstance(sought.value, str):
-            return inside
-        # In an empty text JsonLogic finds nothing, not even the empty text.
-        found = forms.test(searched, "contains" if sought.value else "!=", sought.value)
-        return forms.any_of([found, inside])
-    assert isinstance(sought, Term), "two constants are computed"
-    if isinstance(searched.value, str):
-        text = searched.value
-        if len(text) > _LONGEST_SEARCHED:
-            raise _refuse("in")
-        parts = {text[low:high] for low in range(len(text)) for high in range(low, len(text) + 1)} | {""}
-        return forms.one_of(sought, sorted(parts))
-    if not isinstance(searched.value, list):
-        return False
-    scalars = [value for value in searched.value if isinstance(value, str | int | float)]
-    return forms.any_of(
-        [forms.one_of(sought, scalars), forms.is_null(sought) if None in searched.value else False]
-    )
-
-
-def _is_missing(name: Any) -> Form:
-    term = _variable(name)
-    return forms.any_of([forms.is_null(term), forms.test(term, "=", "")])
-
-
 def _names(operands: list[Any]) -> list[Any]:
     """The names that `missing` looks for; also as one array, or as an array that is computed."""
     if len(operands) == 1 and _operation(operands[0]) is not None:
@@ -297,113 +462,3 @@ def _names(operands: list[Any]) -> list[Any]:
     if len(operands) == 1 and isinstance(operands[0], list):
         return list(operands[0])
     return operands
-
-
-def _some(operator: str, array: Any, condition: Any) -> Form:
-    """An element that equals a value or one of several."""
-    held, operation = _value(array), _operation(condition)
-    element = {"var": ""}
-    if not isinstance(held, Term) or held.name is None or operation is None:
-        raise _refuse(operator)
-    compared, operands = operation[0], list(_two(operation[1]))
-    if compared in ("==", "===") and element in operands:
-        operands.remove(element)
-        if _is_constant(operands[0]) and isinstance(value := values.compute(operands[0]), str | int | float):
-            return forms.test(held, "array_contains", value)
-    if compared == "in" and operands[0] == element and _is_constant(operands[1]):
-        members = values.compute(operands[1])
-        if isinstance(members, list) and all(isinstance(member, str) for member in members):
-            return forms.test(held, "arrays_overlap", *members)
-    raise _refuse(operator)
-
-
-# --- values ----------------------------------------------------------------------------------------
-
-
-def _value(rule: Any) -> _Value:
-    if _is_constant(rule):
-        return _Constant(values.compute(rule))
-    operation = _operation(rule)
-    if operation is None:
-        raise _refuse("merge")
-    operator, operands = operation
-    match operator:
-        case "var":
-            name, default = _two(operands)
-            term = _variable(name)
-            if default is None:
-                return term
-            return Term(f"coalesce({term.text}, {_text(default)})")
-        case "and" | "or" | "if" | "?:":
-            if all(isinstance(_value(operand), _Truth) for operand in operands):
-                return _Truth(_truth(rule))
-            raise NotCarriedOverError(operator, "its result is compared, and is no truth")
-        case "+" | "*":
-            # An absent variable makes the result NaN, and every comparison with it false.
-            if len(operands) == 1:
-                return Term(f"CAST({_text(operands[0])} AS float)")
-            return Term("(" + f" {operator} ".join(_text(operand) for operand in operands) + ")")
-        case "-" | "/" | "%":
-            parts = [_number(operand) for operand in operands]
-            return Term(f"(0 - {parts[0]})" if len(parts) == 1 else f"({parts[0]} {operator} {parts[1]})")
-        case "cat":
-            return Term("concat(" + ", ".join(_written(operand) for operand in operands) + ")")
-        case "substr":
-            return _substring(operands)
-    if operator in _OF_TRUTHS:
-        return _Truth(_truth(rule))
-    if operator in NOT_CARRIED_OVER:
-        raise _refuse(operator)
-    raise NotCarriedOverError(operator, NOT_CARRIED_OVER["unknown operator"])
-
-
-_OF_TRUTHS = frozenset(
-    ("==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "missing", "missing_some")
-) | {"some", "none"}
-
-
-def _variable(name: Any) -> Term:
-    if isinstance(name, list) and len(name) == 1:
-        name = name[0]
-    if not isinstance(name, str) or not name or any(part.isdigit() for part in name.split(".")):
-        raise _refuse("var")
-    return forms.attribute(name)
-
-
-def _text(rule: Any) -> str:
-    """A value as part of a term."""
-    value = _value(rule)
-    if isinstance(value, _Truth):
-        raise _refuse("==")
-    if isinstance(value, Term):
-        return value.text
-    if isinstance(value.value, list | dict) or values.is_nan(value.value):
-        raise _refuse("==")
-    return forms.literal(value.value)
-
-
-def _number(rule: Any) -> str:
-    value = _value(rule)
-    if isinstance(value, Term):
-        return _or_zero(value)
-    return forms.literal(values.number(value.value)) if isinstance(value, _Constant) else _text(rule)
-
-
-def _written(rule: Any) -> str:
-    """A value as text: null is empty."""
-    value = _value(rule)
-    if isinstance(value, _Constant):
-        return forms.literal(values.text(value.value))
-    return f"coalesce(CAST({_text(rule)} AS string), '')"
-
-
-def _substring(operands: list[Any]) -> Term:
-    source, start, length = [*operands, None, None][:3]
-    if not isinstance(start, int) or not (length is None or (isinstance(length, int) and length >= 0)):
-        raise _refuse("substr")
-    text = _value(source)
-    # JavaScript makes 'null' of what is absent.
-    looked_at = f"coalesce({_text(source)}, 'null')" if isinstance(text, Term) else _text(source)
-    first = start + 1 if start >= 0 else start
-    until = "" if length is None else f", {length}"
-    return Term(f"substring({looked_at}, {first}{until})")

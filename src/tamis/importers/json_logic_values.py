@@ -171,7 +171,7 @@ def _product(*operands: Any) -> float | int:
     return math.prod(_float(operand) for operand in operands)
 
 
-def _difference(left: Any = None, right: Any = ()) -> float | int:
+def _difference(left: Any = math.nan, right: Any = ()) -> float | int:
     return -number(left) if right == () else number(left) - number(right)
 
 

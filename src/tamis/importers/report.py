@@ -5,13 +5,15 @@ and a refusal names the feature, where in the rule it stands, and why it has no 
 carried over with a meaning that differs in a corner has a note.
 """
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tamis._kernel import Expression
-from tamis.errors import TamisError
+from tamis.errors import ExpressionError, TamisError
 
 if TYPE_CHECKING:
     from tamis.index import Index
@@ -103,6 +105,7 @@ class Report:
     >>> print(report)
     1 of 2 rules imported
     1 refused because of map: it makes arrays or records, which terms do not
+    refused: b
     """
 
     rules: tuple[ImportedRule, ...] = field(default=())
@@ -181,6 +184,9 @@ class Report:
             f"{count:,} refused because of {feature}: {reason}"
             for (feature, reason), count in self.reasons.most_common()
         ]
+        if refused := self.refused:
+            named = ", ".join(rule.id for rule in refused[:3])
+            lines.append(f"refused: {named}{', ...' if len(refused) > 3 else ''}")
         if notes := self.notes:
             rules = len({id for id, _ in notes})
             lines.append(f"{rules:,} imported with notes on where they differ; the first is:")
@@ -188,10 +194,56 @@ class Report:
         return "\n".join(lines)
 
 
+OF_ANY_FORMAT = {
+    "deep nesting": "it is nested deeper than Python reads",
+    "a repeated id": "a rule of that id is imported already, and an index has each id once",
+    "a number": "NaN and infinite numbers are not written in rules",
+}
+"""What is refused in rules of every format, with the reason."""
+
+_PLACE_IN_FORM = re.compile(r"^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*: ")
+
+
+def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRule]) -> ImportedRule:
+    """A rule, or why there is none; `feature` and `reason` are for what is not written as it should be.
+
+    >>> print(attempt("a", "an invalid rule", "it is no record", lambda: {}["x"]).refused)
+    an invalid rule is not carried over: it is no record
+    """
+    try:
+        return convert()
+    except NotCarriedOverError as error:
+        refused = error
+    except RecursionError:
+        refused = NotCarriedOverError("deep nesting", OF_ANY_FORMAT["deep nesting"])
+    except json.JSONDecodeError as error:
+        refused = NotCarriedOverError(feature, f"it is not valid JSON: {error}")
+    except ExpressionError as error:
+        # Its place is one in the form that was made of the rule, not in the rule.
+        refused = NotCarriedOverError(feature, _PLACE_IN_FORM.sub("", error.reason))
+    except TamisError as error:
+        refused = NotCarriedOverError(feature, str(error).splitlines()[0])
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        refused = NotCarriedOverError(feature, reason)
+    return ImportedRule(id, None, refused)
+
+
 def gather(rules: Iterable[ImportedRule]) -> Report:
-    """The report of some rules.
+    """The report of some rules; a rule whose id another one has is refused.
 
     >>> len(gather([ImportedRule("a", Expression.parse("x > 1"))]))
     1
+    >>> print(gather([ImportedRule("a", Expression.parse("x > 1"))] * 2).refused[0].refused)
+    a repeated id is not carried over: a rule of that id is imported already, and an index has each id once
     """
-    return Report(tuple(rules))
+    gathered: list[ImportedRule] = []
+    ids: set[str] = set()
+    for rule in rules:
+        if rule.expression is not None and rule.id in ids:
+            repeated = NotCarriedOverError("a repeated id", OF_ANY_FORMAT["a repeated id"])
+            gathered.append(ImportedRule(rule.id, None, repeated))
+            continue
+        if rule.expression is not None:
+            ids.add(rule.id)
+        gathered.append(rule)
+    return Report(tuple(gathered))

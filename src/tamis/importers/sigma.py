@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tamis._extras import missing_extra
-from tamis.errors import TamisError
+from tamis.errors import ExpressionError, TamisError
 from tamis.importers import cidr, forms
 from tamis.importers.forms import Term
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, gather
 from tamis.importers.two_valued import Form, not_true
 
 try:
@@ -43,6 +43,7 @@ NOT_CARRIED_OVER = {
     "a placeholder": "its values are not in the rule; a pipeline replaces it",
     "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
     "an invalid rule": "pySigma cannot read it",
+    **OF_ANY_FORMAT,
 }
 """Every feature that is refused, with the reason."""
 
@@ -110,8 +111,11 @@ def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
         else:
             text = rule.read_text(encoding="utf-8") if isinstance(rule, Path) else rule
             collection = SigmaCollection.from_yaml(text)
+    except RecursionError:
+        reason = OF_ANY_FORMAT["deep nesting"]
+        return [ImportedRule(name, None, NotCarriedOverError("deep nesting", reason))]
     except Exception as error:
-        return [ImportedRule(name, None, NotCarriedOverError("an invalid rule", _first_line(error)))]
+        return [ImportedRule(name, None, NotCarriedOverError("an invalid rule", _unreadable(error)))]
     return [_imported(found, name, backend) for found in collection.rules]
 
 
@@ -127,7 +131,10 @@ def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
     except SigmaError as error:
         return ImportedRule(id, None, NotCarriedOverError("an invalid rule", _first_line(error)))
     except TamisError as error:
-        return ImportedRule(id, None, NotCarriedOverError("the rule", _first_line(error)))
+        reason = error.reason if isinstance(error, ExpressionError) else _first_line(error)
+        return ImportedRule(id, None, NotCarriedOverError("the rule", reason))
+    except RecursionError:
+        return ImportedRule(id, None, _refuse("deep nesting"))
     source = rule.logsource
     parts = (("product", source.product), ("category", source.category), ("service", source.service))
     return ImportedRule(
@@ -140,6 +147,16 @@ def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
         priority=_LEVELS.get(str(rule.level).lower(), 0.0) if rule.level else 0.0,
         payload=json.dumps({"title": rule.title}).encode(),
     )
+
+
+def _unreadable(error: Exception) -> str:
+    """What pySigma or the reader of YAML say, with the place; their own slips say nothing to a user."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    if problem and mark is not None:
+        return f"{problem} (line {mark.line + 1}, column {mark.column + 1})"
+    if isinstance(error, AttributeError | TypeError | LookupError):
+        return NOT_CARRIED_OVER["an invalid rule"]
+    return _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

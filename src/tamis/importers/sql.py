@@ -3,16 +3,20 @@
 SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between
 dialects is the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is
 not known from the text: strings are compared as they are, and the rule of such a dialect has a note.
+
+`EXISTS (SELECT ... FROM UNNEST(items) AS t(i) WHERE ...)`, `5 = ANY(sizes)`, `x > ALL(sizes)` and the lambdas
+of `exists`, `forall`, `any_match`, `all_match` and `none_match` become quantifiers.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tamis._extras import missing_extra
 from tamis._kernel import Expression
-from tamis.errors import ArgumentError, TamisError
+from tamis.errors import ArgumentError
 from tamis.importers import forms
-from tamis.importers.report import ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
 
 try:
     import sqlglot
@@ -21,7 +25,8 @@ except ImportError as error:
     raise ImportError(missing_extra("the importer of SQL", "importers")) from error
 
 NOT_CARRIED_OVER = {
-    "a subquery": "an event is one record, and there are no tables",
+    **OF_ANY_FORMAT,
+    "a subquery": "an event is one record, without tables; only EXISTS and IN over one UNNEST are read",
     "an aggregate": "an event is one record",
     "a window": "an event is one record",
     "a parameter": "its value is not in the text",
@@ -32,7 +37,8 @@ NOT_CARRIED_OVER = {
     "current time": "it changes, and a stored expression does not",
     "a function": "Tamis has no function that means the same",
     "SIMILAR TO": "its patterns are neither LIKE nor regular expressions",
-    "an array": "arrays are only looked into by array_contains and arrays_overlap",
+    "an array": "elements are tested, and nothing else; the array is a column, or one of literals",
+    "a name beside UNNEST": "it may be a column or a field of the element: name the column, as in AS t(item)",
     "a condition as a value": "conditions are compared with TRUE, FALSE and NULL only",
     "the text": "sqlglot cannot read it",
 }
@@ -89,27 +95,27 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
     >>> str(convert("a", "lower(\\"Plan\\") = 'pro' AND seats::bigint > 3", "postgres").expression)
     "lower(Plan) = 'pro' AND CAST(seats AS int) > 3"
     >>> print(convert("b", "x IN (SELECT 1)").refused)
-    x IN (SELECT 1): a subquery is not carried over: an event is one record, and there are no tables
+    x IN (SELECT 1): a subquery is not carried over: an event is one record, without tables; ...
     """
     try:
         sqlglot.Dialect.get_or_raise(dialect)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
-    text = where.strip().rstrip(";")
-    if text[:6].upper() == "WHERE ":
-        text = text[6:]
-    try:
-        tree = sqlglot.parse_one(text, read=dialect)
-        converted = _Writer(dialect).condition(tree)
+
+    def converted() -> ImportedRule:
+        text = where.strip().rstrip(";")
+        if text[:6].upper() == "WHERE ":
+            text = text[6:]
+        try:
+            tree = sqlglot.parse_one(text, read=dialect)
+        except sqlglot.errors.SqlglotError as error:
+            message = str(error).splitlines()[0]
+            raise NotCarriedOverError("the text", f"sqlglot cannot read it: {message}") from None
+        expression = Expression.parse(_Writer(dialect).condition(tree))
         notes = ("strings are compared with their case, whatever the collation",)
-        return ImportedRule(id, Expression.parse(converted), notes=notes if dialect in _BY_COLLATION else ())
-    except sqlglot.errors.SqlglotError as error:
-        message = str(error).splitlines()[0]
-        return ImportedRule(id, None, NotCarriedOverError("the text", f"sqlglot cannot read it: {message}"))
-    except NotCarriedOverError as refused:
-        return ImportedRule(id, None, refused)
-    except TamisError as error:
-        return ImportedRule(id, None, NotCarriedOverError("the condition", str(error).splitlines()[0]))
+        return ImportedRule(id, expression, notes=notes if dialect in _BY_COLLATION else ())
+
+    return attempt(id, "the text", NOT_CARRIED_OVER["the text"], converted)
 
 
 def read(conditions: Mapping[str, str] | Iterable[tuple[str, str]], dialect: str = "duckdb") -> Report:
@@ -127,11 +133,22 @@ def _refuse(feature: str, node: Any) -> NotCarriedOverError:
     return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature], where=node.sql()[:60])
 
 
+@dataclass(frozen=True)
+class _Element:
+    """The name of an element of an array in a condition, and of the table that UNNEST makes of the array."""
+
+    variable: str
+    table: str | None = None
+    is_only_table: bool = False
+    """The table has a name and its column has none, so that other names may be fields of the element."""
+
+
 class _Writer:
     """Writes the text of an expression from sqlglot's tree."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
+        self._elements: list[_Element] = []
 
     # --- conditions --------------------------------------------------------------------------------
 
@@ -150,7 +167,7 @@ class _Writer:
                 return "TRUE" if node.this else "FALSE"
             case exp.Null():
                 return "NULL"
-            case exp.Column() | exp.Cast():
+            case exp.Column() | exp.Cast() | exp.Identifier():
                 return self.value(node)
             case exp.Is():
                 return self._is(node)
@@ -169,8 +186,16 @@ class _Writer:
                 name = type(node).__name__.lower()
                 return f"{name}({self.value(node.this)}, {self.value(node.expression)})"
             case exp.ArrayContains():
-                return f"array_contains({self.value(node.this)}, {self.value(node.expression)})"
+                return self._array_contains(node)
+            case exp.ArrayOverlaps():
+                return self._overlaps(node)
+            case exp.Exists():
+                return self._exists(node)
+            case exp.Anonymous() if node.name.lower() in _QUANTIFIERS:
+                return self._lambda(_QUANTIFIERS[node.name.lower()], node, *node.expressions)
         if type(node) in _COMPARISONS:
+            if (quantified := self._any_or_all(node)) is not None:
+                return quantified
             self._no_conditions(node)
             return f"{self.value(node.this)} {_COMPARISONS[type(node)]} {self.value(node.expression)}"
         return self.value(node)
@@ -195,7 +220,13 @@ class _Writer:
         return f"{self.value(node.this)} IS {'NOT ' if negated else ''}{name}"
 
     def _in(self, node: exp.In) -> str:
-        if node.args.get("query") is not None or node.args.get("unnest") is not None:
+        unnest, query = node.args.get("unnest"), node.args.get("query")
+        if isinstance(unnest, exp.Unnest) and len(unnest.expressions) == 1:
+            return self._some_equal(node, unnest.expressions[0])
+        if query is not None and (array := _only_unnested(query)) is not None:
+            # Of no array there are no rows, and the answer is no.
+            return f"({self._array(array)} IS NOT NULL AND {self._some_equal(node, array)})"
+        if unnest is not None or query is not None:
             raise _refuse("a subquery", node)
         members = ", ".join(self.value(member) for member in node.expressions)
         return f"{self.value(node.this)} IN ({members})"
@@ -228,16 +259,139 @@ class _Writer:
         pattern = (f"(?{flags})" if flags else "") + node.expression.this
         return f"{self.value(node.this)} RLIKE {forms.literal(pattern)}"
 
+    # --- arrays ------------------------------------------------------------------------------------
+
+    def _array(self, node: Any) -> str:
+        inner = node.unnest()
+        if not isinstance(inner, exp.Column | exp.Dot | exp.Identifier):
+            raise _refuse("an array", node)
+        return self.value(inner)
+
+    def _new_variable(self, node: Any) -> str:
+        """A name that no column of a condition has."""
+        taken = {name.name.lower() for name in node.find_all(exp.Identifier)}
+        taken |= {element.variable for element in self._elements}
+        names = ("element", *(f"element{number}" for number in range(2, len(taken) + 3)))
+        return next(name for name in names if name not in taken)
+
+    def _some_equal(self, node: Any, array: Any) -> str:
+        variable = self._new_variable(node)
+        return f"exists({self._array(array)}, {variable} -> {variable} = {self.value(node.this)})"
+
+    def _any_or_all(self, node: Any) -> str | None:
+        """`5 = ANY(sizes)`, in three-valued logic, as quantifiers are."""
+        right = node.expression
+        if isinstance(right, exp.Any):
+            name, array = "exists", right.this
+        elif isinstance(right, exp.All):
+            name, array = "forall", right.this
+        elif isinstance(right, exp.Anonymous) and right.name.upper() == "ALL" and len(right.expressions) == 1:
+            name, array = "forall", right.expressions[0]
+        else:
+            return None
+        if type(node) not in _TURNED:
+            raise _refuse("an array", node)
+        if isinstance(array.unnest(), exp.Query):
+            raise _refuse("a subquery", node)
+        variable = self._new_variable(node)
+        compared = f"{variable} {_TURNED[type(node)]} {self.value(node.this)}"
+        held = self._array(array)
+        quantified = f"{name}({held}, {variable} -> {compared})"
+        if self._dialect != "duckdb":
+            return quantified
+        # DuckDB makes rows of the array, and there are none where it is absent.
+        return (
+            f"({held} IS NOT NULL AND {quantified})"
+            if name == "exists"
+            else f"({held} IS NULL OR {quantified})"
+        )
+
+    def _array_contains(self, node: Any) -> str:
+        array, member = self._array(node.this), self.value(node.expression)
+        if self._dialect in _NULLS_HIDE or _only_truth_counts(node):
+            return f"array_contains({array}, {member})"
+        variable = self._new_variable(node)
+        return f"exists({array}, {variable} -> ({variable} = {member}) IS TRUE)"
+
+    def _overlaps(self, node: Any) -> str:
+        members = node.expression
+        if not isinstance(members, exp.Array):
+            raise _refuse("an array", node)
+        listed, array = (
+            ", ".join(self.value(member) for member in members.expressions),
+            self._array(node.this),
+        )
+        variable = self._new_variable(node)
+        return f"exists({array}, {variable} -> ({variable} IN ({listed})) IS TRUE)"
+
+    def _exists(self, node: Any) -> str:
+        if isinstance(node.expression, exp.Lambda):
+            return self._lambda("exists", node, node.this, node.expression)
+        query = node.this.unnest()
+        if not isinstance(query, exp.Select) or _parts(query) - {"expressions", "from_", "where", "kind"}:
+            raise _refuse("a subquery", node)
+        if any(
+            not isinstance(made, exp.Literal | exp.Star | exp.Null | exp.Column) for made in query.expressions
+        ):
+            raise _refuse("a subquery", node)  # an aggregate makes a row of none
+        unnest = query.args["from_"].this if query.args.get("from_") is not None else None
+        if not isinstance(unnest, exp.Unnest) or len(unnest.expressions) != 1 or unnest.args.get("offset"):
+            raise _refuse("a subquery", node)
+        alias = unnest.args.get("alias")
+        if alias is None or len(alias.columns) > 1:
+            raise _refuse("a subquery", node)
+        columns = [column.name for column in alias.columns]
+        element = _Element(
+            columns[0] if columns else alias.name, alias.name or None, is_only_table=not columns
+        )
+        array = self._array(unnest.expressions[0])
+        where = query.args.get("where")
+        body = "TRUE" if where is None else self._about(element, where.this)
+        found = f"exists({array}, {forms.attribute(element.variable).text} -> {body})"
+        # EXISTS knows true and false only.
+        return found if _only_truth_counts(node) else f"({found}) IS TRUE"
+
+    def _lambda(self, name: str, node: Any, *arguments: Any) -> str:
+        if len(arguments) != 2 or not isinstance(arguments[1], exp.Lambda):
+            raise _refuse("an array", node)
+        array, function = arguments
+        if len(function.expressions) != 1:
+            raise _refuse("an array", node)
+        variable = function.expressions[0].name
+        body = self._about(_Element(variable), function.this)
+        negation, name = ("NOT ", "exists") if name == "none" else ("", name)
+        return f"{negation}{name}({self._array(array)}, {forms.attribute(variable).text} -> {body})"
+
+    def _about(self, element: _Element, condition: Any) -> str:
+        self._elements.append(element)
+        try:
+            return self.condition(condition)
+        finally:
+            self._elements.pop()
+
+    def _name(self, node: Any) -> str:
+        """The path that a column or a field of an element stands at."""
+        parts = _names(node)
+        for element in reversed(self._elements):
+            first = parts[0].lower()
+            if first == element.variable.lower():
+                return ".".join([element.variable, *parts[1:]])
+            if len(parts) > 1 and element.table is not None and first == element.table.lower():
+                if parts[1].lower() != element.variable.lower():
+                    raise _refuse("a name beside UNNEST", node)
+                return ".".join([element.variable, *parts[2:]])
+            if element.is_only_table and len(parts) == 1:
+                raise _refuse("a name beside UNNEST", node)
+        return ".".join(parts)
+
     # --- values ------------------------------------------------------------------------------------
 
     def value(self, node: Any) -> str:
         match node:
             case exp.Paren():
                 return f"({self.value(node.this)})"
-            case exp.Column():
-                return forms.attribute(".".join(part.name for part in node.parts)).text
-            case exp.Dot():
-                return forms.attribute(".".join(part.name for part in node.parts)).text
+            case exp.Column() | exp.Dot() | exp.Identifier():
+                return forms.attribute(self._name(node)).text
             case exp.Literal():
                 return forms.literal(node.this) if node.is_string else node.this
             case exp.Boolean():
@@ -296,13 +450,44 @@ class _Writer:
             ((exp.Case, exp.If), "CASE"),
             ((exp.Interval,), "an interval"),
             ((exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime), "current time"),
-            ((exp.Array, exp.Bracket, exp.ArrayContainsAll, exp.ArrayOverlaps), "an array"),
+            ((exp.Array, exp.Bracket, exp.ArrayContainsAll, exp.Lambda, exp.ArrayFilter), "an array"),
             ((exp.Connector, exp.Not, exp.Predicate), "a condition as a value"),
         ]
         for types, feature in kinds:
             if isinstance(node, types):
                 return _refuse(feature, node)
         return _refuse("a function", node)
+
+
+def _names(node: Any) -> list[str]:
+    """The names of a path: `t.i.price`."""
+    if isinstance(node, exp.Dot):
+        return [*_names(node.this), node.expression.name]
+    return [node.name] if isinstance(node, exp.Identifier) else [part.name for part in node.parts]
+
+
+def _parts(query: exp.Select) -> set[str]:
+    """The clauses that a query has."""
+    return {name for name, clause in query.args.items() if clause}
+
+
+def _only_unnested(query: Any) -> Any:
+    """The array of `(SELECT unnest(array))`."""
+    select = query.unnest()
+    if not isinstance(select, exp.Select) or _parts(select) - {"kind"} != {"expressions"}:
+        return None
+    made = select.expressions[0]
+    return made.this if isinstance(made, exp.Explode | exp.Unnest) and len(select.expressions) == 1 else None
+
+
+def _only_truth_counts(node: Any) -> bool:
+    """Whether false and undefined make no difference, because only AND, OR and EXISTS stand around."""
+    around = node.parent
+    while around is not None:
+        if not isinstance(around, exp.And | exp.Or | exp.Paren | exp.Where | exp.Select | exp.Exists):
+            return False
+        around = around.parent
+    return True
 
 
 def _is_string(node: Any) -> bool:
@@ -325,6 +510,17 @@ def _like_pattern(pattern: str, escape: str | None) -> str:
     return written
 
 
+_NULLS_HIDE = frozenset({"spark", "spark2", "databricks", "presto", "trino", "athena"})
+"""Dialects in which a null in an array makes array_contains undefined, where nothing is found."""
+_QUANTIFIERS = {"forall": "forall", "any_match": "exists", "all_match": "forall", "none_match": "none"}
+_TURNED: dict[type, str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.GT: "<",
+    exp.GTE: "<=",
+    exp.LT: ">",
+    exp.LTE: ">=",
+}
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "=",
     exp.NEQ: "!=",

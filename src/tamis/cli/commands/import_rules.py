@@ -44,12 +44,12 @@ def import_rules(
         list[str] | None,
         typer.Option("--keywords-in", help="For Sigma: an attribute in which keywords are looked for."),
     ] = None,
-    arrays_of_records: Annotated[
+    arrays: Annotated[
         list[str] | None,
         typer.Option(
-            "--array-of-records",
-            help="For event patterns and Elasticsearch: an attribute that holds an array of records; rules "
-            "that look inside are refused.",
+            "--array",
+            help="For event patterns and Elasticsearch: an attribute that holds an array, of values or of "
+            "records; the rules look at its elements.",
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any rule is refused.")] = False,
@@ -66,7 +66,7 @@ def import_rules(
     from tamis.cli.io.whole_file import whole_file
 
     try:
-        imported = _read(format, files, dialect, keywords_in or [], arrays_of_records)
+        imported = _read(format, files, dialect, keywords_in or [], arrays)
     except ImportError as error:
         from tamis.cli.failure import UserError
 
@@ -81,9 +81,30 @@ def import_rules(
             stream.writelines(_lines(rule.to_report() for rule in imported))
     for line in str(imported).splitlines():
         warn(line)
+    for line in _unused_arrays(imported, arrays or []):
+        warn(line)
     if strict:
         return NOT_FOUND if imported.refused else FOUND
     return FOUND if imported.imported else NOT_FOUND
+
+
+def _unused_arrays(imported: "Report", arrays: list[str]) -> list[str]:
+    """Names of arrays that no rule looks at: they are probably misspelt."""
+    from tamis._suggest import suggestion
+
+    names = {
+        name
+        for rule in imported.imported
+        if rule.expression is not None
+        for name in rule.expression.attributes
+    }
+    records = {".".join(name.split(".")[:count]) for name in names for count in range(1, name.count(".") + 2)}
+    unused = [array for array in arrays if array not in records]
+    hints = [suggestion(array, records) for array in unused]
+    return [
+        f"--array {array}: no rule looks at it" + (f" ({hint})" if hint else "")
+        for array, hint in zip(unused, hints, strict=True)
+    ]
 
 
 def _lines(records: Any) -> Any:
@@ -97,10 +118,16 @@ def _read(
     files: list[str],
     dialect: str,
     keywords_in: list[str],
-    arrays_of_records: list[str] | None,
+    arrays: list[str] | None,
 ) -> "Report":
     from tamis import importers
+    from tamis.cli.failure import UserError
 
+    takes_arrays = format in (ImportFormat.EVENT_PATTERNS, ImportFormat.ELASTICSEARCH)
+    if arrays and not takes_arrays:
+        raise UserError(
+            f"--array is not for {format.value}", hint="its rules say themselves what is an array"
+        )
     if format is ImportFormat.SIGMA:
         from tamis.importers import sigma
 
@@ -109,7 +136,6 @@ def _read(
 
     pairs = [pair for file in files for pair in read_pairs(file)]
     if format is ImportFormat.SQL:
-        from tamis.cli.failure import UserError
         from tamis.errors import ArgumentError
         from tamis.importers import sql
 
@@ -120,8 +146,7 @@ def _read(
     from importlib import import_module
 
     module = import_module(f"tamis.importers.{format.value.replace('-', '_')}")
-    takes_arrays = format in (ImportFormat.EVENT_PATTERNS, ImportFormat.ELASTICSEARCH)
-    found: importers.Report = module.read(pairs, arrays_of_records) if takes_arrays else module.read(pairs)
+    found: importers.Report = module.read(pairs, arrays) if takes_arrays else module.read(pairs)
     return found
 
 

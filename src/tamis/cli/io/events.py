@@ -148,6 +148,8 @@ def check_json(text: str) -> bytes:
         parsed = json.loads(text)
     except ValueError as error:
         raise UserError(f"--event is not valid JSON: {error}", hint="such as '{\"age\": 27}'") from None
+    except RecursionError:
+        raise UserError("--event is nested too deep to be read") from None
     if not isinstance(parsed, dict):
         raise UserError("--event is not a JSON object", hint="such as '{\"age\": 27}'")
     return text.encode()

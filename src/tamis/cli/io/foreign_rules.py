@@ -16,7 +16,7 @@ def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
     """The ids and rules of a file; rules without an id are named by their line."""
     source = open_source(path, what="rules")
     if source.format is Format.JSONL:
-        records = list(read_json_records(source))
+        records = list(read_json_records(source, load=_load))
         if len(records) == 1 and not _names(records[0][1]):
             yield from ((str(id), rule) for id, rule in records[0][1].items())
             return
@@ -35,6 +35,20 @@ def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
         raise UserError(f"{path}: rules of other engines are JSON, CSV or text", hint="see --help")
 
 
+def _load(text: Any) -> Any:
+    """JSON in which every name of a record stands once: the second of two rules would replace the first."""
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} stands twice in a record")
+    return record
+
+
 def _names(record: dict[str, Any]) -> list[str]:
     return [name for name in RULE_NAMES if name in record]
 
@@ -47,7 +61,9 @@ def _pair(name: str, line: int, record: dict[str, Any]) -> tuple[str, Any]:
     rule = record[found[0]]
     if isinstance(rule, str) and rule.lstrip().startswith(("{", "[")):
         try:
-            rule = json.loads(rule)
+            rule = _load(rule)
         except ValueError as error:
             raise UserError(f"{name}:{line}: {found[0]}: not valid JSON: {error}") from None
+        except RecursionError:
+            raise UserError(f"{name}:{line}: {found[0]}: nested too deep to be read") from None
     return str(record.get("id", line)), rule

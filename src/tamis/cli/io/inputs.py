@@ -219,8 +219,10 @@ def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
     return handle
 
 
-def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, record) of JSON lines, or of one JSON array of records.
+def read_json_records(
+    source: Source, load: Callable[[Any], Any] = json.loads
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, record) of JSON lines, or of one JSON array of records; `load` reads one.
 
     >>> source = Source("x", Format.JSONL, io.BytesIO(b'{"id": 1}\\n\\n{"id": 2}\\n'), 1)
     >>> list(read_json_records(source))
@@ -231,9 +233,11 @@ def read_json_records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     for block in read_json_texts(source):
         for number, text in block:
             try:
-                record = json.loads(text)
+                record = load(text)
             except ValueError as error:
                 raise UserError(f"{source.name}:{number}: not valid JSON: {error}") from None
+            except RecursionError:
+                raise UserError(f"{source.name}:{number}: nested too deep to be read") from None
             if not isinstance(record, dict):
                 raise UserError(f"{source.name}:{number}: expected a JSON object, such as {{...}}")
             yield number, record

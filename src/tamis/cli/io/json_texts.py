@@ -103,6 +103,8 @@ def _cut_out(source: Source, line: int, blocks: Iterator[list[bytes]]) -> Iterat
             if more():
                 continue
             raise _broken(source, line, text, within, error) from None
+        except RecursionError:
+            raise UserError(f"{source.name}:{line}: nested too deep to be read") from None
         yield [(line + text.count("\n", 0, at), text[at:end].encode())]
         at = end
 
