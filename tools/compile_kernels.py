@@ -1,4 +1,4 @@
-"""Compile crates/tamis-gpu/src/kernels.cu to PTX, with NVIDIA's run-time compiler from PyPI; without a device.
+"""Compile crates/tamis-gpu/src/kernels.cu to PTX, with NVIDIA's run-time compiler, without a device.
 
     uv run --with nvidia-cuda-nvrtc-cu12==12.1.105 python tools/compile_kernels.py
 

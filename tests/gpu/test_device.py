@@ -65,7 +65,8 @@ def expression(draw: random.Random, depth: int) -> str:
     if kind == "NOT":
         return f"NOT ({expression(draw, depth - 1)})"
     if kind == "TRUTH":
-        return f"({expression(draw, depth - 1)}) IS {draw.choice(['', 'NOT '])}{draw.choice(['TRUE', 'UNKNOWN'])}"
+        test = draw.choice(["TRUE", "NOT TRUE", "UNKNOWN", "NOT UNKNOWN"])
+        return f"({expression(draw, depth - 1)}) IS {test}"
     children = [f"({expression(draw, depth - 1)})" for _ in range(draw.randint(2, 4))]
     if kind == "AT LEAST":
         return f"AT LEAST {draw.randint(1, len(children))} OF ({', '.join(children)})"

@@ -4,6 +4,7 @@
 //! of units from those of predicates. The host looks values up and says where they lie ([`Tokens`]); the device turns that
 //! into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -183,11 +184,14 @@ pub trait Device: Send + Sync {
     fn describe(&self) -> Json;
 }
 
+/// A segment of any engine: it is kept alive, and nothing else.
+pub type Segment = Arc<dyn Any + Send + Sync>;
+
 /// A device, and what an index keeps there.
 pub struct DeviceMemory {
     device: Arc<dyn Device>,
-    /// By the address of the segment, which is kept alive by what is beside it.
-    pub(super) plans: Mutex<Vec<(Arc<dyn std::any::Any + Send + Sync>, Arc<dyn LoadedPlan>)>>,
+    /// Each with the segment it was made of, which is known by its address.
+    pub(super) plans: Mutex<Vec<(Segment, Arc<dyn LoadedPlan>)>>,
     /// By the address of the segment: what a filter kept last, and what it was.
     pub(super) kept: Mutex<Vec<(usize, String, Arc<KeptRows>)>>,
     failure: Mutex<Option<String>>,

@@ -8,7 +8,7 @@ use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, Location, Observation, Scored, Version, Work};
 use crate::engine::device::{
-    DEVICE_WIDTH, DeviceMemory, DeviceResult, KeptRows, ListedRows, LoadedPlan, RowOrder, Tokens,
+    self, DEVICE_WIDTH, DeviceMemory, DeviceResult, KeptRows, ListedRows, LoadedPlan, RowOrder, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::bit_parallel::WIDTH;
@@ -323,9 +323,7 @@ fn merge(total: &mut Option<Observation>, more: Observation) {
 fn loaded(memory: &DeviceMemory, view: &View, part: &Part) -> DeviceResult<Arc<dyn LoadedPlan>> {
     let mut plans = memory.plans.lock();
     let address = |segment: &Arc<Segment>| Arc::as_ptr(segment).addr();
-    let is_of = |held: &Arc<dyn std::any::Any + Send + Sync>| {
-        Arc::as_ptr(held).cast::<()>().addr() == address(&part.segment)
-    };
+    let is_of = |held: &device::Segment| Arc::as_ptr(held).cast::<()>().addr() == address(&part.segment);
     if let Some((_, plan)) = plans.iter().find(|(held, _)| is_of(held)) {
         return Ok(plan.clone());
     }
