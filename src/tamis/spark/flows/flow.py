@@ -12,6 +12,7 @@ from tamis.spark.flows.definition import Definition, read_definition
 from tamis.spark.flows.frames import declared_schema, key_kinds, stream_frame
 from tamis.spark.flows.keys import Key, Split, choose_key, split_of
 from tamis.spark.flows.report import FlowReport
+from tamis.spark.flows.stream import StreamQueries, refuse_without_state, told_by_stream
 from tamis.spark.flows.table import told_by_table
 
 if TYPE_CHECKING:
@@ -86,14 +87,22 @@ def flow(
     chosen = chosen if by_key else ()
     key_kinds(given, chosen)
     report = FlowReport(
-        list(given), chosen, list(by_key), {name: splits[name].why for name in rest}, order
+        list(given),
+        chosen,
+        list(by_key),
+        {name: splits[name].why for name in rest},
+        order,
+        buckets if streaming and chosen else 1 if streaming else None,
     )
     if (warning := report.warning()) is not None:
         warnings.warn(warning, stacklevel=2)
     frames = [stream_frame(given[stream.name], stream, chosen, order) for stream in definition.streams]
     if streaming:
-        raise NotImplementedError
-    told = told_by_table(frames, definition, by_key, rest, order, late=late)
+        refuse_without_state(frames[0].sparkSession)
+        asked = StreamQueries(by_key, rest, key=chosen)
+        told = told_by_stream(frames, definition, asked, order, buckets=buckets, late=late)
+    else:
+        told = told_by_table(frames, definition, by_key, rest, order, late=late)
     result = told.withColumn("time", sf.timestamp_micros("time"))
     result.__dict__["tamis"] = report
     return result
