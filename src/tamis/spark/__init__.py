@@ -42,6 +42,7 @@ from tamis.spark.building.subscriptions import InvalidSubscriptionsError, valida
 from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.flows.flow import flow
+from tamis.spark.flows.query_store import QueryStore
 from tamis.spark.flows.report import FlowReport
 from tamis.spark.history.relations import related_rules
 from tamis.spark.history.report import write_rules_report
@@ -56,6 +57,7 @@ __all__ = [
     "FlowReport",
     "InvalidSubscriptionsError",
     "PlanReport",
+    "QueryStore",
     "SubscriptionStore",
     "backfill",
     "backtest",

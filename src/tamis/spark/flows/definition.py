@@ -118,7 +118,8 @@ def read_definition(
     known = _stream_names(names, declared)
     streams = tuple(Stream.of(name, _settings_of(name, declared.get(name, {}), settings)) for name in known)
     found = {
-        name: (given["query"], given.get("on")) for name, given in query_settings(described["queries"]).items()
+        name: (given["query"], given.get("on"))
+        for name, given in query_settings(described["queries"]).items()
     }
     return Definition(streams, found, limit, on_limit)
 

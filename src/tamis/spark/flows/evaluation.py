@@ -129,7 +129,9 @@ class ToldRows:
         for time, event in zip(times.to_pylist(), named.to_pylist(), strict=True):
             self._put(None, kind, time, None, [json.dumps(event, ensure_ascii=False, default=str)])
 
-    def _put(self, query: str | None, kind: str, time: int | None, row: str | None, events: list[str]) -> None:
+    def _put(
+        self, query: str | None, kind: str, time: int | None, row: str | None, events: list[str]
+    ) -> None:
         self._rows.append((query, kind, time, row, events))
         # Letters count as three bytes: no text has more than that for each, but for rare ones of four.
         self._bytes += 3 * (len(query or "") + len(row or "") + sum(map(len, events))) + 32

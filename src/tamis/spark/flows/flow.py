@@ -11,6 +11,7 @@ from tamis.spark.events.names import spark_paths
 from tamis.spark.flows.definition import Definition, read_definition
 from tamis.spark.flows.frames import declared_schema, key_kinds, stream_frame
 from tamis.spark.flows.keys import Key, Split, choose_key, split_of
+from tamis.spark.flows.query_store import QueryStore, Settings
 from tamis.spark.flows.report import FlowReport
 from tamis.spark.flows.stream import StreamQueries, refuse_without_state, told_by_stream
 from tamis.spark.flows.table import told_by_table
@@ -74,25 +75,27 @@ def flow(
     by key         user: 2 queries in parallel (burst, guessed)
     order          time, then a hash of the event
     """
-    names = list(events) if isinstance(events, Mapping) else None
-    settings = {"time": time, "unit": unit, "lateness": lateness}
     order = [order] if isinstance(order, str) else list(order)
-    definition = read_definition(queries, names, settings, limit=limit, on_limit=on_limit)
+    definition, store = _definition(
+        events, queries, {"time": time, "unit": unit, "lateness": lateness}, limit=limit, on_limit=on_limit
+    )
     given = dict(events) if isinstance(events, Mapping) else {definition.streams[0].name: events}
     streaming = _is_streaming(given)
     splits = _splits(definition, given)
-    chosen = _key(key, splits, given)
+    chosen = _key(key, splits, given) if store is None else store.key
+    key_kinds(given, chosen)
     by_key = {name: query for name, query in definition.queries.items() if splits[name].allows(chosen)}
     rest = {name: query for name, query in definition.queries.items() if name not in by_key}
-    chosen = chosen if by_key else ()
-    key_kinds(given, chosen)
+    follows = store is not None and streaming
+    chosen = chosen if by_key or follows else ()
     report = FlowReport(
         list(given),
         chosen,
-        list(by_key),
-        {name: splits[name].why for name in rest},
+        [] if follows else list(by_key),
+        {} if follows else {name: splits[name].why for name in rest},
         order,
         buckets if streaming and chosen else 1 if streaming else None,
+        queries.url if follows else None,
     )
     if (warning := report.warning()) is not None:
         warnings.warn(warning, stacklevel=2)
@@ -100,12 +103,33 @@ def flow(
     if streaming:
         refuse_without_state(frames[0].sparkSession)
         asked = StreamQueries(by_key, rest, key=chosen)
+        if follows:
+            asked = StreamQueries(store=queries.url, key=chosen)
         told = told_by_stream(frames, definition, asked, order, buckets=buckets, late=late)
     else:
         told = told_by_table(frames, definition, by_key, rest, order, late=late)
     result = told.withColumn("time", sf.timestamp_micros("time"))
     result.__dict__["tamis"] = report
     return result
+
+
+def _definition(
+    events: "DataFrame | Mapping[str, DataFrame]", queries: Any, settings: Mapping[str, Any], **limits: Any
+) -> tuple[Definition, Settings | None]:
+    """Streams and queries, and the settings of the store that they come from, if they do."""
+    if not isinstance(queries, QueryStore):
+        names = list(events) if isinstance(events, Mapping) else None
+        return read_definition(queries, names, settings, **limits), None
+    for name, value in settings.items():
+        if value is not None:
+            raise ArgumentError(f"{name}= is fixed by the store of queries, {queries.url}")
+    frame = next(iter(events.values())) if isinstance(events, Mapping) else events
+    store = queries.settings(frame.sparkSession)
+    known = [stream.name for stream in store.streams]
+    given = list(events) if isinstance(events, Mapping) else known[:1]
+    if sorted(given) != sorted(known):
+        raise ArgumentError(f"the store is about the streams {', '.join(known)}; give a DataFrame for each")
+    return Definition(store.streams, queries.queries(frame.sparkSession), **limits), store
 
 
 def _is_streaming(given: Mapping[str, "DataFrame"]) -> bool:

@@ -62,7 +62,11 @@ def split_of(flow: Flow, name: str) -> Split:
         text = explained["sequence"]["sequence"]
         found = _SEQUENCE.fullmatch(text)
         attributes = _attributes(found["terms"] if found else None)
-        why = f"its sequence goes BY {_listed(attributes)}" if attributes else "its sequence has no BY attribute"
+        why = (
+            f"its sequence goes BY {_listed(attributes)}"
+            if attributes
+            else "its sequence has no BY attribute"
+        )
         return Split(attributes, why, streams)
     windows = [window["term"] for window in explained["windows"]]
     if not windows:

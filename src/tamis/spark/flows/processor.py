@@ -52,12 +52,15 @@ class FlowProcessor(StatefulProcessor):  # type: ignore[misc]
         """Name the parts of the state."""
         self._handle = handle
         self._head = handle.getValueState(
-            "head", "made_for string, stamp string, watermark bigint, timer bigint, entries bigint, log bigint, base bigint"
+            "head",
+            "made_for string, stamp string, watermark bigint, timer bigint, entries bigint, log bigint, base bigint",
         )
         self._base = handle.getMapState("base", "number bigint", "data binary")
         self._log = handle.getMapState("log", "number bigint", "data binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
         """Take in the events of a micro-batch."""
         arrived = [
             (int(stream), table_of(bytes(events)))
@@ -124,13 +127,19 @@ class FlowProcessor(StatefulProcessor):  # type: ignore[misc]
         stamp, held = _held.pop(name, ("", None))
         if held is not None and stamp == head["stamp"]:
             return held
-        chunks = sorted((number, data) for (number,), (data,) in self._base.iterator()) if head["base"] else []
+        chunks = (
+            sorted((number, data) for (number,), (data,) in self._base.iterator()) if head["base"] else []
+        )
         if chunks:
             whole = b"".join(bytes(data) for _, data in chunks)
             bucket = Bucket.from_bytes(self._definition, self._order, whole)
         else:
             bucket = Bucket(self._definition, self._order)
-        parts = sorted((number, bytes(data)) for (number,), (data,) in self._log.iterator()) if head["log"] else []
+        parts = (
+            sorted((number, bytes(data)) for (number,), (data,) in self._log.iterator())
+            if head["log"]
+            else []
+        )
         for entry in _entries(b"".join(data for _, data in parts)):
             for _ in bucket.take(Step.from_bytes(entry)):
                 pass
