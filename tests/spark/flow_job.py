@@ -1,7 +1,8 @@
-"""Rules with memory over a stream as a program of its own, so that a test can kill its driver and its workers.
+"""Rules with memory over a stream as a program of its own, so that a test can kill its driver and its
+workers.
 
-Runs the queries of a store, which follows the changes in `<folder>/changes`, over `<folder>/events`, one file of each
-at a time, and ends when all are done.
+Runs the queries of a store, which follows the changes in `<folder>/changes`, over `<folder>/events`, one
+file of each at a time, and ends when all are done.
 """
 
 import sys

@@ -35,13 +35,15 @@ def random_query(choose: random.Random, stream: str = "a", other: str = "b") -> 
         right = choose.choice([stream, other])
         frame = choose.choice(["RANGE 3s", "RANGE 3s", "ROWS 4"])
         return (
-            f"SELECT x.seq, y.seq AS other FROM {stream} RANGE {length} AS x JOIN {right} {frame} AS y ON {on} "
-            "WHERE x.n > y.n AND x.ok"
+            f"SELECT x.seq, y.seq AS other FROM {stream} RANGE {length} AS x "
+            f"JOIN {right} {frame} AS y ON {on} WHERE x.n > y.n AND x.ok"
         )
     return "n > 7 AND ok"
 
 
-def random_events(choose: random.Random, count: int, first: int = 1000, jitter: int = 0) -> list[dict[str, Any]]:
+def random_events(
+    choose: random.Random, count: int, first: int = 1000, jitter: int = 0
+) -> list[dict[str, Any]]:
     """Events with many equal times and some missing keys; up to `jitter` seconds out of order."""
     return [
         {

@@ -1,4 +1,4 @@
-"""Driver and workers of rules with memory are killed in mid-stream: the output is that of one that never was."""
+"""Driver and workers are killed in mid-stream: rules with memory tell the same as one process."""
 
 import json
 import os
@@ -20,7 +20,8 @@ from tamis.store.rule_store import RuleStore
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.spark_since("4.0")]
 
 JOB = Path(__file__).with_name("flow_job.py")
-FILES = 14
+FILES = 8
+"""So that the pins of all micro-batches are there in the end: a store keeps ten."""
 LATENESS = 3
 
 
@@ -41,7 +42,8 @@ def changes_of_file(number: int) -> list[dict[str, Any]]:
     texts = [
         "SEQUENCE (a: n > 5) THEN (b: n < a.n) WITHIN 10s BY user",
         f"sum(n BY user LAST 15s) > {20 + number}",
-        "SELECT x.seq, y.seq AS other FROM logins RANGE 4s AS x JOIN logins RANGE 4s AS y ON x.user = y.user WHERE x.n > y.n + 5",
+        "SELECT x.seq, y.seq AS other FROM logins RANGE 4s AS x JOIN logins RANGE 4s AS y "
+        "ON x.user = y.user WHERE x.n > y.n + 5",
     ]
     added = {"op": "add", "sequence": 2 * number + 2, "id": f"r{number}", "expression": texts[number % 3]}
     return [added, {"op": "remove", "sequence": 2 * number + 3, "id": f"r{number - 3}"}]
@@ -60,7 +62,7 @@ def test_exactly_the_same_output(spark: Any, tmp_path: Path) -> None:
         put(tmp_path / "changes", number, changes_of_file(number))
     choose = random.Random(11)
     drivers = workers = 0
-    for progress, whom in ((2, "worker"), (3, "driver"), (6, "worker"), (8, "driver")):
+    for progress, whom in ((1, "worker"), (3, "driver"), (4, "worker"), (5, "driver")):
         job = start(tmp_path)
         while finished(tmp_path) < progress and job.poll() is None:
             time.sleep(0.05)
@@ -114,7 +116,9 @@ def finished(folder: Path) -> int:
 def check(spark: Any, folder: Path) -> None:
     """One process that changes its queries when the stream did tells the same."""
     told = spark.read.parquet(str(folder / "told"))
-    found = collected(told.selectExpr("query", "kind", "unix_millis(time) AS time", "row", "events").collect())
+    found = collected(
+        told.selectExpr("query", "kind", "unix_millis(time) AS time", "row", "events").collect()
+    )
     assert found == plain(replayed(folder))
     assert len({query for query, *_ in found}) > 3
 
@@ -124,7 +128,6 @@ def replayed(folder: Path) -> list[Any]:
     store = RuleStore(folder / "store")
     [pins] = list((folder / "store" / "pins").iterdir())
     versions = {int(pin.stem): json.loads(pin.read_text())["version"] for pin in pins.iterdir()}
-    versions |= recorded(folder)
     offsets = folder / "checkpoint-told" / "offsets"
     flow = Flow()
     flow.stream("logins", time="ts")
@@ -139,7 +142,10 @@ def replayed(folder: Path) -> list[Any]:
             continue
         clock = watermark
         index = store.open(versions[batch])
-        wanted = {name: json.loads(payload)[0] for name, payload in zip(index, index.payloads(list(index)), strict=True)}
+        wanted = {
+            name: json.loads(payload)[0]
+            for name, payload in zip(index, index.payloads(list(index)), strict=True)
+        }
         for name in [name for name, text in now.items() if wanted.get(name) != text]:
             flow.remove(name)
             del now[name]
@@ -150,8 +156,3 @@ def replayed(folder: Path) -> list[Any]:
             outputs += flow.push("logins", waiting.pop(0))
         outputs += flow.advance(to=watermark / 1000)
     return outputs
-
-
-def recorded(folder: Path) -> dict[int, int]:
-    """Pins that were removed since."""
-    return {}

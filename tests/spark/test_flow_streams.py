@@ -27,8 +27,19 @@ ORDER = ["__tamis_order_0"]
 
 
 def packed(events: list[dict[str, Any]]) -> pa.Table:
-    struct = pa.array(events, pa.struct({"ts": pa.int64(), "seq": pa.int64(), "user": pa.string(), "ip": pa.int32(),
-                                         "n": pa.int32(), "ok": pa.bool_()}))
+    struct = pa.array(
+        events,
+        pa.struct(
+            {
+                "ts": pa.int64(),
+                "seq": pa.int64(),
+                "user": pa.string(),
+                "ip": pa.int32(),
+                "n": pa.int32(),
+                "ok": pa.bool_(),
+            }
+        ),
+    )
     times = pa.array([event["ts"] * 10**6 for event in events], pa.int64())
     order = pa.array([event["seq"] for event in events], pa.int64())
     return pa.table({TIME: times, ORDER[0]: order, TIE: order, EVENT: struct})
@@ -48,7 +59,9 @@ def test_a_bucket_is_a_flow_that_may_be_kept_at_any_moment(seed: int) -> None:
     latest, watermark = [0, 0], 0
     while arriving:
         portion, arriving = arriving[: (size := choose.randrange(1, 30))], arriving[size:]
-        arrived = [(number, packed(own)) for number in (0, 1) if (own := [e for n, e in portion if n == number])]
+        arrived = [
+            (number, packed(own)) for number in (0, 1) if (own := [e for n, e in portion if n == number])
+        ]
         added, removed = bucket.changes(queries) if watermark > bucket.watermark else ({}, [])
         step = Step(watermark, added, removed, arrived)
         told += [out for part in bucket.take(step) for out in part]
@@ -120,7 +133,9 @@ def test_as_one_process(rocksdb: Any, tmp_path: Path) -> None:
             streams, listed, key="user", time="ts", lateness="4s", order="seq", buckets=2, late=True
         )
         plain = told.selectExpr("query", "kind", "unix_millis(time) AS time", "row", "events")
-        writer = plain.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer = plain.writeStream.format("parquet").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
         return writer.start(str(tmp_path / "told"))
 
     query = start()
@@ -143,6 +158,7 @@ def test_as_one_process(rocksdb: Any, tmp_path: Path) -> None:
     assert collected(row for row in found if row.query is not None) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.spark_since("4.0")
 def test_queries_change_while_the_stream_runs(rocksdb: Any, tmp_path: Path) -> None:
     store = tamis.spark.QueryStore(tmp_path / "store", streams={"logins": {"time": "ts"}}, key="user")
@@ -170,9 +186,13 @@ def test_queries_change_while_the_stream_runs(rocksdb: Any, tmp_path: Path) -> N
         query.processAllAvailable()
     finally:
         query.stop()
-    found = rocksdb.read.parquet(str(tmp_path / "told")).selectExpr("query", "unix_seconds(time) AS s").collect()
+    found = (
+        rocksdb.read.parquet(str(tmp_path / "told")).selectExpr("query", "unix_seconds(time) AS s").collect()
+    )
     # The event at 150 is evaluated when the one at 250 has come, and so by the new queries.
-    counted = {pair: sum((row.query, row.s) == pair for row in found) for pair in {(r.query, r.s) for r in found}}
+    counted = {
+        pair: sum((row.query, row.s) == pair for row in found) for pair in {(r.query, r.s) for r in found}
+    }
     assert counted == {("first", 150): 3, ("first", 250): 3, ("second", 250): 3}
     assert [row.id for row in store.quarantined(rocksdb).collect()] == ["bad"]
 

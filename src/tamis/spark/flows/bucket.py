@@ -1,7 +1,7 @@
 """The state of a flow over one part of a stream's keys, and how it becomes bytes.
 
-Events wait until the watermark has passed them; then they are put in order and evaluated. State is a log of steps
-on top of a base, so that a micro-batch writes what arrived and not all that is held:
+Events wait until the watermark has passed them; then they are put in order and evaluated. State is a log of
+steps on top of a base, so that a micro-batch writes what arrived and not all that is held:
 
 ```text
 base   queries, the flow as `Flow.save` writes it, the events that wait

@@ -35,8 +35,8 @@ class Stream:
         """
         if not settings.get("time"):
             raise ArgumentError(
-                f"stream {name!r} does not say which column holds the time of its events: on Spark, arrival is "
-                'no order. Name it, as in time="ts"'
+                f"stream {name!r} does not say which column holds the time of its events: on Spark, arrival "
+                'is no order. Name it, as in time="ts"'
             )
         return cls(
             name, settings["time"], settings.get("unit", "s"), microseconds(settings.get("lateness") or 0)
@@ -168,8 +168,8 @@ def _described(queries: Any) -> dict[str, Any]:
     if isinstance(queries, Iterable):
         return {"queries": _from_list(queries)}
     raise TypeError(
-        "queries are a mapping of names to texts, a list of (name, text) or (name, text, stream), a DataFrame, "
-        f"the path of a file of rules, or a QueryStore, not {type(queries).__name__}"
+        "queries are a mapping of names to texts, a list of (name, text) or (name, text, stream), a "
+        f"DataFrame, the path of a file of rules, or a QueryStore, not {type(queries).__name__}"
     )
 
 
@@ -188,7 +188,7 @@ def _from_table(queries: Any) -> dict[str, Any]:
     for needed in ("id", "expression"):
         if needed not in columns:
             raise ArgumentError(
-                f"a table of queries has the columns id, expression and, where there are several streams, on; "
+                "a table of queries has the columns id, expression and, for several streams, on; "
                 f"this one has {', '.join(columns)}"
             )
     has_stream = "on" in columns

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import spark_paths
 from tamis.spark.flows.definition import Definition, read_definition
 from tamis.spark.flows.frames import declared_schema, key_kinds, stream_frame
@@ -36,29 +37,29 @@ def flow(
 ) -> "DataFrame":
     """What rules with memory tell of a table or a stream of events: `tamis.Flow` on Spark.
 
-    `events` is a DataFrame, or one for each stream by name. `queries` is a mapping of names to texts, a list of
-    (name, text) or (name, text, stream), a DataFrame (`id`, `expression` and optionally `on`), the path of a
-    file of rules as `tamis flow` reads it, or a `QueryStore`. `time`, `unit` and `lateness` are those of
-    `Flow.stream`, for all streams or by stream.
+    `events` is a DataFrame, or one for each stream by name. `queries` is a mapping of names to texts, a
+    list of (name, text) or (name, text, stream), a DataFrame (`id`, `expression` and optionally `on`), the
+    path of a file of rules as `tamis flow` reads it, or a `QueryStore`. `time`, `unit` and `lateness` are
+    those of `Flow.stream`, for all streams or by stream.
 
     Queries that partition by the attributes of `key` run in parallel; without `key`, it is chosen from the
     queries. The others see all events in one task, with a warning; `tamis.spark.explain` tells the plan.
     Events of equal times are evaluated in the order of the columns that `order` names.
 
-    The result has `query`, `kind` ("+" or "-"), `time`, `row` (JSON: the values of a rule's windowed terms, or
-    the columns of a join) and `events`, an array of JSON texts: what made it true. With `late=True`, events
-    that were not evaluated are rows too, of the kinds "late" and "untimed" (without a usable time).
+    The result has `query`, `kind` ("+" or "-"), `time`, `row` (JSON: the values of a rule's windowed terms,
+    or the columns of a join) and `events`, an array of JSON texts: what made it true. With `late=True`,
+    events that were not evaluated are rows too, of the kinds "late" and "untimed" (without a usable time).
 
-    A table is evaluated to its end. A stream keeps its state in Spark's state store, in `buckets` parts, which
-    belong to its checkpoint; it needs Spark 4.0 and RocksDB, and counts late events in the metric `tamis` of
-    its progress. `limit` bounds the state of each task, or bucket.
+    A table is evaluated to its end. A stream keeps its state in Spark's state store, in `buckets` parts,
+    which belong to its checkpoint; it needs Spark 4.0 and RocksDB, and counts late events in the metric
+    `tamis` of its progress. `limit` bounds the state of each task, or bucket.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark
     >>> spark = SparkSession.builder.getOrCreate()
     >>> logins = spark.createDataFrame(
-    ...     [(0, "ann", False), (60, "ann", False), (70, "bob", False), (120, "ann", False), (130, "ann", True)],
-    ...     "ts int, user string, ok boolean")
+    ...     [(0, "ann", False), (60, "ann", False), (70, "bob", False), (120, "ann", False),
+    ...      (130, "ann", True)], "ts int, user string, ok boolean")
     >>> queries = {"burst": "count(* WHERE NOT ok BY user LAST 10m) >= 3 AND NOT ok",
     ...            "guessed": "SEQUENCE (a: NOT ok){3,} THEN (b: ok) WITHIN 10 MINUTES BY user"}
     >>> told = tamis.spark.flow(logins, queries, time="ts")
@@ -137,8 +138,8 @@ def _is_streaming(given: Mapping[str, "DataFrame"]) -> bool:
     if len(set(kinds.values())) > 1:
         table = next(name for name, streams in kinds.items() if not streams)
         raise ArgumentError(
-            f"{table!r} is a table and other events are a stream: a table has no end that a stream could wait "
-            "for. Read both as streams, or both as tables"
+            f"{table!r} is a table and other events are a stream: a table has no end that a stream could "
+            "wait for. Read both as streams, or both as tables"
         )
     return any(kinds.values())
 
@@ -147,7 +148,13 @@ def _splits(definition: Definition, given: Mapping[str, "DataFrame"]) -> dict[st
     """What each query can be split by; a query that asks for a column which is not there is refused."""
     schemas = {name: declared_schema(frame.schema) for name, frame in given.items()}
     trial = definition.flow(schemas=schemas)
-    return {name: split_of(trial, name) for name in definition.queries}
+    splits = {name: split_of(trial, name) for name in definition.queries}
+    for name, split in splits.items():
+        for stream in split.streams:
+            absent = compared(split.attributes or (), spark_paths(given[stream].schema)).warning()
+            if absent is not None:
+                raise ArgumentError(f"query {name!r}, stream {stream!r}: {absent}")
+    return splits
 
 
 def _key(

@@ -3,7 +3,7 @@
 ```text
 __tamis_time     microseconds since the epoch; null where an event has no usable time
 __tamis_order_0  what decides among equal times, as `order=` names it, ...
-__tamis_tie      a hash of the event: decides where nothing else does, so that a task that is repeated does the same
+__tamis_tie      a hash of the event: decides where nothing else does; a repeated task does the same
 __tamis_key      a hash of the key: equal keys have equal hashes, also in streams with other types of numbers
 __tamis_event    the event, a struct of attributes
 ```
@@ -130,8 +130,8 @@ def _hash_of_key(schema: StructType, stream: Stream, key: Key) -> str:
         kind = kind_of(data_type)
         if kind is None:
             raise ArgumentError(
-                f"the key {name!r} of stream {stream.name!r} is {data_type.simpleString()}; a key is a number, a "
-                "string, a boolean, a date or a timestamp"
+                f"the key {name!r} of stream {stream.name!r} is {data_type.simpleString()}; a key is a "
+                "number, a string, a boolean, a date or a timestamp"
             )
         if kind == "number":  # 1 and 1.0 are one key; two keys may well have one hash
             value = f"CAST({value} AS double) + 0D"

@@ -1,7 +1,7 @@
 """By which attributes queries can be split, so that events with different values never meet in one of them.
 
-The kernel prints windows, sequences and joins in one form, which is read here. What is not understood counts as
-not split: then the query runs in one task, which is always right.
+The kernel prints windows, sequences and joins in one form, which is read here. What is not understood
+counts as not split: then the query runs in one task, which is always right.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What Spark calls for each bucket of a stream: read the state, do a step, write what it adds. Spark 4.0 and later."""
+"""What Spark 4.0 and later call for each bucket of a stream: read the state, do a step, write it."""
 
 import uuid
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tamis.errors import TamisError
 from tamis.spark.flows.bucket import Arrived, Bucket, Step, split_late, table_of
@@ -20,7 +20,7 @@ from tamis.spark.release import refuse_other_release
 from tamis.spark.store.pins import micro_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 CHUNK = 4 << 20
 """Bytes of a value in the state store, at most."""
@@ -34,7 +34,7 @@ _held: "OrderedDict[Any, tuple[str, Bucket]]" = OrderedDict()
 _HELD = 8
 
 
-class FlowProcessor(StatefulProcessor):  # type: ignore[misc]
+class FlowProcessor(StatefulProcessor):
     """A bucket of a flow in Spark's state store."""
 
     def __init__(
@@ -53,21 +53,20 @@ class FlowProcessor(StatefulProcessor):  # type: ignore[misc]
         self._handle = handle
         self._head = handle.getValueState(
             "head",
-            "made_for string, stamp string, watermark bigint, timer bigint, entries bigint, log bigint, base bigint",
+            "made_for string, stamp string, watermark bigint, timer bigint, entries bigint, log bigint, "
+            "base bigint",
         )
         self._base = handle.getMapState("base", "number bigint", "data binary")
         self._log = handle.getMapState("log", "number bigint", "data binary")
 
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timers: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """Take in the events of a micro-batch."""
         arrived = [
             (int(stream), table_of(bytes(events)))
             for frame in rows
             for stream, events in zip(frame["stream"], frame["events"], strict=True)
         ]
-        yield from self._step(key[0], timerValues.getCurrentWatermarkInMs(), arrived)
+        yield from self._step(key[0], timers.getCurrentWatermarkInMs(), arrived)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Go on without events, because the watermark has moved."""
@@ -114,11 +113,11 @@ class FlowProcessor(StatefulProcessor):  # type: ignore[misc]
         names = ("made_for", "stamp", "watermark", "timer", "entries", "log", "base")
         if not self._head.exists():
             return dict(zip(names, (self._made_for, "", 0, 0, 0, 0, 0), strict=True))
-        head = dict(zip(names, self._head.get(), strict=True))
+        head = dict(zip(names, self._head.get() or (), strict=True))
         if head["made_for"] != self._made_for:
             raise TamisError(
                 "the checkpoint was made for another flow: its buckets, key, streams and order were "
-                f"{head['made_for']}, and now they are {self._made_for}. Keep them, or start with a new checkpoint"
+                f"{head['made_for']}, and now they are {self._made_for}. Keep them, or use a new checkpoint"
             )
         return head
 

@@ -1,8 +1,8 @@
 """Continuous queries that change while streams run: a store of versions.
 
-It is a `SubscriptionStore` whose rules are always true and carry a continuous query as payload, so that versions,
-sequence numbers, quarantine, pins and garbage collection are those of any store. Beside it lies `flow.json`: the
-streams and the key that queries are checked against before they enter.
+It is a `SubscriptionStore` whose rules are always true and carry a continuous query as payload, so that
+versions, sequence numbers, quarantine, pins and garbage collection are those of any store. Beside it lies
+`flow.json`: the streams and the key that queries are checked against before they enter.
 """
 
 import json
@@ -68,8 +68,8 @@ class QueryStore:
     """A directory of continuous queries and their versions.
 
     `streams` has the settings of each stream, as a file of rules has them. With a `key`, all queries run in
-    parallel by it, and a query that cannot goes to quarantine, as one that does not parse. Both are fixed by the
-    first change; later, the path is enough.
+    parallel by it, and a query that cannot goes to quarantine, as one that does not parse. Both are fixed
+    by the first change; later, the path is enough.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession
@@ -77,7 +77,8 @@ class QueryStore:
     >>> spark = SparkSession.builder.getOrCreate()
     >>> store = tamis.spark.QueryStore(tempfile.mkdtemp(), streams={"logins": {"time": "ts"}}, key="user")
     >>> changes = spark.createDataFrame(
-    ...     [("add", 1, "burst", "count(* BY user LAST 10m) >= 3"), ("add", 2, "all", "count(* LAST 10m) >= 3")],
+    ...     [("add", 1, "burst", "count(* BY user LAST 10m) >= 3"),
+    ...      ("add", 2, "all", "count(* LAST 10m) >= 3")],
     ...     "op string, sequence bigint, id string, expression string")
     >>> store.apply_changes(changes)
     Applied(version=1, applied=1, stale=0, quarantined=1)
@@ -143,8 +144,8 @@ class QueryStore:
         """Turn changes into new versions, as `SubscriptionStore.apply_changes` does.
 
         The columns are `op` ("add", "replace" or "remove"), `sequence`, `id`, `expression` (the text of the
-        query) and, where there are several streams, `on`. A query whose text did not change goes on with what it
-        holds; one that changed starts empty.
+        query) and, where there are several streams, `on`. A query whose text did not change goes on with
+        what it holds; one that changed starts empty.
         """
         settings = self.settings(changes.sparkSession)
         missing = [name for name in ("op", "sequence", "id", "expression") if name not in changes.columns]
@@ -215,6 +216,6 @@ def _queries_of(url: str, version: int | None) -> dict[str, Query]:
     names = list(index)
     queries = {}
     for name, payload in zip(names, index.payloads(names), strict=True):
-        text, on = json.loads(payload)
+        text, on = json.loads(payload or b"")
         queries[str(name)] = (text, on)
     return queries

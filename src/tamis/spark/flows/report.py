@@ -11,7 +11,8 @@ NAMED = 5
 class FlowReport:
     """The plan behind the result of `tamis.spark.flow`. Print it.
 
-    >>> print(FlowReport(["logins"], ("user",), ["burst"], {"all": "count(*) OVER (ROWS 5) has no PARTITION BY"}))
+    >>> alone = {"all": "count(*) OVER (ROWS 5) has no PARTITION BY"}
+    >>> print(FlowReport(["logins"], ("user",), ["burst"], alone))
     streams        logins
     by key         user: 1 query in parallel (burst)
     one task       all: count(*) OVER (ROWS 5) has no PARTITION BY

@@ -4,10 +4,10 @@
 events -> packed by bucket (Arrow) -> watermark -> transformWithState: a `Bucket` for each -> what it tells
 ```
 
-Keys are hashed into a fixed number of buckets, and a bucket has one flow: a flow for each key would hold every query
-again for each (55 KB for a thousand of them). Packed events are a row for each bucket and Arrow batch, so that
-pandas sees no event. The watermark's column is dropped before the operator, or Spark would filter late events, and
-nobody could count or see them.
+Keys are hashed into a fixed number of buckets, and a bucket has one flow: a flow for each key would hold
+every query again for each (55 KB for a thousand of them). Packed events are a row for each bucket and Arrow
+batch, so that pandas sees no event. The watermark's column is dropped before the operator, or Spark would
+filter late events, and nobody could count or see them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 @dataclass(frozen=True)
 class StreamQueries:
-    """The queries of a stream: those that run by key, and those that see all events; or the store they are in."""
+    """The queries of a stream, by key or seeing all events; or the store they are in."""
 
     by_key: Mapping[str, Query] = field(default_factory=dict)
     in_one_task: Mapping[str, Query] = field(default_factory=dict)
@@ -62,12 +62,12 @@ def refuse_without_state(spark: "SparkSession") -> None:
     """Raise if this session cannot keep state as flows need it."""
     if int(spark.version.split(".")[0]) < 4:
         raise ArgumentError(
-            f"rules with memory over a stream need transformWithState, which Spark has since 4.0; this is Spark "
-            f"{spark.version}. Tables work here: read the events with spark.read"
+            f"rules with memory over a stream need transformWithState, which Spark has since 4.0; this is "
+            f"Spark {spark.version}. Tables work here: read the events with spark.read"
         )
     if "RocksDB" not in str(spark.conf.get(_PROVIDER, "")):
         raise ArgumentError(
-            "rules with memory over a stream keep their state in RocksDB, as Spark's transformWithState wants it; "
+            "rules with memory over a stream keep their state in RocksDB, as transformWithState wants it; "
             f'set it before: spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
 
@@ -115,7 +115,7 @@ def _packed(
 def pack_task(
     number: int, buckets: int, *, to_all: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Turn events into a row for each bucket: its number, the latest time, the stream, the events as Arrow."""
+    """Turn events into a row for each bucket: its number, the latest time, the stream, the events."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for whole in batches:
