@@ -1,8 +1,10 @@
 """Random rules with memory and events for them, and what one process says."""
 
 import json
+import os
 import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import tamis
@@ -100,3 +102,11 @@ def plain(told: Iterable[Output]) -> Told:
 def collected(rows: Iterable[Any]) -> Told:
     """The same of rows of a result, whose time was made milliseconds."""
     return sorted((row.query, row.kind, row.time, row.row, tuple(row.events)) for row in rows)
+
+
+def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
+    """A file of events or changes, which a stream reads after those with smaller numbers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number:04d}.json"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    os.utime(path, (1e9 + number, 1e9 + number))  # files are read in the order of their times

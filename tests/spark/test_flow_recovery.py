@@ -3,17 +3,16 @@
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark.flows import collected, plain
-from spark.test_clusters import descendants, environment, kill
+from spark.flows import collected, plain, put
+from spark.test_clusters import descendants, kill
+from spark.test_stream_recovery import end, finished, start
 from tamis.flow import Flow
 from tamis.store.rule_store import RuleStore
 
@@ -49,13 +48,6 @@ def changes_of_file(number: int) -> list[dict[str, Any]]:
     return [added, {"op": "remove", "sequence": 2 * number + 3, "id": f"r{number - 3}"}]
 
 
-def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{number:04d}.json"
-    path.write_text("\n".join(json.dumps(row) for row in rows))
-    os.utime(path, (1e9 + number, 1e9 + number))  # files are read in the order of their times
-
-
 def test_exactly_the_same_output(spark: Any, tmp_path: Path) -> None:
     for number in range(FILES):
         put(tmp_path / "events", number, events_of_file(number))
@@ -63,20 +55,20 @@ def test_exactly_the_same_output(spark: Any, tmp_path: Path) -> None:
     choose = random.Random(11)
     drivers = workers = 0
     for progress, whom in ((1, "worker"), (3, "driver"), (4, "worker"), (5, "driver")):
-        job = start(tmp_path)
-        while finished(tmp_path) < progress and job.poll() is None:
+        job = start(tmp_path, JOB)
+        while finished(tmp_path, "checkpoint-told") < progress and job.poll() is None:
             time.sleep(0.05)
         time.sleep(choose.random())  # somewhere inside a micro-batch
         if whom == "worker" and job.poll() is None:
             workers += sum(kill_a_worker(job) for _ in range(2))
-            reached = finished(tmp_path) + 1
-            while finished(tmp_path) < reached and job.poll() is None:
+            reached = finished(tmp_path, "checkpoint-told") + 1
+            while finished(tmp_path, "checkpoint-told") < reached and job.poll() is None:
                 time.sleep(0.05)
         drivers += job.poll() is None
         end(job)
     assert drivers >= 2
     assert workers >= 1
-    job = start(tmp_path)
+    job = start(tmp_path, JOB)
     assert job.wait() == 0, (tmp_path / "err").read_text()[-4000:]
     check(spark, tmp_path)
 
@@ -88,29 +80,6 @@ def kill_a_worker(job: subprocess.Popen[bytes]) -> bool:
         return False
     kill(max(found))
     return True
-
-
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, str(JOB), str(folder)],
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "err").open("w"),
-        start_new_session=True,
-    )
-
-
-def end(job: subprocess.Popen[bytes]) -> None:
-    children = descendants(job.pid)
-    os.kill(job.pid, signal.SIGKILL)
-    for child in children:
-        kill(child)
-    job.wait()
-
-
-def finished(folder: Path) -> int:
-    commits = folder / "checkpoint-told" / "commits"
-    return len([name for name in os.listdir(commits) if name.isdigit()]) if commits.exists() else 0
 
 
 def check(spark: Any, folder: Path) -> None:

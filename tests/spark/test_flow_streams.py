@@ -1,7 +1,5 @@
 """Rules with memory over streams: the answers of one process, through every way that state is kept."""
 
-import json
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tamis.spark
-from spark.flows import EVENTS, collected, one_process, plain, random_events, random_query
+from spark.flows import EVENTS, collected, one_process, plain, put, random_events, random_query
 from tamis import ArgumentError
 from tamis.spark.flows.bucket import Bucket, Step, split_late
 from tamis.spark.flows.definition import Definition, Stream
@@ -107,13 +105,6 @@ def rocksdb(spark: Any) -> Iterator[Any]:
     spark.conf.set(PROVIDER, before)
 
 
-def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{number:04d}.json"
-    path.write_text("\n".join(json.dumps(row) for row in rows))
-    os.utime(path, (1e9 + number, 1e9 + number))  # files are read in the order of their times
-
-
 @pytest.mark.spark_since("4.0")
 @pytest.mark.filterwarnings("ignore:query .* cannot be split")
 def test_as_one_process(rocksdb: Any, tmp_path: Path) -> None:
@@ -195,12 +186,20 @@ def test_queries_change_while_the_stream_runs(rocksdb: Any, tmp_path: Path) -> N
     }
     assert counted == {("first", 150): 3, ("first", 250): 3, ("second", 250): 3}
     assert [row.id for row in store.quarantined(rocksdb).collect()] == ["bad"]
+    # The checkpoint belongs to its buckets: with others, keys would meet the state of strangers.
+    put(tmp_path / "events", 4, [{"ts": 2000, "user": user} for user in ("ann", "bob", "eve", "joe")])
+    other = tamis.spark.flow(stream, store, buckets=3)
+    writer = other.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.start(str(tmp_path / "told"))
+    with pytest.raises(Exception, match="made for another flow"):
+        query.processAllAvailable()
 
 
 @pytest.mark.spark_since("4.0")
 def test_what_a_stream_needs_is_said(spark: Any, tmp_path: Path) -> None:
     stream = spark.readStream.schema("ts bigint, user string").json(str(tmp_path))
     query = {"q": "count(* BY user LAST 1h) >= 2"}
+    spark.conf.unset(PROVIDER)
     with pytest.raises(ArgumentError, match="RocksDBStateStoreProvider"):
         tamis.spark.flow(stream, query, time="ts")
     table = spark.createDataFrame([(1, "ann")], "ts bigint, user string")

@@ -26,6 +26,7 @@ from tamis.flow import Flow, Output
 from tamis.spark.flows.definition import Definition, Query, add_queries
 from tamis.spark.flows.evaluation import Fed, Numbers, events_of, moment
 from tamis.spark.flows.frames import EVENT, TIE, TIME
+from tamis.store.changes import from_bytes, to_bytes
 
 Arrived = list[tuple[int, pa.Table]]
 """Events with the numbers of their streams."""
@@ -49,14 +50,14 @@ class Step:
     def to_bytes(self) -> bytes:
         """The step as it lies in the log."""
         said = {"watermark": self.watermark, "added": dict(self.added), "removed": list(self.removed)}
-        return _packed(said, [(number, table_bytes(table)) for number, table in self.arrived])
+        return _packed(said, [(number, to_bytes(table)) for number, table in self.arrived])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Step":
         """The step in an entry of the log."""
         said, parts = _unpacked(data)
         added = {name: (text, on) for name, (text, on) in said["added"].items()}
-        arrived = [(number, table_of(part)) for number, part in parts]
+        arrived = [(number, from_bytes(part)) for number, part in parts]
         return cls(said["watermark"], added, said["removed"], arrived)
 
 
@@ -127,9 +128,7 @@ class Bucket:
             path = Path(folder, "flow")
             self._fed.flow.save(path)
             parts = [(-1, path.read_bytes())]
-        parts += [
-            (number, table_bytes(table)) for number, tables in self._waiting.items() for table in tables
-        ]
+        parts += [(number, to_bytes(table)) for number, tables in self._waiting.items() for table in tables]
         return _packed(said, parts)
 
     @classmethod
@@ -144,7 +143,7 @@ class Bucket:
         bucket.watermark = said["watermark"]
         for number, part in parts:
             if number >= 0:
-                bucket._waiting.setdefault(number, []).append(table_of(part))
+                bucket._waiting.setdefault(number, []).append(from_bytes(part))
         return bucket
 
 
@@ -172,20 +171,6 @@ def _numbers(table: pa.Table, name: str) -> Numbers:
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def table_bytes(table: pa.Table) -> bytes:
-    """A table as bytes of Arrow's stream format."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def table_of(data: bytes) -> pa.Table:
-    """The table in bytes of Arrow's stream format."""
-    return pa.ipc.open_stream(data).read_all()
 
 
 def _packed(said: Mapping[str, object], parts: list[tuple[int, bytes]]) -> bytes:

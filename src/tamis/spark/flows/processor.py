@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tamis.errors import TamisError
-from tamis.spark.flows.bucket import Arrived, Bucket, Step, split_late, table_of
+from tamis.spark.flows.bucket import Arrived, Bucket, Step, split_late
 from tamis.spark.flows.definition import Definition, Query
 from tamis.spark.flows.evaluation import ToldRows
 from tamis.spark.flows.frames import EVENT, ORDER_PREFIX, TIME
@@ -18,6 +18,7 @@ from tamis.spark.flows.query_store import queries_of_micro_batch
 from tamis.spark.flows.stream import ALL, StreamQueries
 from tamis.spark.release import refuse_other_release
 from tamis.spark.store.pins import micro_batch
+from tamis.store.changes import from_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -62,7 +63,7 @@ class FlowProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timers: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         """Take in the events of a micro-batch."""
         arrived = [
-            (int(stream), table_of(bytes(events)))
+            (int(stream), from_bytes(bytes(events)))
             for frame in rows
             for stream, events in zip(frame["stream"], frame["events"], strict=True)
         ]

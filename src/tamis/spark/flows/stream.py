@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
-from tamis.spark.flows.bucket import table_bytes
 from tamis.spark.flows.definition import Definition, Query
 from tamis.spark.flows.evaluation import COLUMNS
 from tamis.spark.flows.frames import KEY, TIME
 from tamis.spark.matching.bounded_batches import batch_bytes, cuts
 from tamis.spark.release import own_release
+from tamis.store.changes import to_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,7 +130,7 @@ def pack_task(
                     ]
                 for home, part in parts:
                     latest = pc.max(part.column(TIME)).as_py()
-                    row = {"bucket": home, "seen": latest, "stream": number, "events": table_bytes(part)}
+                    row = {"bucket": home, "seen": latest, "stream": number, "events": to_bytes(part)}
                     yield pa.RecordBatch.from_pylist([row], _PACKED)
 
     return task
