@@ -10,6 +10,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import tamis.spark
+from tamis.spark.flows import processor
 
 CHANGES = "op string, sequence bigint, id string, expression string"
 EVENTS = "ts bigint, seq bigint, user string, n int"
@@ -17,6 +18,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def main(folder: str) -> None:
+    processor.SHORT_LOG, processor.CHUNK = 10_000, 3_000  # so that a short stream sees all of them
     spark = (
         SparkSession.builder.master("local[2,4]")  # a task is tried four times
         .config("spark.ui.enabled", "false")

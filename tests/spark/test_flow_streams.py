@@ -107,7 +107,12 @@ def rocksdb(spark: Any) -> Iterator[Any]:
 
 @pytest.mark.spark_since("4.0")
 @pytest.mark.filterwarnings("ignore:query .* cannot be split")
-def test_as_one_process(rocksdb: Any, tmp_path: Path) -> None:
+def test_as_one_process(rocksdb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.spark.flows import processor
+
+    monkeypatch.setattr(processor, "SHORT_LOG", 10_000)  # so that a short stream has a base and chunks
+    monkeypatch.setattr(processor, "CHUNK", 3_000)
+    monkeypatch.setattr(processor, "HELD", 0)  # so that every micro-batch reads its state
     choose = random.Random(3)
     queries = {f"q{at}": (random_query(choose), "a") for at in range(12)}
     events = {"a": random_events(choose, 100, jitter=4), "b": random_events(choose, 100, jitter=4)}
@@ -207,7 +212,7 @@ def test_what_a_stream_needs_is_said(spark: Any, tmp_path: Path) -> None:
         tamis.spark.flow({"a": stream, "b": table}, [("q", query["q"], "a")], time="ts")
 
 
-def test_an_older_spark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_spark_is_told() -> None:
     from tamis.spark.flows.stream import refuse_without_state
 
     class Session:

@@ -32,7 +32,8 @@ SHORT_LOG = 1 << 20
 _held: "OrderedDict[Any, tuple[str, Bucket]]" = OrderedDict()
 """Buckets as this process left them, by query and number: with the stamp of the state that they are."""
 
-_HELD = 8
+HELD = 8
+"""How many buckets a process holds between micro-batches."""
 
 
 class FlowProcessor(StatefulProcessor):
@@ -48,6 +49,7 @@ class FlowProcessor(StatefulProcessor):
         streams = [(stream.name, stream.time, stream.unit) for stream in definition.streams]
         self._made_for = repr((buckets if queries.has_key else 0, queries.key, streams, order))
         self._release = release
+        self._short_log, self._chunk, self._most_held = SHORT_LOG, CHUNK, HELD
 
     def init(self, handle: "StatefulProcessorHandle") -> None:
         """Name the parts of the state."""
@@ -149,15 +151,15 @@ class FlowProcessor(StatefulProcessor):
         entry = step.to_bytes()
         framed = len(entry).to_bytes(8, "little") + entry
         head["log"] += len(framed)
-        if head["log"] > max(SHORT_LOG, head["base"]):
+        if head["log"] > max(self._short_log, head["base"]):
             whole = bucket.to_bytes()
             self._base.clear()
             self._log.clear()
-            for at, chunk in enumerate(_chunks(whole)):
+            for at, chunk in enumerate(_chunks(whole, self._chunk)):
                 self._base.updateValue((at,), (chunk,))
             head |= {"entries": 0, "log": 0, "base": len(whole)}
         else:
-            for chunk in _chunks(framed):
+            for chunk in _chunks(framed, self._chunk):
                 self._log.updateValue((head["entries"],), (chunk,))
                 head["entries"] += 1
         # Whoever has state looks again when the watermark moves: rows leave, sequences end, queries change.
@@ -167,13 +169,13 @@ class FlowProcessor(StatefulProcessor):
         head |= {"stamp": uuid.uuid4().hex, "watermark": step.watermark}
         self._head.update(tuple(head.values()))
         _held[name] = (head["stamp"], bucket)
-        while len(_held) > _HELD:
+        while len(_held) > self._most_held:
             _held.popitem(last=False)
 
 
-def _chunks(data: bytes) -> Iterator[bytes]:
-    for first in range(0, len(data), CHUNK):
-        yield data[first : first + CHUNK]
+def _chunks(data: bytes, most: int) -> Iterator[bytes]:
+    for first in range(0, len(data), most):
+        yield data[first : first + most]
 
 
 def _entries(log: bytes) -> Iterator[bytes]:
