@@ -204,3 +204,15 @@ def test_output_is_cut_by_bytes() -> None:
     batches = list(told.finished())
     assert sum(batch.num_rows for batch in batches) == 40
     assert max(batch.nbytes for batch in batches) <= 20 << 20
+
+
+@pytest.mark.filterwarnings("ignore:query .* cannot be split")
+def test_what_cannot_be_a_key_is_not_chosen(spark: Any) -> None:
+    events = spark.sql("SELECT 1 AS ts, array(1) AS tags, 'ann' AS user")
+    told = tamis.spark.flow(events, {"q": "count(* BY tags LAST 2s) >= 1"}, time="ts")
+    report = tamis.spark.explain(told)
+    assert isinstance(report, tamis.spark.FlowReport)
+    assert report.key == ()
+    assert [row.query for row in told.collect()] == ["q"]
+    with pytest.raises(ArgumentError, match="a key is a"):
+        tamis.spark.flow(events, {"q": "count(* BY tags LAST 2s) >= 1"}, time="ts", key="tags")

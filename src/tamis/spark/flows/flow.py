@@ -10,7 +10,7 @@ from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import spark_paths
 from tamis.spark.flows.definition import Definition, read_definition
-from tamis.spark.flows.frames import declared_schema, key_kinds, stream_frame
+from tamis.spark.flows.frames import declared_schema, key_kinds, possible_keys, stream_frame
 from tamis.spark.flows.keys import Key, Split, choose_key, split_of
 from tamis.spark.flows.query_store import QueryStore, Settings
 from tamis.spark.flows.report import FlowReport
@@ -161,5 +161,5 @@ def _key(
     key: str | Sequence[str] | None, splits: Mapping[str, Split], given: Mapping[str, "DataFrame"]
 ) -> Key:
     if key is None:
-        return choose_key(splits, [list(spark_paths(frame.schema)) for frame in given.values()])
+        return choose_key(splits, possible_keys(given))
     return (key,) if isinstance(key, str) else tuple(key)

@@ -17,6 +17,7 @@ from pyspark.sql.types import MapType, StructType
 from tamis._suggest import closest, did_you_mean
 from tamis.errors import ArgumentError
 from tamis.spark.events.columns import attribute_values, kind_of, quoted
+from tamis.spark.events.names import spark_paths
 from tamis.spark.flows.definition import Stream
 from tamis.spark.flows.keys import Key
 
@@ -65,6 +66,15 @@ def key_kinds(events: Mapping[str, "DataFrame"], key: Key) -> None:
         if len(set(kinds.values())) > 1:
             shown = ", ".join(f"{kind or 'of another kind'} in {stream}" for stream, kind in kinds.items())
             raise ArgumentError(f"the key {name!r} is {shown}: a value of one never equals one of the other")
+
+
+def possible_keys(events: Mapping[str, "DataFrame"]) -> set[str]:
+    """The attributes that all streams have, with values of one kind that can be a key."""
+    kinds = [
+        {(path, kind_of(_column(frame.schema, path, "a key")[1])) for path in spark_paths(frame.schema)}
+        for frame in events.values()
+    ]
+    return {path for path, kind in set.intersection(*kinds) if kind is not None}
 
 
 def declared_schema(schema: StructType) -> dict[str, Any] | None:

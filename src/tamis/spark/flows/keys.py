@@ -117,17 +117,17 @@ def _connects(edges: Iterable[tuple[int, int]], nodes: int) -> bool:
     return len(set(group)) == 1
 
 
-def choose_key(splits: Mapping[str, Split], columns: Iterable[Iterable[str]]) -> Key:
-    """The key that most queries can be split by, among the attributes that all streams have.
+def choose_key(splits: Mapping[str, Split], possible: Iterable[str]) -> Key:
+    """The key that most queries can be split by, among those that are possible.
 
     All the attributes that those queries have in common: more values are more evenly spread.
 
     >>> splits = {"a": Split(frozenset("xy"), "", ()), "b": Split(frozenset("x"), "", ())}
-    >>> choose_key(splits, [["x", "y"]]), choose_key({"a": splits["a"]}, [["x", "y"]])
+    >>> choose_key(splits, "xy"), choose_key({"a": splits["a"]}, "xy")
     (('x',), ('x', 'y'))
     """
-    shared = frozenset.intersection(*map(frozenset, columns))
-    limited = [split.attributes & shared for split in splits.values() if split.attributes is not None]
+    known = frozenset(possible)
+    limited = [split.attributes & known for split in splits.values() if split.attributes is not None]
     counts = {name: sum(name in each for each in limited) for each in limited for name in each}
     if not counts:
         return ()
