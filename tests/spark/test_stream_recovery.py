@@ -53,9 +53,9 @@ def test_every_match_once(spark: Any, tmp_path: Path) -> None:
     check(spark, tmp_path)
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, job: Path = JOB) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(JOB), str(folder)],
+        [sys.executable, str(job), str(folder)],
         env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=(folder / "err").open("w"),
@@ -71,8 +71,8 @@ def end(job: subprocess.Popen[bytes]) -> None:
     job.wait()
 
 
-def finished(folder: Path) -> int:
-    commits = folder / "checkpoint-matches" / "commits"
+def finished(folder: Path, checkpoint: str = "checkpoint-matches") -> int:
+    commits = folder / checkpoint / "commits"
     return len([name for name in os.listdir(commits) if name.isdigit()]) if commits.exists() else 0
 
 

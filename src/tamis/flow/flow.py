@@ -59,8 +59,8 @@ class Flow:
         hint: did you mean `user`?
         """
         declared = None if schema is None else json.dumps(plain_schema(schema))
-        idle_micros = None if idle is None else _length(idle)
-        self._kernel.stream(name, time, unit, _length(lateness), idle_micros, declared)
+        idle_micros = None if idle is None else microseconds(idle)
+        self._kernel.stream(name, time, unit, microseconds(lateness), idle_micros, declared)
 
     def add(self, name: str, query: str, on: str | None = None, *, backfill: bool = False) -> None:
         """Add a continuous query, between any two events.
@@ -282,8 +282,12 @@ class Flow:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _length(length: float | str | timedelta) -> int:
-    """Microseconds of a length of time."""
+def microseconds(length: float | str | timedelta) -> int:
+    """The microseconds of a length of time: seconds, a `timedelta`, or text such as `"10 MINUTES"`.
+
+    >>> microseconds("1s"), microseconds(0.5)
+    (1000000, 500000)
+    """
     if isinstance(length, str):
         return _kernel.parse_interval(length)
     if isinstance(length, timedelta):

@@ -38,17 +38,28 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
     >>> list(read_flow(path))
     ['many']
     """
-    text = Path(path).read_text(encoding="utf-8")
-    if str(path).endswith(".json"):
-        try:
-            described = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ArgumentError(f"{path}: {error}") from None
-    else:
-        described = _read_yaml(path, text)
+    described = read_description(path)
     try:
         return flow_of(described)
     except TamisError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+
+
+def read_description(path: str | os.PathLike[str]) -> Any:
+    """What a file of rules says, as plain values.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rules.json")
+    >>> _ = path.write_text('{"streams": {"s": {"time": "ts"}}}')
+    >>> read_description(path)
+    {'streams': {'s': {'time': 'ts'}}}
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    if not str(path).endswith(".json"):
+        return _read_yaml(path, text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
         raise ArgumentError(f"{path}: {error}") from None
 
 
@@ -62,21 +73,41 @@ def flow_of(described: Any) -> Flow:
     """
     top = _checked("the file", described, _TOP)
     flow = Flow(limit=top.get("limit"), on_limit=top.get("on_limit", "refuse"))
-    for name, options in _mapping("streams", top.get("streams")).items():
-        flow.stream(name, **_checked(f"stream {name!r}", options or {}, _STREAM))
-    for name, query in _mapping("queries", top.get("queries")).items():
-        settings: dict[str, Any] = {"query": query}
-        if not isinstance(query, str):
-            settings = _checked(f"query {name!r}", query, _QUERY)
-        if not isinstance(settings.get("query"), str):
-            raise ArgumentError(f"query {name!r} has no text; write it under `query`")
+    for name, options in stream_settings(top.get("streams")).items():
+        flow.stream(name, **options)
+    for name, settings in query_settings(top.get("queries")).items():
         try:
-            flow.add(
-                str(name), settings["query"], settings.get("on"), backfill=settings.get("backfill", False)
-            )
+            flow.add(name, settings["query"], settings.get("on"), backfill=settings.get("backfill", False))
         except TamisError as error:
             raise ArgumentError(f"query {name!r}: {error}") from None
     return flow
+
+
+def stream_settings(streams: Any) -> dict[str, dict[str, Any]]:
+    """The settings of each stream, as `Flow.stream` takes them.
+
+    >>> stream_settings({"logins": {"time": "ts"}, "hits": None})
+    {'logins': {'time': 'ts'}, 'hits': {}}
+    """
+    return {
+        str(name): _checked(f"stream {name!r}", options or {}, _STREAM)
+        for name, options in _mapping("streams", streams).items()
+    }
+
+
+def query_settings(queries: Any) -> dict[str, dict[str, Any]]:
+    """The settings of each query, as `Flow.add` takes them.
+
+    >>> query_settings({"many": "count(* LAST 10s) >= 2"})
+    {'many': {'query': 'count(* LAST 10s) >= 2'}}
+    """
+    settings = {}
+    for name, query in _mapping("queries", queries).items():
+        given = {"query": query} if isinstance(query, str) else _checked(f"query {name!r}", query, _QUERY)
+        if not isinstance(given.get("query"), str):
+            raise ArgumentError(f"query {name!r} has no text; write it under `query`")
+        settings[str(name)] = given
+    return settings
 
 
 def _read_yaml(path: str | os.PathLike[str], text: str) -> Any:

@@ -41,6 +41,9 @@ from tamis.spark.building.build_index import build
 from tamis.spark.building.subscriptions import InvalidSubscriptionsError, validate
 from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
+from tamis.spark.flows.flow import flow
+from tamis.spark.flows.query_store import QueryStore
+from tamis.spark.flows.report import FlowReport
 from tamis.spark.history.relations import related_rules
 from tamis.spark.history.report import write_rules_report
 from tamis.spark.history.rules import rules
@@ -51,8 +54,10 @@ from tamis.spark.store.subscription_store import SubscriptionStore
 
 __all__ = [
     "BuiltIndex",
+    "FlowReport",
     "InvalidSubscriptionsError",
     "PlanReport",
+    "QueryStore",
     "SubscriptionStore",
     "backfill",
     "backtest",
@@ -63,6 +68,7 @@ __all__ = [
     "diff",
     "exists",
     "explain",
+    "flow",
     "match",
     "match_column",
     "match_files",

@@ -10,6 +10,7 @@ from tamis.errors import ArgumentError
 from tamis.spark.building.build_index import OnError, build, opened_on_executor
 from tamis.spark.built_index import BuiltIndex, Key, report_of
 from tamis.spark.events.parquet_files import match_parquet
+from tamis.spark.flows.report import FlowReport
 from tamis.spark.matching.answer import TableQuery, match_query
 from tamis.spark.plans.choose import PlanReport
 from tamis.spark.plans.shape import ShapeName
@@ -273,8 +274,8 @@ def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltInde
     return opened_on_executor(spark, url)
 
 
-def explain(matches: "DataFrame") -> PlanReport:
-    """The plan behind the result of `match` and its kin: what was chosen, sizes, why; print it.
+def explain(matches: "DataFrame") -> PlanReport | FlowReport:
+    """The plan behind the result of `match` and its kin, or of `flow`: what was chosen, sizes, why; print it.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -283,7 +284,8 @@ def explain(matches: "DataFrame") -> PlanReport:
     >>> str(explain(match(events, rules))).splitlines()[0].split(":")[0]
     'plan           replicated'
     """
-    return report_of(matches)
+    report = matches.__dict__.get("tamis")
+    return report if isinstance(report, FlowReport) else report_of(matches)
 
 
 _ASKING = ("tags", "tags_all", "tags_none", "now", "spread", "intervals", "source")

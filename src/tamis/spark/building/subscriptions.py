@@ -89,6 +89,8 @@ def normalised(subscriptions: "DataFrame", carried: tuple[str, ...] = ()) -> "Da
             read = _detail(sf.col(name), name, types[name], wanted)
             columns.append(read.alias(name))
             problems += _unreadable(sf.col(name), read, name, types[name], wanted)
+    if PROBLEM in types:  # whoever made the rows has checked them
+        problems.append(sf.col(PROBLEM))
     if problems:
         columns.append(sf.coalesce(*problems).alias(PROBLEM))
     return subscriptions.select(*columns, *carried)

@@ -1,0 +1,1 @@
+"""Rules with memory on Spark: `tamis.spark.flow`."""
