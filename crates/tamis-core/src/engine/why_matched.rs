@@ -14,6 +14,7 @@ use crate::expr::explain::{self, Explanation};
 use crate::expr::why_not::{self, WhyNot};
 use crate::query::Filter;
 use crate::subscription::{Id, Subscription};
+use crate::term::STRINGS;
 
 /// What keeps a subscription from matching, whatever its expression says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,10 +184,12 @@ pub struct Case<'a> {
 /// never be true is not indexed.
 pub fn attributes_with(version: &dyn Version, id: &Id) -> Result<Terms> {
     let mut terms = version.terms().clone();
+    let mut has_strings = false;
     version.get(id)?.expression.for_each_predicate(&mut |predicate| {
         terms.intern_term(&predicate.term);
+        predicate.term.for_each_attribute(&mut |name| has_strings |= **name == *STRINGS);
     });
-    Ok(terms)
+    Ok(if has_strings { terms.with_strings() } else { terms })
 }
 
 impl<'a> Case<'a> {
