@@ -462,6 +462,7 @@ def _from_subscriptions(
             payload=held.payload,
             expires=held.expires,
             owner=held.owner,
+            starts=held.starts,
         )
     return index
 

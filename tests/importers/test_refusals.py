@@ -170,7 +170,7 @@ def test_sigma_keywords_are_found_in_every_string() -> None:
         "not": "{s: [mimikatz], f: {user: admin}, condition: not s and not f}",
     }
     report = sigma.read(
-        [rule(detection).replace("title: T", f"title: {id}") for id, detection in rules.items()]
+        [rule(detection).replace("title: A rule", f"title: {id}") for id, detection in rules.items()]
     )
     assert not report.refused, report
     index = report.to_index()
