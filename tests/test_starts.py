@@ -152,7 +152,7 @@ def test_files_of_the_command(tmp_path: Path) -> None:
 
 
 def test_what_is_no_moment_is_refused() -> None:
-    with pytest.raises(tamis.TamisError, match="starts"):
+    with pytest.raises(TypeError, match="starts is a datetime"):
         tamis.Index().add("a", "x > 1", starts="soon")  # type: ignore[arg-type]
 
 
