@@ -49,7 +49,13 @@ class Connective(NamedTuple):
     children: tuple["Node", ...]
 
 
-Node = Constant | Predicate | Not | Connective | IsTruth | AtLeast
+class SomeString(NamedTuple):
+    """exists(all_strings(), s -> body)"""
+
+    body: "Node"
+
+
+Node = Constant | Predicate | Not | Connective | IsTruth | AtLeast | SomeString
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,8 @@ def evaluate(node: Node, event: Mapping[str, Any]) -> Truth:
         case IsTruth(child, test, negated):
             outcome = Truth(passes(child, test, event), passes(child, f"NOT {test}", event))
             return negate(outcome) if negated else outcome
+        case SomeString(body):
+            return any_of(evaluate(body, {"s": string}) for string in strings(event))
 
 
 def passes(node: Node, test: str, event: Mapping[str, Any]) -> bool:
@@ -181,6 +189,21 @@ def value_of(event: Mapping[str, Any], attribute: str) -> Any:
         if letter == "." and isinstance(record := event.get(attribute[:at]), dict):
             return value_of(record, attribute[at + 1 :])
     return None
+
+
+def strings(value: Any) -> Iterable[str | None]:
+    """Every string in a value, wherever it lies; None for an interval of strings."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from strings(inner)
+        case list():
+            for inner in value:
+                yield from strings(inner)
+        case Interval(str()):
+            yield None
 
 
 # --- predicates -----------------------------------------------------------------------------------
@@ -350,8 +373,8 @@ def relevance(node: Node, event: Mapping[str, Any], weights: Weights) -> float |
                 parts = [score(child, positive) for child in children]
                 needed = count if positive else len(children) - count + 1
                 return disjunction(parts) if sum(part is not None for part in parts) >= needed else None
-            case IsTruth():
-                raise TypeError("scores of truth tests are not judged here")
+            case IsTruth() | SomeString():
+                raise TypeError("scores of truth tests and keywords are not judged here")
             case Connective(name, children):
                 last = (operands or len(children)) - 1
                 left = (node, last) if last > 1 else (children[0], 0)

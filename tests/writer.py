@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import tamis
-from oracle import AtLeast, Connective, Constant, IsTruth, Node, Not, Predicate
+from oracle import AtLeast, Connective, Constant, IsTruth, Node, Not, Predicate, SomeString
 from tamis import col
 
 NEGATED = {
@@ -37,6 +37,8 @@ def to_text(node: Node) -> str:
             return f"AT LEAST {count} OF ({', '.join(to_text(child) for child in children)})"
         case IsTruth(child, test, negated):
             return f"({to_text(child)}) IS {'NOT ' if negated else ''}{test}"
+        case SomeString(body):
+            return f"exists(all_strings(), s -> {to_text(body)})"
         case Predicate(boost=None):
             return _predicate_text(node)
         case Predicate(boost=boost):

@@ -33,6 +33,7 @@ from tamis.errors import (
 from tamis.explain import Explanation, WhyNot
 from tamis.expr import (
     Column,
+    all_strings,
     any_of,
     at_least,
     at_most,
@@ -87,6 +88,7 @@ __all__ = [
     "WhyNot",
     "Xml",
     "XmlError",
+    "all_strings",
     "any_of",
     "at_least",
     "at_most",

@@ -12,7 +12,7 @@ from tamis.subscription import ExpressionLike, Id, Moment, RefusedRow, Subscript
 if TYPE_CHECKING:
     from tamis.index import Index
 
-_DETAIL_NAMES = ("priority", "weights", "tags", "owner", "payload", "expires")
+_DETAIL_NAMES = ("priority", "weights", "tags", "owner", "payload", "expires", "starts")
 
 
 def _details(held: Subscription) -> dict[str, Any]:
@@ -43,13 +43,14 @@ class Changing:
         owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
+        starts: Moment | None = None,
     ) -> None:
         """Add a subscription under a new id.
 
         The expression is text, a `tamis.Expression`, a boolean column or the JSON form as a dict. `weights`
         are per attribute, for predicates without a boost of their own. `owner` says on whose behalf the
-        subscription is held; see `Index.owners`. From `expires` on (a datetime, or UTC microseconds) the
-        subscription matches nothing.
+        subscription is held; see `Index.owners`. Before `starts` and from `expires` on (a datetime, or UTC
+        microseconds) the subscription matches nothing.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -59,7 +60,7 @@ class Changing:
         ...
         tamis.errors.DuplicateIdError: subscription 1 is already in the index; ...
         """
-        self._kernel.add(id, expression, (priority, weights, tags, owner, payload, expires))
+        self._kernel.add(id, expression, (priority, weights, tags, owner, payload, expires, starts))
 
     def replace(
         self,
@@ -72,6 +73,7 @@ class Changing:
         owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
+        starts: Moment | None = None,
     ) -> None:
         """Put another subscription in the place of the one with this id; nothing of the old one is kept.
 
@@ -82,7 +84,7 @@ class Changing:
         >>> index["a"].priority
         0.0
         """
-        self._kernel.replace(id, expression, (priority, weights, tags, owner, payload, expires))
+        self._kernel.replace(id, expression, (priority, weights, tags, owner, payload, expires, starts))
 
     def upsert(
         self,
@@ -95,6 +97,7 @@ class Changing:
         owner: str | None = None,
         payload: bytes | None = None,
         expires: Moment | None = None,
+        starts: Moment | None = None,
     ) -> None:
         """Add a subscription, or replace the one with this id.
 
@@ -105,7 +108,7 @@ class Changing:
         >>> len(index), index.count({"x": 2})
         (1, 0)
         """
-        self._kernel.upsert(id, expression, (priority, weights, tags, owner, payload, expires))
+        self._kernel.upsert(id, expression, (priority, weights, tags, owner, payload, expires, starts))
 
     def remove(self, id: Id) -> None:
         """Remove a subscription.
@@ -154,6 +157,7 @@ class Changing:
         owners: Iterable[str | None] | None = None,
         payloads: Iterable[bytes | None] | None = None,
         expires: Iterable[Moment | None] | None = None,
+        starts: Iterable[Moment | None] | None = None,
         on_error: Literal["raise", "collect"] = "raise",
     ) -> list[RefusedRow]:
         """Add many subscriptions; all become visible together.
@@ -177,6 +181,7 @@ class Changing:
             "owner": owners,
             "payload": payloads,
             "expires": expires,
+            "starts": starts,
         }
         details = details_batch(len(rows), given)
         failed = self._kernel.add_many(rows, text_column(expressions), details, on_error)
@@ -193,6 +198,7 @@ class Changing:
         owners: Iterable[str | None] | None = None,
         payloads: Iterable[bytes | None] | None = None,
         expires: Iterable[Moment | None] | None = None,
+        starts: Iterable[Moment | None] | None = None,
         on_error: Literal["raise", "collect"] = "raise",
     ) -> list[RefusedRow]:
         """Add many subscriptions, or replace those whose ids are there.
@@ -216,6 +222,7 @@ class Changing:
             "owners": owners,
             "payloads": payloads,
             "expires": expires,
+            "starts": starts,
         }
         columns: dict[str, Any] = {
             name: rows_of(column) for name, column in given.items() if column is not None
@@ -272,8 +279,8 @@ class Changing:
     def update(self, id: Id, **fields: Any) -> None:
         """Change some fields of a subscription, and keep the others.
 
-        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload` and `expires`; `None`
-        takes one away.
+        Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload`, `expires` and `starts`;
+        `None` takes one away.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -318,11 +325,24 @@ class Changing:
         """
         self.update(id, expires=expires)
 
+    def set_starts(self, id: Id, starts: Moment | None) -> None:
+        """Change from when on a subscription matches; None means from the first.
+
+        >>> from tamis import Index
+        >>> from datetime import date
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.set_starts("a", date(2026, 1, 31))
+        >>> index.match({"x": 2}, now=date(2026, 1, 30)), index.match({"x": 2}, now=date(2026, 1, 31))
+        ([], ['a'])
+        """
+        self.update(id, starts=starts)
+
     def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RefusedRow]:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.
 
-        The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `owner`, `payload` and
-        `expires` may be there too. Others are ignored.
+        The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `owner`, `payload`,
+        `expires` and `starts` may be there too. Others are ignored.
 
         >>> from tamis import Index
         >>> import pyarrow as pa

@@ -20,6 +20,7 @@ DETAILS = {
     "owner": pa.string(),
     "payload": pa.large_binary(),
     "expires": pa.timestamp("us", tz="UTC"),
+    "starts": pa.timestamp("us", tz="UTC"),
 }
 
 
@@ -72,6 +73,7 @@ def columns_of(table: Any) -> dict[str, Any]:
         "owners": "owner",
         "payloads": "payload",
         "expires": "expires",
+        "starts": "starts",
     }
     return {
         argument: table.column(name) for argument, name in arguments.items() if name in table.column_names

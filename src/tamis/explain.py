@@ -30,7 +30,7 @@ APPROXIMATE = 'the index compares the intervals around values (overlap="approxim
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What keeps a subscription from matching, whatever its expression says: it expired, or has other tags.
+    """What keeps a subscription from matching, whatever its expression says: its time or its tags.
 
     `kind` names the argument of `match` that is not met; `text` says what is, `needs` what would change it.
 
@@ -42,7 +42,7 @@ class Exclusion:
     ('tags', 'its tags are `q4`', 'the tag `q5`')
     """
 
-    kind: Literal["expired", "tags", "tags_all", "tags_none"]
+    kind: Literal["starts", "expired", "tags", "tags_all", "tags_none"]
     text: str
     needs: str
 

@@ -91,6 +91,19 @@ def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]
     return _quantified("any", array, body)
 
 
+def all_strings() -> "Column":
+    """All strings of the event, wherever they lie: an array that only a quantifier takes.
+
+    >>> print(any_of(all_strings(), lambda s: s.ilike("%mimikatz%")))
+    any(all_strings(), s -> s ILIKE '%mimikatz%')
+    """
+    return Column._of(Term.strings())
+
+
+ALL_STRINGS = Term.strings().name
+"""What `Expression.attributes` and `Index.attributes` call it."""
+
+
 def within_distance(
     lat: "str | Column", lon: "str | Column", centre_lat: float, centre_lon: float, metres: float
 ) -> "Column":

@@ -463,6 +463,7 @@ def _from_subscriptions(
             payload=held.payload,
             expires=held.expires,
             owner=held.owner,
+            starts=held.starts,
         )
     return index
 

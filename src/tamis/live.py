@@ -33,7 +33,16 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 _CHANGES = frozenset(
     (
         *("add", "add_many", "add_table", "clear", "remove", "remove_many", "replace", "save"),
-        *("set_expires", "set_priority", "set_tags", "set_weights", "update", "upsert", "upsert_many"),
+        *(
+            "set_expires",
+            "set_priority",
+            "set_starts",
+            "set_tags",
+            "set_weights",
+            "update",
+            "upsert",
+            "upsert_many",
+        ),
     )
 )
 

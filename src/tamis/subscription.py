@@ -31,6 +31,7 @@ class Subscription:
     payload: bytes | None = None
     expires: datetime | None = None
     owner: str | None = None
+    starts: datetime | None = None
 
 
 class RefusedRow(NamedTuple):

@@ -187,7 +187,6 @@ def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -
 @pytest.mark.parametrize(
     ("feature", "text"),
     [
-        ("keywords", rule("{s: [mimikatz], condition: s}")),
         ("fieldref with a modifier", rule("{s: {a|fieldref|startswith: b}, condition: s}")),
         ("a placeholder", rule("{s: {a|expand: '%admins%'}, condition: s}")),
         ("a regular expression", rule(r"{s: {a|re: 'a\C'}, condition: s}")),
@@ -209,6 +208,34 @@ def test_sigma_correlations_are_refused_and_their_rules_are_not() -> None:
     report = sigma.read([text])
     assert [imported.expression is None for imported in report] == [False, True]
     assert [feature for feature, _ in report.reasons] == ["a correlation"]
+
+
+def test_sigma_keywords_are_found_in_every_string() -> None:
+    rules = {
+        "one": "{s: [mimikatz, 'a*b'], condition: s}",
+        "all": "{s: {'|all': [mimi, KATZ]}, condition: s}",
+        "number": "{s: [4624], condition: s}",
+        "regex": "{s: {'|re': 'ev[i1]l'}, condition: s}",
+        "quoted": r"{s: ['it''s \\ 100%'], condition: s}",
+        "not": "{s: [mimikatz], f: {user: admin}, condition: not s and not f}",
+    }
+    report = sigma.read(
+        [rule(detection).replace("title: A rule", f"title: {id}") for id, detection in rules.items()]
+    )
+    assert not report.refused, report
+    index = report.to_index()
+    for event, expected in [
+        ({"a": {"b": ["x", "ran MimiKatz.exe"]}}, {"one", "all"}),
+        ({"x": "a mimi", "y": [{"z": "KATz"}]}, {"all", "not"}),
+        ({"x": "A--B"}, {"one", "not"}),
+        ({"id": "event 4624"}, {"number", "not"}),
+        ({"id": 4624}, {"not"}),
+        ({"x": "ev1l", "user": "admin"}, {"regex"}),
+        ({"x": "It's \\ 100% so"}, {"quoted", "not"}),
+        ({"mimikatz": 1}, {"not"}),
+        ({}, {"not"}),
+    ]:
+        assert set(index.match(event)) == expected, event
 
 
 def test_sigma_keywords_are_found_in_named_attributes() -> None:

@@ -95,7 +95,7 @@ impl Error {
     }
 }
 
-/// An expression with an id, and optionally a priority, weights, tags, an owner, a payload and an expiry.
+/// An expression with an id, and optionally a priority, weights, tags, an owner, a payload, a start and an expiry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
     pub id: Id,
@@ -108,6 +108,8 @@ pub struct Subscription {
     /// On whose behalf it is held. Several subscriptions may have the same owner.
     pub owner: Option<Box<str>>,
     pub payload: Option<Box<[u8]>>,
+    /// UTC microseconds; before then it matches nothing.
+    pub starts: Option<i64>,
     /// UTC microseconds; from then on it matches nothing.
     pub expires: Option<i64>,
 }
@@ -122,8 +124,14 @@ impl Subscription {
             tags: vec![],
             owner: None,
             payload: None,
+            starts: None,
             expires: None,
         }
+    }
+
+    /// Whether it has started and has not expired.
+    pub fn is_active(&self, now: i64) -> bool {
+        self.starts.is_none_or(|starts| starts <= now) && self.expires.is_none_or(|expires| now < expires)
     }
 
     /// Checks what the types do not: finite priority, finite and non-negative weights.

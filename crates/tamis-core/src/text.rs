@@ -96,7 +96,7 @@ impl Display for LiteralText<'_> {
             Value::Str(text) => write_string(f, text),
             Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
-            Value::Record | Value::Fields(_) => f.write_str("a record"),
+            Value::Record | Value::Fields(_) | Value::Nested(_) => f.write_str("a record"),
             Value::Interval(ends) => write!(f, "in [{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
             Value::Among(set) => f.write_str(set.text()),
         }

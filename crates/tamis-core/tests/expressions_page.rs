@@ -4,7 +4,7 @@ use tamis_core::event::ValueRef;
 use tamis_core::event::json::read_record;
 use tamis_core::expr::{Outcome, evaluate, json, parse};
 use tamis_core::query::current_time;
-use tamis_core::term::NOW;
+use tamis_core::term::{NOW, STRINGS};
 
 const PAGE: &str = include_str!("../../../docs/expressions.md");
 
@@ -39,6 +39,7 @@ fn examples_have_the_truth_that_the_page_says() {
         let record = read_record(event.as_bytes()).unwrap_or_else(|error| panic!("line {number}: {error}"));
         let outcome = evaluate(&expr, &|attribute| match attribute {
             NOW => Some(ValueRef::Timestamp(current_time())),
+            STRINGS => Some(record.strings().as_ref()),
             attribute => record.get(attribute).map(|value| value.as_ref()),
         });
         assert_eq!(outcome, expected, "line {number}: {line}");

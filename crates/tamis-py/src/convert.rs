@@ -68,11 +68,7 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refu
     if object.is_instance_of::<PyDateTime>() || object.is_instance_of::<PyDate>() {
         return timestamp(object);
     }
-    if object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || object.is_instance_of::<PySet>()
-        || object.is_instance_of::<PyFrozenSet>()
-    {
+    if is_array(object) {
         return array(object, depth);
     }
     if object.is_instance_of::<PyDict>() {
@@ -82,6 +78,13 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refu
         return decimal(object);
     }
     from_numpy(object, depth)
+}
+
+fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PySet>()
+        || object.is_instance_of::<PyFrozenSet>()
 }
 
 fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
@@ -159,23 +162,33 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
 
 /// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
 fn from_numpy(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
-    let class = object.get_type();
-    let name = class.name().map_or_else(|_| "object".into(), |name| name.to_string());
-    if class.module().is_ok_and(|module| module.to_string_lossy().starts_with("numpy")) {
-        let plain = match name.as_str() {
-            // `item()` would give nanoseconds as a bare integer.
-            "datetime64" => object.call_method1("astype", ("datetime64[us]",))?.call_method0("item")?,
-            "ndarray" => object.call_method0("tolist")?,
-            _ => object.call_method0("item")?,
-        };
-        if !plain.get_type().is(&class) {
-            return value_at_depth(&plain, depth);
-        }
+    if let Some(plain) = plain_of_numpy(object)? {
+        return value_at_depth(&plain, depth);
     }
+    let name = class_name(object);
     Err(Refused::with_hint(
         format!("a {name} is no value"),
         "values are bool, int, float, Decimal, str, datetime, date, lists of these, and None",
     ))
+}
+
+/// The plain Python object for one of NumPy's.
+fn plain_of_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let class = object.get_type();
+    if !class.module().is_ok_and(|module| module.to_string_lossy().starts_with("numpy")) {
+        return Ok(None);
+    }
+    let plain = match class_name(object).as_str() {
+        // `item()` would give nanoseconds as a bare integer.
+        "datetime64" => object.call_method1("astype", ("datetime64[us]",))?.call_method0("item")?,
+        "ndarray" => object.call_method0("tolist")?,
+        _ => object.call_method0("item")?,
+    };
+    Ok(Some(plain).filter(|plain| !plain.get_type().is(&class)))
+}
+
+fn class_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string())
 }
 
 /// A kernel value as the Python object a person would have written.
@@ -197,7 +210,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
             let items = items.iter().map(|item| value_to_python(py, item)).collect::<PyResult<Vec<_>>>()?;
             items.into_bound_py_any(py)
         }
-        Value::Record => Ok(PyDict::new(py).into_any()),
+        Value::Record | Value::Nested(_) => Ok(PyDict::new(py).into_any()),
         Value::Fields(fields) => {
             let record = PyDict::new(py);
             for (name, value) in fields {
@@ -212,7 +225,42 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
 
 /// Walks a dict as an event and tells its fields to whoever listens; dicts inside it are nested records.
 pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) -> Result<(), EventError> {
+    if fields.wants_strings() {
+        walk_items(event, &mut |_, object| put_strings(object, fields, 1))?;
+    }
     walk_nested(event, fields, 1)
+}
+
+/// Gives every string in an object, also in what no attribute could have as its value.
+fn put_strings<'a>(
+    object: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    depth: usize,
+) -> Result<(), EventError> {
+    if depth > json::MAX_DEPTH {
+        return Err(too_deep());
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        fields.put_string(Value::Str(text.to_string_lossy().into()));
+    } else if let Ok(dict) = object.cast::<PyDict>() {
+        return dict.iter().try_for_each(|(_, inner)| put_strings(&inner, fields, depth + 1));
+    } else if is_array(object) {
+        let items = object.try_iter().map_err(unreadable)?;
+        for item in items {
+            put_strings(&item.map_err(unreadable)?, fields, depth + 1)?;
+        }
+    } else if let Ok(interval) = object.cast::<PyInterval>() {
+        interval.get().value().for_each_string(&mut |string| fields.put_string(string.clone()));
+    } else if let Ok(set) = object.cast::<PyWhere>() {
+        set.get().value().for_each_string(&mut |string| fields.put_string(string.clone()));
+    } else if let Some(plain) = plain_of_numpy(object).map_err(unreadable)? {
+        return put_strings(&plain, fields, depth + 1);
+    }
+    Ok(())
+}
+
+fn too_deep() -> EventError {
+    EventError::new(format!("records are nested deeper than {} levels", json::MAX_DEPTH))
 }
 
 fn walk_nested<'a>(
@@ -221,20 +269,25 @@ fn walk_nested<'a>(
     depth: usize,
 ) -> Result<(), EventError> {
     if depth > json::MAX_DEPTH {
-        return Err(EventError::new(format!("records are nested deeper than {} levels", json::MAX_DEPTH)));
+        return Err(too_deep());
     }
+    walk_items(record, &mut |name, object| walk_field(name, object, fields, depth))
+}
+
+/// Calls `visit` with every name and value of a mapping.
+fn walk_items<'py>(
+    record: &Bound<'py, PyAny>,
+    visit: &mut impl FnMut(&Bound<'py, PyAny>, &Bound<'py, PyAny>) -> Result<(), EventError>,
+) -> Result<(), EventError> {
     if let Ok(dict) = record.cast::<PyDict>() {
-        for (name, object) in dict.iter() {
-            walk_field(&name, &object, fields, depth)?;
-        }
-        return Ok(());
+        return dict.iter().try_for_each(|(name, object)| visit(&name, &object));
     }
     let items = record.call_method0("items").and_then(|items| items.try_iter()).map_err(unreadable)?;
     for item in items {
         let (name, object) = item
             .and_then(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>())
             .map_err(unreadable)?;
-        walk_field(&name, &object, fields, depth)?;
+        visit(&name, &object)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, li
 use tamis_core::query::current_time;
 use tamis_core::relate::{merge, prune, replace_predicates};
 use tamis_core::term::place::WithinShape;
-use tamis_core::term::{Argument, Function, NOW, Term, interval};
+use tamis_core::term::{Argument, Function, NOW, STRINGS, Term, interval};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
@@ -249,6 +249,7 @@ impl PyExpression {
         let outcome = with_record(event, |record| {
             eval::evaluate(&self.0, &|attribute| match attribute {
                 NOW => Some(ValueRef::Timestamp(now)),
+                STRINGS => Some(record.strings().as_ref()),
                 attribute => record.get(attribute).map(|value| value.as_ref()),
             })
         })?;
@@ -533,6 +534,12 @@ impl PyTerm {
         Self(Term::now())
     }
 
+    /// All strings of the event, for a quantifier.
+    #[staticmethod]
+    fn strings() -> Self {
+        Self(Term::attribute(STRINGS))
+    }
+
     /// A difference of two timestamps, as microseconds, to be compared with a timedelta.
     fn as_micros(&self, py: Python<'_>) -> PyResult<Self> {
         interval::as_micros(&self.0).or_raise(py).map(Self)
@@ -603,7 +610,9 @@ pub fn quantified(
 ) -> PyResult<PyTerm> {
     let quantifier = Quantifier::named(quantifier)
         .ok_or_else(|| argument_error(py, format!("there is no quantifier {quantifier:?}")))?;
-    limits::check_name(array).or_raise(py)?;
+    if array != STRINGS {
+        limits::check_name(array).or_raise(py)?;
+    }
     let body = Expr::clone(expression_from_python(body)?.get().expr());
     Quantified::term(quantifier, array, variable, body).or_raise(py).map(PyTerm)
 }

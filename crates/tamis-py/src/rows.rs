@@ -26,7 +26,7 @@ use crate::ids::id_from_python;
 pub struct Rows {
     ids: Ids,
     expressions: Expressions,
-    /// `priority`, `weights`, `tags`, `owner`, `payload` and `expires`, those that were given.
+    /// `priority`, `weights`, `tags`, `owner`, `payload`, `expires` and `starts`, those that were given.
     details: Option<RecordBatch>,
 }
 
@@ -72,7 +72,7 @@ impl Rows {
             Some(batch) if batch.num_rows() != rows.len() => Err(argument_error(
                 py,
                 format!(
-                    "{} ids for {} priorities, weights, tags, owners, payloads or expiries",
+                    "{} ids for {} priorities, weights, tags, owners, payloads, expiries or starts",
                     rows.len(),
                     batch.num_rows()
                 ),
@@ -198,6 +198,9 @@ impl NewRows for Rows {
         }
         if let Some(column) = self.detail("expires", row) {
             subscription.expires = Some(column.as_primitive::<TimestampMicrosecondType>().value(row));
+        }
+        if let Some(column) = self.detail("starts", row) {
+            subscription.starts = Some(column.as_primitive::<TimestampMicrosecondType>().value(row));
         }
         Ok(())
     }

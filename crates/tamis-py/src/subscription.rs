@@ -17,10 +17,11 @@ use crate::ids::{id_from_python, id_to_python};
 /// The first and the last microsecond that Python's datetime can show.
 const MOMENTS: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// What a subscription may have beside its id and its expression: priority, weights, tags, owner, payload, expires.
+/// What a subscription may have beside its id and its expression: priority, weights, tags, owner, payload, expires, starts.
 #[derive(FromPyObject)]
 pub struct Details<'py>(
     Bound<'py, PyAny>,
+    Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
@@ -38,11 +39,12 @@ pub struct Draft {
     owner: Option<Box<str>>,
     payload: Option<Box<[u8]>>,
     expires: Option<i64>,
+    starts: Option<i64>,
 }
 
 impl Draft {
     pub fn new(id: &Bound<'_, PyAny>, expression: &Bound<'_, PyAny>, details: Details<'_>) -> PyResult<Self> {
-        let Details(priority, weights, tags, owner, payload, expires) = details;
+        let Details(priority, weights, tags, owner, payload, expires, starts) = details;
         Ok(Self {
             id: id_from_python(id).or_raise(id.py())?,
             expression: expression_or_text(expression)?,
@@ -52,6 +54,7 @@ impl Draft {
             owner: owner.map(|owner| text("the owner", &owner)).transpose()?.map(Into::into),
             payload: payload.map(|payload| payload_from_python(&payload)).transpose()?,
             expires: expires.map(|expires| moment_from_python("expires", &expires)).transpose()?,
+            starts: starts.map(|starts| moment_from_python("starts", &starts)).transpose()?,
         })
     }
 
@@ -61,20 +64,22 @@ impl Draft {
             Given::Text(text) => parser::parse(&text)?,
             Given::Parsed(expr) => Arc::unwrap_or_clone(expr),
         };
-        let Self { id, priority, weights, tags, owner, payload, expires, .. } = self;
-        Ok(Subscription { id, expression, priority, weights, tags, owner, payload, expires })
+        let Self { id, priority, weights, tags, owner, payload, expires, starts, .. } = self;
+        Ok(Subscription { id, expression, priority, weights, tags, owner, payload, expires, starts })
     }
 }
 
 /// The fields of `tamis.Subscription`, in its order.
 pub fn subscription_to_python(py: Python<'_>, subscription: Subscription) -> PyResult<Bound<'_, PyTuple>> {
-    let Subscription { id, expression, priority, weights, tags, owner, payload, expires } = subscription;
+    let Subscription { id, expression, priority, weights, tags, owner, payload, expires, starts } =
+        subscription;
     let shown_weights = PyDict::new(py);
     for (attribute, weight) in weights {
         shown_weights.set_item(&*attribute, weight)?;
     }
     let tags: Vec<&str> = tags.iter().map(|tag| &**tag).collect();
-    let expires = expires.map(|micros| value_to_python(py, &Value::Timestamp(micros))).transpose()?;
+    let moment = |micros| value_to_python(py, &Value::Timestamp(micros));
+    let [expires, starts] = [expires.map(moment).transpose()?, starts.map(moment).transpose()?];
     let payload = payload.map(|payload| PyBytes::new(py, &payload));
     (
         id_to_python(py, id.as_ref())?,
@@ -85,6 +90,7 @@ pub fn subscription_to_python(py: Python<'_>, subscription: Subscription) -> PyR
         payload,
         expires,
         owner.as_deref(),
+        starts,
     )
         .into_pyobject(py)
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
-from tamis.cli.io.rule_columns import expires
+from tamis.cli.io import rule_columns
 
 if TYPE_CHECKING:
     from tamis import Index
@@ -40,7 +40,7 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return expires(text)
+        return rule_columns.moment(text)
     except ValueError as error:
         raise UserError(f"--now: {error}") from None
 

@@ -2,7 +2,8 @@
 usual.
 
 Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
-found where an event has them as text. A rule matches where one of its conditions does. Its level becomes
+found where an event has them as text. Keywords are looked for in every string of the event, or in the
+attributes that `keywords_in` names. A rule matches where one of its conditions does. Its level becomes
 the priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
 """
 
@@ -35,7 +36,6 @@ except ImportError as error:
     raise ImportError(missing_extra("the importer of Sigma", "importers")) from error
 
 NOT_CARRIED_OVER = {
-    "keywords": "they look into the whole event; name the attributes to look into: keywords_in=[...]",
     "week": "there is no function for the week of a time",
     "fieldref with a modifier": "a term cannot start with, end with or contain another one",
     "a correlation": "it has a memory, and an expression sees one event",
@@ -190,7 +190,7 @@ class TamisBackend(Backend):
         keywords_in: Sequence[str] = (),
         **backend_options: Any,
     ) -> None:
-        """Take a pipeline, and the attributes in which keywords are looked for."""
+        """Take a pipeline, and the attributes in which keywords are looked for; without, in every string."""
         super().__init__(processing_pipeline, collect_errors, **backend_options)
         self._keywords_in = [forms.attribute(name) for name in keywords_in]
 
@@ -297,7 +297,7 @@ class TamisBackend(Backend):
     # --- values without a field --------------------------------------------------------------------
 
     def convert_condition_val_str(self, cond: Any, state: Any) -> Form:
-        """A keyword, somewhere in the attributes that were named."""
+        """A keyword, somewhere in the event or in the attributes that were named."""
         parts = [part.lower() if isinstance(part, str) else part for part in _parts(cond.value, "keywords")]
         around = [forms.ANY_TEXT, *parts, forms.ANY_TEXT]
         return self._anywhere(lambda term: forms.like(Term(f"lower({term.text})"), around))
@@ -318,9 +318,10 @@ class TamisBackend(Backend):
         raise _refuse("a query expression")
 
     def _anywhere(self, test: Any) -> Form:
-        if not self._keywords_in:
-            raise _refuse("keywords")
-        return forms.any_of(test(term) for term in self._keywords_in)
+        if self._keywords_in:
+            return forms.any_of(test(term) for term in self._keywords_in)
+        body = forms.expression(test(Term("string")))
+        return forms.holds(Term(f"exists(all_strings(), string -> {body})"))
 
     # --- rules with memory -------------------------------------------------------------------------
 

@@ -55,8 +55,8 @@ def match(
     `weights` are those of `Index.top_k_batch`.
 
     `subscriptions` is a DataFrame (`id`, `expression`, and optionally `priority`, `weights`, `tags`,
-    `payload`, `expires`), which is indexed at once on the executors; or the path of a snapshot or of a
-    directory with an index; or a `BuiltIndex` or `SubscriptionStore`.
+    `payload`, `expires`, `starts`), which is indexed at once on the executors; or the path of a snapshot or
+    of a directory with an index; or a `BuiltIndex` or `SubscriptionStore`.
 
     `shape` says how matches come back from the Python workers: as "rows", or as a "column" of lists that
     Spark explodes, which keeps carried columns in the JVM and the watermark of a stream; "auto" chooses, and

@@ -25,8 +25,9 @@ from pyspark.sql.types import (
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
 
 from tamis.errors import ArgumentError
-from tamis.spark.events.columns import kind_of, quoted
-from tamis.spark.matching.answer import KEY_PREFIX, match_query
+from tamis.expr import ALL_STRINGS
+from tamis.spark.events.columns import kind_of, quoted, strings_of
+from tamis.spark.matching.answer import KEY_PREFIX, STRINGS_PREFIX, match_query
 from tamis.spark.matching.bounded_batches import MOST_ROWS
 from tamis.spark.matching.task import lease, refuse_relaxed_sources
 from tamis.spark.sql import as_utc
@@ -46,7 +47,7 @@ class Asked(AnalyzeResult):
     k: int | None = None
     score: str | None = None
     columns: str = ""
-    """The types of the columns that are asked for, as JSON: the key, then attributes."""
+    """The types of the columns that are asked for, as JSON: the key, then attributes; strings follow them."""
     run: str = ""
     """A name for the query, under which it leases its version."""
 
@@ -85,10 +86,12 @@ class MatchTable:
             fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
         asked = [name for name in columns if is_asked_for(name, columns[name], version.attributes)]
         selected = [key_column, *asked]
+        texts = _string_columns(columns) if ALL_STRINGS in version.attributes else []
+        taken = [*(quoted(name) for name in selected), *texts]
         return Asked(
             schema=StructType([*fields, StructField("version", LongType())]),
             # Others stay in the JVM: Spark has types that it cannot hand to a table function.
-            select=[SelectedColumn(quoted(name), f"c{at}") for at, name in enumerate(selected)],
+            select=[SelectedColumn(value, f"c{at}") for at, value in enumerate(taken)],
             path=url,
             version=version.to_json().decode(),
             k=best,
@@ -124,10 +127,14 @@ class MatchTable:
         if not events:
             return
         keys, *values = zip(*events, strict=True)
+        attributes = self.columns[1:]
         columns = {
             field.name: pa.array(_plain(column, field.dataType))
-            for field, column in zip(self.columns[1:], values, strict=True)
+            for field, column in zip(attributes, values, strict=False)
         }
+        if texts := values[len(attributes) :]:
+            strings = [list(_strings(row)) for row in zip(*texts, strict=True)]
+            columns[STRINGS_PREFIX] = pa.array(strings, pa.list_(pa.string()))
         batch = pa.record_batch(columns or {KEY_PREFIX: pa.nulls(len(events))})
         names = ["event", "subscription", *(["score", "rank"] if self.asked.k is not None else [])]
         version = self.version.number
@@ -151,6 +158,25 @@ def is_asked_for(name: str, data_type: DataType, attributes: Iterable[str]) -> b
         return isinstance(data_type.keyType, StringType) and (inside or name in attributes)
     element = data_type.elementType if isinstance(data_type, ArrayType) else data_type
     return name in attributes and (isinstance(element, StructType) or kind_of(element) is not None)
+
+
+def _string_columns(columns: dict[str, DataType]) -> list[str]:
+    """The strings of each column that can hold some, as SQL."""
+    texts = (strings_of(quoted(name), data_type) for name, data_type in columns.items())
+    return [text for text in texts if text is not None]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in records and arrays.
+
+    >>> list(_strings((Row(a="x", b=["y", None]), None, "z")))
+    ['x', 'y', 'z']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for inner in value:
+            yield from _strings(inner)
 
 
 def _plain(values: Sequence[Any], data_type: DataType) -> Sequence[Any]:

@@ -36,6 +36,7 @@ def change_schema(ids: str) -> pa.Schema:
             "owner": pa.string(),
             "payload": pa.binary(),
             "expires": pa.timestamp("us", tz="UTC"),
+            "starts": pa.timestamp("us", tz="UTC"),
         }
     )
 

@@ -40,6 +40,7 @@ def subscription_rows(index: Index) -> Iterator[dict[str, Any]]:
             "owner": held.owner,
             "payload": held.payload,
             "expires": held.expires,
+            "starts": held.starts,
         }
 
 

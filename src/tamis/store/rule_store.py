@@ -121,8 +121,8 @@ class RuleStore:
 
         The columns are `op` ("add" or "replace", which both put the rule there, or "remove"), `sequence`,
         and those of a subscription: `id`, `expression`, `priority`, `weights`, `tags`, `owner`, `payload`,
-        `expires`; with `source`, a rule matches events of that source only. What cannot be accepted is in
-        `quarantined`, with its error. The answer says which version is the latest afterwards.
+        `expires` and `starts`; with `source`, a rule matches events of that source only. What cannot be
+        accepted is in `quarantined`, with its error. The answer says which version is the latest afterwards.
 
         >>> import tempfile
         >>> store = RuleStore(tempfile.mkdtemp())

@@ -14,10 +14,15 @@ use crate::expr::explain::{self, Explanation};
 use crate::expr::why_not::{self, WhyNot};
 use crate::query::Filter;
 use crate::subscription::{Id, Subscription};
+use crate::term::STRINGS;
 
 /// What keeps a subscription from matching, whatever its expression says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusion {
+    StartsLater {
+        starts: i64,
+        now: i64,
+    },
     Expired {
         expires: i64,
         now: i64,
@@ -46,6 +51,9 @@ impl Exclusion {
             list.iter().filter(|tag| tags.contains(tag) == present).cloned().collect()
         };
         let mut found = vec![];
+        if let Some(starts) = subscription.starts.filter(|starts| *starts > filter.now) {
+            found.push(Exclusion::StartsLater { starts, now: filter.now });
+        }
         if let Some(expires) = subscription.expires.filter(|expires| *expires <= filter.now) {
             found.push(Exclusion::Expired { expires, now: filter.now });
         }
@@ -66,6 +74,10 @@ impl Exclusion {
     /// What is: `it expired at 2026-01-31 12:00:00 UTC, and it is 2026-02-01 00:00:00 UTC`.
     pub fn text(&self) -> String {
         match self {
+            Exclusion::StartsLater { starts, now } => {
+                let [starts, now] = [starts, now].map(|moment| format_timestamp(*moment));
+                format!("it starts at {starts} UTC, and it is {now} UTC")
+            }
             Exclusion::Expired { expires, now } => {
                 let [expires, now] = [expires, now].map(|moment| format_timestamp(*moment));
                 format!("it expired at {expires} UTC, and it is {now} UTC")
@@ -83,6 +95,7 @@ impl Exclusion {
     /// What would change it: `a query before then, or a later expiry`.
     pub fn needs(&self) -> String {
         match self {
+            Exclusion::StartsLater { .. } => "a query from then on, or an earlier start".into(),
             Exclusion::Expired { .. } => "a query before then, or a later expiry".into(),
             Exclusion::HasNone { any, .. } if any.is_empty() => {
                 "a query that names a tag, or leaves tags out".into()
@@ -98,6 +111,7 @@ impl Exclusion {
 
     fn to_json(&self) -> serde_json::Value {
         let kind = match self {
+            Exclusion::StartsLater { .. } => "starts",
             Exclusion::Expired { .. } => "expired",
             Exclusion::HasNone { .. } => "tags",
             Exclusion::Lacks { .. } => "tags_all",
@@ -183,10 +197,12 @@ pub struct Case<'a> {
 /// never be true is not indexed.
 pub fn attributes_with(version: &dyn Version, id: &Id) -> Result<Terms> {
     let mut terms = version.terms().clone();
+    let mut has_strings = false;
     version.get(id)?.expression.for_each_predicate(&mut |predicate| {
         terms.intern_term(&predicate.term);
+        predicate.term.for_each_attribute(&mut |name| has_strings |= **name == *STRINGS);
     });
-    Ok(terms)
+    Ok(if has_strings { terms.with_strings() } else { terms })
 }
 
 impl<'a> Case<'a> {
@@ -241,8 +257,9 @@ mod tests {
         let mut subscription = Subscription::new(Id::Int(1), parse("x > 1").unwrap());
         for tags in [vec![], vec!["a"], vec!["a", "b"]] {
             subscription.tags = tags.into_iter().map(Into::into).collect();
-            for expires in [None, Some(9), Some(10), Some(11)] {
-                subscription.expires = expires;
+            let moments = [None, Some(9), Some(10), Some(11)];
+            for (starts, expires) in moments.into_iter().flat_map(|one| moments.map(|other| (one, other))) {
+                (subscription.starts, subscription.expires) = (starts, expires);
                 let lists = || [vec![], vec!["b".into()], vec!["c".into(), "a".into()]];
                 for any in lists().map(Some).into_iter().chain([None]) {
                     for (all, none) in

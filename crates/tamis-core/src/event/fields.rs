@@ -44,6 +44,20 @@ pub trait Fields<'a> {
 
     /// Gives the event's weight for an attribute, by its full dotted name.
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError>;
+
+    /// Whether every string of the event is asked for, wherever it lies and whatever lies beside it. The reader then
+    /// gives them all, apart from the fields, by [`put_string`](Self::put_string).
+    fn wants_strings(&self) -> bool {
+        false
+    }
+
+    /// Gives a string; null stands for a set of strings.
+    fn put_string(&mut self, _string: Value) {}
+
+    /// Whether the strings in arrays of arrays are to be kept with their values.
+    fn keeps_nested(&self) -> bool {
+        false
+    }
 }
 
 pub(super) fn check_weight(attribute: &str, weight: f64) -> Result<(), EventError> {
@@ -93,6 +107,8 @@ pub struct Scratch {
     owned: Vec<Value>,
     /// The values of computed terms.
     computed: Vec<Value>,
+    /// All strings of the event, if somebody asks for them.
+    strings: Vec<Value>,
     /// For each owned value, its place among the event's values.
     places: Vec<usize>,
     known: KnownFields,
@@ -128,6 +144,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
         self.event.weights.clear();
         self.event.has_intervals = false;
         self.scratch.owned.clear();
+        self.scratch.strings.clear();
         self.scratch.places.clear();
         self.scratch.entered.clear();
     }
@@ -145,11 +162,12 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     pub fn finish(self) -> Result<Event<'a>, EventError> {
         let Self { terms, scratch, mut event, .. } = self;
         scratch.last_len = event.values.len();
-        let Scratch { owned, computed, places, .. } = scratch;
+        let Scratch { owned, computed, strings, places, .. } = scratch;
         for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
         }
+        event.values.extend(terms.strings().map(|id| (id, ValueRef::Array(strings))));
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(given_twice("a value", terms.name(twice[0].0)));
@@ -219,5 +237,13 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
             self.event.weights.push((attribute, weight));
         }
         Ok(())
+    }
+
+    fn wants_strings(&self) -> bool {
+        self.terms.strings().is_some()
+    }
+
+    fn put_string(&mut self, string: Value) {
+        self.scratch.strings.push(string);
     }
 }

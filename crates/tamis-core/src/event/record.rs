@@ -1,5 +1,7 @@
 //! A record: an event as its source gave it, owned and not yet tied to an index.
 
+use std::sync::OnceLock;
+
 use super::error::EventError;
 use super::fields::{Fields, Path, Wanted, check_weight, given_twice};
 use super::{Event, Terms, Value, ValueRef};
@@ -8,11 +10,21 @@ use super::{Event, Terms, Value, ValueRef};
 ///
 /// Flat: a nested record `{"a": {"b": 1}}` is the attribute `a`, which is present as [`Value::Record`]
 /// and compares with nothing, and the attribute `a.b`. Absent and null are the same, so nulls are dropped.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Sorted by name; each name once.
     values: Vec<(Box<str>, Value)>,
     weights: Vec<(Box<str>, f64)>,
+    /// What a schema has read as something else.
+    as_written: Vec<Value>,
+    /// All strings, once somebody has asked for them.
+    strings: OnceLock<Value>,
+}
+
+impl PartialEq for Record {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.values, &self.weights) == (&other.values, &other.weights)
+    }
 }
 
 impl Record {
@@ -45,7 +57,7 @@ impl Record {
         for (name, weight) in &weights {
             check_weight(name, *weight)?;
         }
-        Ok(Self { values, weights })
+        Ok(Self { values, weights, ..Self::default() })
     }
 
     /// The record as an element of an array.
@@ -64,8 +76,29 @@ impl Record {
         self.values.iter().map(|(name, value)| (&**name, value))
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value)> {
-        self.values.iter_mut().map(|(name, value)| (&**name, value))
+    /// All strings of the event, in arrays and in records too, as an array. What a schema reads as something else
+    /// remains a string here. A set of strings is a null.
+    ///
+    /// ```
+    /// use tamis_core::event::{json, Value};
+    /// let record = json::read_record(br#"{"a": {"b": "x"}, "c": [{"d": ["y"]}, {"d": 5}]}"#).unwrap();
+    /// assert_eq!(record.strings(), &Value::Array(vec![Value::Str("x".into()), Value::Str("y".into())]));
+    /// ```
+    pub fn strings(&self) -> &Value {
+        self.strings.get_or_init(|| {
+            let mut strings = vec![];
+            for value in self.values.iter().map(|(_, value)| value).chain(&self.as_written) {
+                value.for_each_string(&mut |string| strings.push(string.clone()));
+            }
+            Value::Array(strings)
+        })
+    }
+
+    /// Lets a schema read values as others. `read` returns what it has replaced.
+    pub(super) fn rewrite(&mut self, read: impl Fn(&str, &mut Value) -> Option<Value>) {
+        let replaced = self.values.iter_mut().filter_map(|(name, value)| read(name, value));
+        self.as_written.extend(replaced);
+        self.strings = OnceLock::new();
     }
 
     /// Whether some attribute holds an interval, or another set of values, instead of a point.
@@ -95,6 +128,7 @@ impl Record {
                 event.has_intervals |= value.is_set();
             }
         }
+        event.values.extend(terms.strings().map(|id| (id, self.strings().as_ref())));
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         event
             .weights
@@ -145,6 +179,10 @@ impl<'a> Fields<'a> for RecordBuilder {
         check_weight(attribute, weight)?;
         self.weights.push((attribute.into(), weight));
         Ok(())
+    }
+
+    fn keeps_nested(&self) -> bool {
+        true
     }
 }
 

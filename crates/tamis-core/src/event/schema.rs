@@ -16,7 +16,7 @@ use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
 use crate::suggest::suggest;
-use crate::term::{Argument, Computed, NOW, Term};
+use crate::term::{Argument, Computed, NOW, STRINGS, Term};
 
 /// The type of an attribute. Integers and floats are one kind: each compares with the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -284,7 +284,7 @@ impl Schema {
     /// Refuses what is computed from attributes that are not declared.
     fn check_input(&self, input: &Term) -> Result<(), ExpressionError> {
         match input {
-            Term::Attribute(name) if **name == *NOW => Ok(()),
+            Term::Attribute(name) if matches!(&**name, NOW | STRINGS) => Ok(()),
             Term::Attribute(name) => match (self.get(name), self.first_field_of(name)) {
                 (None, None) => Err(self.not_declared(name)),
                 _ => Ok(()),
@@ -338,9 +338,7 @@ impl Schema {
     /// a fine float, and a value of another type makes the predicates on it undefined.
     pub fn coerce(&self, record: &mut Record) {
         if self.has_timestamps {
-            for (name, value) in record.values_mut() {
-                self.coerce_value(name, value);
-            }
+            record.rewrite(|name, value| self.coerce_value(name, value));
         }
     }
 
@@ -350,9 +348,10 @@ impl Schema {
         if is_timestamp { parse_timestamp(text) } else { None }
     }
 
-    pub(super) fn coerce_value(&self, attribute: &str, value: &mut Value) {
+    /// Puts what the schema makes of a value in its place, and returns what was there.
+    pub(super) fn coerce_value(&self, attribute: &str, value: &mut Value) -> Option<Value> {
         if !self.has_timestamps {
-            return;
+            return None;
         }
         let coerced = match (self.get(attribute), &*value) {
             (Some(Type::Timestamp), Value::Str(_)) => as_timestamp(value),
@@ -366,9 +365,7 @@ impl Schema {
             }
             _ => None,
         };
-        if let Some(coerced) = coerced {
-            *value = coerced;
-        }
+        coerced.map(|coerced| std::mem::replace(value, coerced))
     }
 }
 

@@ -157,7 +157,12 @@ fn encode_operand(value: &Value, out: &mut Vec<u8>) {
             out.push(operand::TIMESTAMP);
             put_signed(out, *micros);
         }
-        Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_) => {
+        Value::Array(_)
+        | Value::Record
+        | Value::Fields(_)
+        | Value::Nested(_)
+        | Value::Interval(_)
+        | Value::Among(_) => {
             unreachable!("operands are scalars")
         }
     }

@@ -140,7 +140,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
         Value::Str(text) => json!(**text),
         Value::Timestamp(micros) => json!({"$timestamp": format_timestamp_iso(*micros)}),
         Value::Array(items) => items.iter().map(value_json).collect(),
-        Value::Record => json!({}),
+        Value::Record | Value::Nested(_) => json!({}),
         Value::Fields(fields) => {
             let members = fields.iter().map(|(name, value)| (name.to_string(), value_json(value)));
             serde_json::Value::Object(members.collect())

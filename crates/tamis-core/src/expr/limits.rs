@@ -5,7 +5,7 @@
 
 use super::ast::{Expr, Predicate};
 use crate::error::ExpressionError;
-use crate::term::{NOW, Term};
+use crate::term::{NOW, STRINGS, Term};
 use crate::value::Value;
 
 /// Bytes of the text of one expression, as SQL or as JSON.
@@ -74,7 +74,7 @@ pub(super) fn check_term(term: &Term) -> Result<(), ExpressionError> {
     }
     let mut checked = Ok(());
     term.for_each_attribute(&mut |name| {
-        if checked.is_ok() {
+        if checked.is_ok() && **name != *STRINGS {
             checked = check_name(name);
         }
     });
@@ -86,6 +86,10 @@ pub fn check_name(name: &str) -> Result<(), ExpressionError> {
         0 => Err(ExpressionError::new("an attribute needs a name")),
         _ if name == NOW => Err(ExpressionError::new(format!("no attribute can be called {NOW}"))
             .with_hint("without backquotes it is the moment of the query")),
+        _ if name == STRINGS => Err(ExpressionError::new(format!("no attribute can be called {STRINGS}"))
+            .with_hint(format!(
+                "all strings of the event stand in a quantifier: ANY({STRINGS}) ILIKE '%a%'"
+            ))),
         1..=MAX_NAME_BYTES => Ok(()),
         bytes => Err(ExpressionError::new(format!(
             "an attribute name of {bytes} bytes is longer than the limit of {MAX_NAME_BYTES}"

@@ -40,7 +40,7 @@ impl Quantifier {
 #[derive(Debug)]
 pub struct Quantified {
     pub quantifier: Quantifier,
-    /// The attribute that holds the array.
+    /// The attribute that holds the array; [`STRINGS`](crate::term::STRINGS) for all strings of the event.
     pub array: Arc<str>,
     pub variable: Box<str>,
     pub body: Expr,
@@ -64,14 +64,15 @@ impl Quantified {
         variable: &str,
         body: Expr,
     ) -> Result<Term, ExpressionError> {
-        let text = format!("{}({}, {} -> {body})", quantifier.name(), Name(array), Name(variable));
+        let array_term = Term::attribute(array);
+        let text = format!("{}({array_term}, {} -> {body})", quantifier.name(), Name(variable));
         if text.len() > MAX_TEXT_BYTES {
             return Err(ExpressionError::new(format!(
                 "a quantifier of {} bytes is longer than the limit of {MAX_TEXT_BYTES}",
                 text.len()
             )));
         }
-        let mut inputs = vec![Term::attribute(array)];
+        let mut inputs = vec![array_term];
         let (mut depth, mut has_weight) = (0, false);
         body.for_each_predicate(&mut |predicate| {
             has_weight |= predicate.weight.is_some();

@@ -16,7 +16,7 @@ use super::operators::Operator;
 use super::quantifier::{Quantified, Quantifier};
 use super::truth_test::test_of;
 use crate::error::ExpressionError;
-use crate::term::{Argument, BooleanTerm, NOW, Notation, Term};
+use crate::term::{Argument, BooleanTerm, NOW, Notation, STRINGS, Term};
 use crate::text::{write_quoted, write_string};
 use crate::value::Value;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
@@ -274,7 +274,12 @@ impl Writer {
                 format!("TIMESTAMP '{text}{zone}'")
             }
             (
-                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_),
+                Value::Array(_)
+                | Value::Record
+                | Value::Fields(_)
+                | Value::Nested(_)
+                | Value::Interval(_)
+                | Value::Among(_),
                 _,
             ) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));
@@ -365,8 +370,8 @@ impl Writer {
     }
 
     fn boolean(&self, boolean: &dyn BooleanTerm) -> Result<String, ExpressionError> {
-        let Some(Quantified { quantifier, array, variable, body, .. }) = boolean.as_any().downcast_ref()
-        else {
+        let quantified = boolean.as_any().downcast_ref().filter(|one: &&Quantified| *one.array != *STRINGS);
+        let Some(Quantified { quantifier, array, variable, body, .. }) = quantified else {
             let message = format!("there is no text for {} that both engines understand", boolean.text());
             return Err(ExpressionError::new(message));
         };

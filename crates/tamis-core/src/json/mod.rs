@@ -44,6 +44,11 @@ pub(crate) fn write_value(json: &mut String, value: &Value) {
         }
         Value::Array(items) => write_array(json, items.iter()),
         Value::Record => json.push_str("{}"),
+        Value::Nested(strings) => {
+            json.push('[');
+            write_array(json, strings.iter());
+            json.push(']');
+        }
         Value::Fields(fields) => {
             json.push('{');
             for (at, (name, value)) in fields.iter().enumerate() {

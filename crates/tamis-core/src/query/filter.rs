@@ -38,12 +38,12 @@ impl Tags {
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'q> {
     pub tags: &'q Tags,
-    /// UTC microseconds; subscriptions that expired by then do not match.
+    /// UTC microseconds; subscriptions that have not started, or expired by then, do not match.
     pub now: i64,
 }
 
 impl Filter<'_> {
     pub fn keeps(&self, subscription: &Subscription) -> bool {
-        subscription.expires.is_none_or(|expires| expires > self.now) && self.tags.keep(&subscription.tags)
+        subscription.is_active(self.now) && self.tags.keep(&subscription.tags)
     }
 }

@@ -35,7 +35,7 @@ use bytemuck::{Pod, Zeroable};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the container that this kernel reads and writes.
-pub const FORMAT_VERSION: u32 = 11;
+pub const FORMAT_VERSION: u32 = 12;
 
 /// Sections are checksummed, and checked on first touch, in blocks of this many bytes.
 pub const BLOCK_BYTES: usize = 1 << 20;

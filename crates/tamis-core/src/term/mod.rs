@@ -30,6 +30,9 @@ use crate::value::{Kind, Value, ValueRef};
 
 /// The name of `current_timestamp()`: an attribute that no event brings. Its value is the moment of the query.
 pub const NOW: &str = "current_timestamp()";
+/// The name of `all_strings()`: an attribute that no event brings. Its value is the array of all strings of the event,
+/// wherever they lie, and only a quantifier looks into it.
+pub const STRINGS: &str = "all_strings()";
 /// Levels of functions inside functions.
 pub const MAX_DEPTH: usize = 32;
 /// Bytes of the text of a computed term.
@@ -291,7 +294,7 @@ impl From<&str> for Term {
 impl Display for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Term::Attribute(name) if **name == *NOW => f.write_str(NOW),
+            Term::Attribute(name) if matches!(&**name, NOW | STRINGS) => f.write_str(name),
             Term::Attribute(name) => Name(name).fmt(f),
             Term::Computed(computed) => f.write_str(&computed.text),
             Term::Boolean(boolean) => f.write_str(boolean.text()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxBuildHasher;
 
 use super::boolean::{EachInTurn, Finder, Finders, Member};
-use super::{Argument, Function, NOW, Term};
+use super::{Argument, Function, NOW, STRINGS, Term};
 use crate::stamp::Stamp;
 use crate::value::{Value, ValueRef};
 
@@ -31,6 +31,10 @@ pub struct Terms {
     now: Option<TermId>,
     /// Its value: the moment of the query that events are read for.
     moment: Option<i64>,
+    /// The term `all_strings()`, if some subscription has looked at it.
+    strings: Option<TermId>,
+    /// Whether it is wanted although no subscription in use looks at it.
+    wants_strings: bool,
     stamp: Stamp,
 }
 
@@ -77,6 +81,8 @@ struct Plan {
     /// For terms in use, and for their arguments, in order.
     steps: Box<[Step]>,
     families: Vec<Family>,
+    /// Whether some member of a family looks at `all_strings()`.
+    reads_strings: bool,
 }
 
 /// The finders of one family. Together they find each member that is in use; large ones are made seldom.
@@ -120,7 +126,17 @@ impl Terms {
 
     /// The attribute that a field of that name in an event is.
     pub fn of_field(&self, path: &str) -> Option<TermId> {
-        self.get(path).filter(|id| self.now != Some(*id))
+        self.get(path).filter(|id| self.now != Some(*id) && self.strings != Some(*id))
+    }
+
+    /// The term `all_strings()`, if a reader of events has to give it a value: somebody looks at it now.
+    pub fn strings(&self) -> Option<TermId> {
+        self.strings.filter(|_| self.wants_strings || self.has_computed() && self.plan().reads_strings)
+    }
+
+    /// The same table, to read all strings of events, whether or not a subscription in use looks at them.
+    pub fn with_strings(self) -> Self {
+        Self { wants_strings: true, ..self }
     }
 
     /// Whether the moment of a query decides something.
@@ -173,6 +189,9 @@ impl Terms {
         let id = self.push(Term::Attribute(name.clone()));
         if *name == *NOW {
             self.now = Some(id);
+        }
+        if *name == *STRINGS {
+            self.strings = Some(id);
         }
         self.ids.insert(name, id);
         id
@@ -253,7 +272,7 @@ impl Terms {
     /// The names of the attributes that events bring, in the order of their numbers.
     pub fn attributes(&self) -> impl Iterator<Item = &Arc<str>> {
         self.iter().filter_map(|term| match term {
-            Term::Attribute(name) => Some(name).filter(|name| ***name != *NOW),
+            Term::Attribute(name) => Some(name).filter(|name| !matches!(&***name, NOW | STRINGS)),
             _ => None,
         })
     }
@@ -314,7 +333,7 @@ impl Terms {
     }
 
     fn plan(&self) -> &Plan {
-        let choose = || Arc::new(self.computed.choose_plan(self.finders.as_deref()));
+        let choose = || Arc::new(self.computed.choose_plan(self.finders.as_deref(), self.strings));
         self.computed.plan.get_or_init(choose)
     }
 
@@ -327,7 +346,7 @@ impl Terms {
         if !self.has_computed() {
             return;
         }
-        let Plan { steps, families } = self.plan();
+        let Plan { steps, families, .. } = self.plan();
         if !steps.is_empty() {
             room.clear();
             for (at, step) in steps.iter().enumerate() {
@@ -438,9 +457,9 @@ impl ComputedTerms {
         }
     }
 
-    fn choose_plan(&self, finders: Option<&dyn Finders>) -> Plan {
+    fn choose_plan(&self, finders: Option<&dyn Finders>, strings: Option<TermId>) -> Plan {
         let mut needed: Vec<bool> = self.iter().map(|known| known.uses.all > 0).collect();
-        let mut booleans = vec![];
+        let (mut booleans, mut reads_strings) = (vec![], false);
         // Arguments lie before what is computed from them.
         for at in (0..self.len).rev() {
             let known = self.at(at);
@@ -455,6 +474,7 @@ impl ComputedTerms {
             match &known.inputs {
                 Inputs::OfBoolean(inputs) => {
                     booleans.push(at);
+                    reads_strings |= strings.is_some_and(|strings| inputs.contains(&strings));
                     inputs.iter().for_each(|id| need(*id));
                 }
                 Inputs::OfFunction(inputs) => inputs.iter().for_each(|input| match input {
@@ -472,7 +492,7 @@ impl ComputedTerms {
         let used = self.iter().zip(needed).filter(|(_, needed)| *needed);
         let steps = used.filter_map(|(known, _)| step(known)).collect();
         booleans.reverse();
-        Plan { steps, families: self.families(&booleans, finders) }
+        Plan { steps, families: self.families(&booleans, finders), reads_strings }
     }
 
     /// The families of Boolean terms in use, whose places are given.

@@ -30,6 +30,8 @@ pub enum Value {
     /// A record that is an element of an array, with its own fields by dotted path, sorted by name, each once. A record
     /// inside it is a [`Value::Record`] and the fields that it has.
     Fields(Box<[(Box<str>, Value)]>),
+    /// An array of arrays with strings inside: present, but compares with nothing. All that is kept of it is the strings.
+    Nested(Box<[Value]>),
     /// A closed interval of two scalars of one kind, `low <= high`. Only in events.
     Interval(Box<(Value, Value)>),
     /// Any other set of values, given by a predicate. Only in events.
@@ -97,7 +99,7 @@ impl Value {
             Value::Str(s) => ValueRef::Str(s),
             Value::Timestamp(t) => ValueRef::Timestamp(*t),
             Value::Array(items) => ValueRef::Array(items),
-            Value::Record => ValueRef::Record,
+            Value::Record | Value::Nested(_) => ValueRef::Record,
             Value::Fields(fields) => ValueRef::Fields(fields),
             Value::Interval(ends) => ValueRef::Interval(ends),
             Value::Among(set) => ValueRef::Among(set),
@@ -122,7 +124,12 @@ impl Value {
                 Value::Float(x) if !x.is_nan() => {}
                 Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
                 Value::Null => return Err(format!("the {end} end of an interval must not be null")),
-                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_) => {
+                Value::Array(_)
+                | Value::Record
+                | Value::Fields(_)
+                | Value::Nested(_)
+                | Value::Interval(_)
+                | Value::Among(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
             }
@@ -139,8 +146,8 @@ impl Value {
 
     /// An array of scalars of one kind and nulls, or of records and nulls, or one sentence that says why these are none.
     ///
-    /// Arrays of arrays are data that no predicate can look at: they become [`Value::Record`], which is present and
-    /// nothing else.
+    /// Arrays of arrays are data that no predicate on them can look at: they become [`Value::Record`], which is present
+    /// and nothing else, or [`Value::Nested`].
     pub fn array(items: Vec<Value>) -> Result<Value, String> {
         let mut kinds = items.iter().filter_map(Value::kind);
         let Some(first) = kinds.next() else {
@@ -154,9 +161,29 @@ impl Value {
             return Err("an array cannot hold an interval".into());
         }
         match first {
-            Kind::Array => Ok(Value::Record),
-            Kind::Record if items.contains(&Value::Record) => Ok(Value::Record),
+            Kind::Array => Ok(Self::nested(&items)),
+            Kind::Record if items.iter().any(|item| matches!(item, Value::Record | Value::Nested(_))) => {
+                Ok(Self::nested(&items))
+            }
             _ => Ok(Value::Array(items)),
+        }
+    }
+
+    fn nested(items: &[Value]) -> Value {
+        let mut strings = vec![];
+        items.iter().for_each(|item| item.for_each_string(&mut |text| strings.push(text.clone())));
+        if strings.is_empty() { Value::Record } else { Value::Nested(strings.into()) }
+    }
+
+    /// Calls `see` with every string in the value, wherever it lies, and with null for a set of strings.
+    pub fn for_each_string(&self, see: &mut impl FnMut(&Value)) {
+        match self {
+            Value::Str(_) => see(self),
+            Value::Array(items) => items.iter().for_each(|item| item.for_each_string(see)),
+            Value::Nested(strings) => strings.iter().for_each(see),
+            Value::Fields(fields) => fields.iter().for_each(|(_, value)| value.for_each_string(see)),
+            Value::Interval(_) | Value::Among(_) if self.kind() == Some(Kind::Str) => see(&Value::Null),
+            _ => {}
         }
     }
 }
@@ -248,6 +275,7 @@ impl PartialEq for Value {
             (Value::Decimal(a), Value::Decimal(b)) => a == b,
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Nested(a), Value::Nested(b)) => a == b,
             (Value::Fields(a), Value::Fields(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
             (Value::Among(a), Value::Among(b)) => a == b,
@@ -269,6 +297,7 @@ impl std::hash::Hash for Value {
             Value::Decimal(decimal) => decimal.hash(state),
             Value::Str(s) => s.hash(state),
             Value::Array(items) => items.hash(state),
+            Value::Nested(strings) => strings.hash(state),
             Value::Fields(fields) => fields.hash(state),
             Value::Interval(ends) => ends.hash(state),
             Value::Among(set) => set.hash(state),
@@ -304,6 +333,10 @@ mod tests {
         assert_eq!(Value::array(vec![]), Ok(Value::Array(vec![])));
         assert_eq!(Value::array(vec![Value::Record, Value::Null]), Ok(Value::Record));
         assert_eq!(Value::array(vec![Value::Array(vec![])]), Ok(Value::Record));
+        let inner = || Value::Array(vec![Value::Str("x".into()), Value::Null]);
+        let nested = Value::array(vec![inner(), inner()]).unwrap();
+        assert_eq!(nested, Value::Nested([Value::Str("x".into()), Value::Str("x".into())].into()));
+        assert_eq!((nested.kind(), Value::array(vec![nested.clone()])), (Some(Kind::Record), Ok(nested)));
         let error = Value::array(vec![Value::Int(1), Value::Bool(true)]).unwrap_err();
         assert_eq!(error, "an array must hold values of one kind, not a number and a boolean");
         let interval = Value::interval(Value::Int(1), Value::Int(2)).unwrap();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tamis_core::Result;
 use tamis_core::error::ExpressionError;
 use tamis_core::expr::{Expr, Outcome, Predicate};
-use tamis_core::term::{Argument, NOW, Term};
+use tamis_core::term::{Argument, NOW, STRINGS, Term};
 
 use crate::rule::attributes;
 use crate::text::{SelectText, SourceText};
@@ -118,6 +118,10 @@ impl Names<'_> {
         if name == NOW {
             let error = ExpressionError::new("the answer of a join cannot depend on the time of asking");
             return Err(error.with_hint("compare the times of rows with each other"));
+        }
+        if name == STRINGS {
+            let error = ExpressionError::new("a join does not look into all strings of a row");
+            return Err(error.with_hint("name an attribute: a.message LIKE '%x%'"));
         }
         let qualified = |at: usize, attribute: &str| Ok(format!("s{at}.{attribute}"));
         if let Some((alias, attribute)) = name.split_once('.')

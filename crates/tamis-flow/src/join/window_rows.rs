@@ -104,7 +104,7 @@ impl TermIndex {
     fn key(&self, row: &Row) -> Value {
         match normal(value_of(&self.term, &row.record)) {
             // Arrays and records are equal to nothing.
-            Value::Array(_) | Value::Record => Value::Null,
+            Value::Array(_) | Value::Record | Value::Nested(_) => Value::Null,
             scalar => scalar,
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use tamis_core::event::{Record, Value, ValueRef};
 use tamis_core::expr::{Expr, evaluate};
-use tamis_core::term::NOW;
+use tamis_core::term::{NOW, STRINGS};
 
 use crate::key::record_bytes;
 use crate::selection::SelectionId;
@@ -109,6 +109,9 @@ impl Program {
         let value_of = |name: &str| {
             if name == NOW {
                 return Some(ValueRef::Timestamp(row.time));
+            }
+            if name == STRINGS {
+                return Some(row.record.strings().as_ref());
             }
             if let Some((step, attribute)) = name.split_once('.') {
                 if own == Some(step) {

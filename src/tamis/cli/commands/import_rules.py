@@ -42,7 +42,10 @@ def import_rules(
     ] = "duckdb",
     keywords_in: Annotated[
         list[str] | None,
-        typer.Option("--keywords-in", help="For Sigma: an attribute in which keywords are looked for."),
+        typer.Option(
+            "--keywords-in",
+            help="For Sigma: an attribute in which keywords are looked for; default: every string.",
+        ),
     ] = None,
     arrays: Annotated[
         list[str] | None,

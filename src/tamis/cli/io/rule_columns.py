@@ -79,17 +79,17 @@ def payload(value: Any) -> bytes:
         raise ValueError(f"expected text or bytes, not {_shown(value)}") from None
 
 
-def expires(value: Any) -> datetime:
-    """An expiry is a timestamp; UTC unless it says otherwise.
+def moment(value: Any) -> datetime:
+    """A start and an expiry are timestamps; UTC unless they say otherwise.
 
-    >>> expires("2026-12-31").isoformat()
+    >>> moment("2026-12-31").isoformat()
     '2026-12-31T00:00:00+00:00'
     """
     try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        given = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise ValueError(f"expected a timestamp, such as 2026-12-31T23:59:59Z, not {_shown(value)}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
 OPTIONAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -98,7 +98,8 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tags": ("tags", tags),
     "owner": ("owners", owner),
     "payload": ("payloads", payload),
-    "expires": ("expires", expires),
+    "expires": ("expires", moment),
+    "starts": ("starts", moment),
 }
 """For each optional column, the argument of `Index.add_many` that takes it, and how a value is read."""
 

@@ -1,8 +1,8 @@
 """Read rules, the subscriptions as people keep them: a table with the columns `id` and `expression`.
 
 Optional columns: `priority`, `weights` (a JSON object of attribute to number), `tags` (a list, or text
-separated by `;`), `owner`, `payload` and `expires` (a timestamp). A text file has one expression per line,
-and its line numbers are the ids. Every row remembers its line, so that errors can point at it.
+separated by `;`), `owner`, `payload`, `expires` and `starts` (timestamps). A text file has one expression per
+line, and its line numbers are the ids. Every row remembers its line, so that errors can point at it.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A DataFrame of subscriptions: which columns it has, and what is wrong with its rows.
 
 The columns `id` and `expression` are needed; `priority`, `weights` (a map), `tags`, `owner`, `payload`,
-`expires` and `source` may be there too; others are left out. Rows travel by id, so that two rows with one id
-meet in the same task and are noticed.
+`expires`, `starts` and `source` may be there too; others are left out. Rows travel by id, so that two
+rows with one id meet in the same task and are noticed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +29,7 @@ _DETAILS = {
     "owner": "string",
     "payload": "binary",
     "expires": "timestamp",
+    "starts": "timestamp",
     "source": "string",
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql.types import MapType, StructType
 
 from tamis._suggest import MISSPELT, closest, did_you_mean
-from tamis.expr import parse
+from tamis.expr import ALL_STRINGS, parse
 from tamis.spark.events.names import Paths, ignores_case, spark_paths, spellings
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def compared(attributes: Iterable[str], paths: Paths, *, ignore_case: bool = Fal
     >>> compared(["age", "contry", "m.kind"], {"country": False, "age": False, "m": True})
     Absent(names=['contry'], meant={'contry': 'country'})
     """
-    asked = list(attributes)
+    asked = [name for name in attributes if name != ALL_STRINGS]
     spelt = spellings(asked, paths) if ignore_case else {}
     below = tuple(f"{path}." for path, is_map in paths.items() if is_map)
     known = {*paths, *spelt}

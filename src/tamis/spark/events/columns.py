@@ -2,7 +2,8 @@
 
 A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for
 each of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers.
-Columns named in `spread` give up their name: their fields or keys are attributes themselves.
+Columns named in `spread` give up their name: their fields or keys are attributes themselves. Where one asks
+for all strings, all columns that hold some travel; what no attribute can be has columns of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,9 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis._suggest import closest
 from tamis.errors import ArgumentError
+from tamis.expr import ALL_STRINGS
 from tamis.spark.events.names import spark_paths, spellings
-from tamis.spark.matching.answer import KEY_PREFIX, SPREAD_PREFIX, column_alias
+from tamis.spark.matching.answer import KEY_PREFIX, SPREAD_PREFIX, STRINGS_PREFIX, column_alias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,12 +123,18 @@ def attribute_values(
             path: attributes[name] for name, path in spelt.items() if path not in attributes
         }
     wanted = None if asked is None else _Wanted.of(asked)
+    all_strings = asked is None or ALL_STRINGS in asked
     columns: dict[str, str] = {}
-    for column in _spread(schema, spread):
+    for at, column in enumerate(_spread(schema, spread)):
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
         needed = _needed(column.value, column.type, column.name, wanted, warnings)
+        if all_strings and (texts := strings_of(column.value, column.type)) is not None:
+            if wanted is not None and not column.name.startswith(SPREAD_PREFIX):
+                needed = _needed(column.value, column.type, column.name, None, [])
+            if _loses_strings(column.type):
+                columns[f"{STRINGS_PREFIX}{at}"] = texts
         if needed is not None:
             columns[column.name] = needed
     return [f"{value} AS {quoted(column_alias(name))}" for name, value in columns.items()], warnings
@@ -304,6 +312,46 @@ def _readable(value: str, data_type: Any, depth: int) -> str | None:
     if kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type) is None:
         return None
     return f"CAST({value} AS {_without_collation(data_type)})" if collation_of(data_type) else value
+
+
+def strings_of(value: str, data_type: Any, depth: int = 0) -> str | None:
+    """All strings of a value, in whatever records and arrays, or None if it can hold none.
+
+    >>> from pyspark.sql.types import LongType, StringType, StructField
+    >>> strings_of("m", MapType(LongType(), StringType()))
+    'map_values(m)'
+    >>> strings_of("l", ArrayType(LongType())) is None
+    True
+    """
+    if kind_of(data_type) == "string":
+        return f"CAST({value} AS string)" if collation_of(data_type) else value
+    if isinstance(data_type, StructType):
+        parts = [strings_of(_field(value, field.name), field.dataType, depth) for field in data_type.fields]
+        kept = [f"{part} AS f{at}" for at, part in enumerate(parts) if part is not None]
+        return f"CASE WHEN {value} IS NOT NULL THEN struct({', '.join(kept)}) END" if kept else None
+    if isinstance(data_type, MapType):
+        return strings_of(f"map_values({value})", ArrayType(data_type.valueType), depth)
+    if isinstance(data_type, ArrayType):
+        element = f"t{depth}"
+        inner = strings_of(element, data_type.elementType, depth + 1)
+        if inner in (None, element):
+            return value if inner else None
+        return f"transform({value}, {element} -> {inner})"
+    return None
+
+
+def _loses_strings(data_type: Any, *, in_array: bool = False) -> bool:
+    """Whether `_needed` drops strings of a column that is wanted as a whole."""
+    if strings_of("x", data_type) is None or kind_of(data_type) == "string":
+        return False
+    if isinstance(data_type, StructType):
+        return any(_loses_strings(field.dataType, in_array=in_array) for field in data_type.fields)
+    if isinstance(data_type, MapType):  # one with strings for keys travels as it is
+        return in_array or kind_of(data_type.keyType) != "string"
+    element = data_type.elementType
+    if isinstance(element, StructType):
+        return _loses_strings(element, in_array=True)
+    return kind_of(element) != "string"
 
 
 def _unreadable(path: str, data_type: Any, below: bool) -> str:

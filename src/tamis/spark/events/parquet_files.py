@@ -20,6 +20,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from tamis.errors import ArgumentError
+from tamis.expr import ALL_STRINGS
 from tamis.spark.built_index import BuiltIndex, result_columns, with_report
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.delta_files import current_rows, file_paths, refuse_deleted
@@ -184,6 +185,8 @@ def read_piece(piece: Piece, version: Any, *, ignore_case: bool = False) -> Iter
     if ignore_case:
         spelt = spellings(version.attributes, arrow_paths(parquet.schema_arrow)).values()
         tops |= {path.split(".", 1)[0] for path in spelt} | set(spelt)
+    if ALL_STRINGS in version.attributes:
+        tops |= {field.name for field in parquet.schema_arrow if _may_hold_strings(field.type)}
     columns = [column for column in parquet.schema_arrow.names if column in tops]
     row = piece.first
     groups = [piece.row_group]
@@ -194,6 +197,10 @@ def read_piece(piece: Piece, version: Any, *, ignore_case: bool = False) -> Iter
         held = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield pa.record_batch({f"{KEY_PREFIX}0": paths, f"{KEY_PREFIX}1": rows, **held})
         row += batch.num_rows
+
+
+def _may_hold_strings(of: pa.DataType) -> bool:
+    return not (pa.types.is_primitive(of) or pa.types.is_boolean(of) or pa.types.is_binary(of))
 
 
 def _located(path: str) -> tuple[Any, str]:

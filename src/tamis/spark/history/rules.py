@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "id {ids}, expression string, priority double, weights map<string,double>, tags array<string>, "
-    "owner string, payload binary, expires timestamp"
+    "owner string, payload binary, expires timestamp, starts timestamp"
 )
 
 
@@ -26,7 +26,7 @@ def rules(spark: "SparkSession", subscriptions: Any, *, version: int | None = No
     """The subscriptions of an index or a store as a DataFrame, of any version that is still there.
 
     The columns are those of a DataFrame of subscriptions: `id`, `expression`, `priority`, `weights`, `tags`,
-    `owner`, `payload` and `expires`. A DataFrame of subscriptions comes back as it is read.
+    `owner`, `payload`, `expires` and `starts`. A DataFrame of subscriptions comes back as it is read.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark
@@ -78,12 +78,12 @@ def changed_rules(before: "DataFrame", after: "DataFrame") -> "DataFrame":
     [('b', 'changed'), ('c', 'removed'), ('d', 'added')]
     """
     old, new = (
-        rows.select("id", sf.col("expression").alias(name), _expiry(rows).alias(f"{name}_expires"))
+        rows.select("id", sf.col("expression").alias(name), _active(rows).alias(f"{name}_active"))
         for rows, name in ((before, "before"), (after, "after"))
     )
     joined = old.join(new, "id", "full_outer")
-    differs = ~sf.col("before").eqNullSafe(sf.col("after")) | ~sf.col("before_expires").eqNullSafe(
-        sf.col("after_expires")
+    differs = ~sf.col("before").eqNullSafe(sf.col("after")) | ~sf.col("before_active").eqNullSafe(
+        sf.col("after_active")
     )
     change = (
         sf.when(sf.col("before").isNull(), "added")
@@ -93,5 +93,10 @@ def changed_rules(before: "DataFrame", after: "DataFrame") -> "DataFrame":
     return joined.where(differs).select("id", change.alias("change"), "before", "after")
 
 
-def _expiry(rows: "DataFrame") -> Any:
-    return sf.col("expires") if "expires" in rows.columns else sf.lit(None).cast("timestamp")
+def _active(rows: "DataFrame") -> Any:
+    """When the rules match at all."""
+    given = [
+        sf.col(name) if name in rows.columns else sf.lit(None).cast("timestamp").alias(name)
+        for name in ("starts", "expires")
+    ]
+    return sf.struct(*given)

@@ -6,7 +6,7 @@ What comes out is cut by bytes and by rows (`bounded_batches`) before it is made
 depend on how many matches events have, nor on how much is carried.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tamis._kernel import Query
 from tamis._matching import ask_up_to
 from tamis.errors import ArgumentError
+from tamis.expr import ALL_STRINGS
 from tamis.index import Index
 from tamis.rank import ScoreFunction
 from tamis.spark.events.names import named_as_asked
@@ -33,6 +34,9 @@ KEY_PREFIX = "__tamis_key_"
 
 SPREAD_PREFIX = "__tamis_spread_"
 """How map columns are named whose keys are to become attributes."""
+
+STRINGS_PREFIX = "__tamis_strings_"
+"""How columns are named that hold strings for keywords, and no attribute."""
 
 ENCODED_PREFIX = "__tamis_hex_"
 """How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
@@ -298,7 +302,7 @@ def column_alias(name: str) -> str:
 
 
 def attribute_columns(
-    batch: pa.RecordBatch, attributes: Iterable[str], *, ignore_case: bool = False
+    batch: pa.RecordBatch, attributes: Collection[str], *, ignore_case: bool = False
 ) -> pa.RecordBatch:
     """The batch with columns named as their attributes, and wanted keys of spread maps as further columns.
 
@@ -324,6 +328,8 @@ def attribute_columns(
     for name in names:
         if name.startswith(SPREAD_PREFIX):
             entries = batch.column(name)
+            if ALL_STRINGS in attributes:
+                columns[f"{STRINGS_PREFIX}{name}"] = entries
             for key in attributes:
                 if key not in columns and key.split(".", 1)[0] not in columns:
                     columns[key] = pc.map_lookup(entries, pa.scalar(key, entries.type.key_type), "first")

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.pandas import functions as pandas_functions
 
 from tamis.errors import ArgumentError
+from tamis.expr import ALL_STRINGS
 from tamis.spark.matching.answer import TableQuery
 from tamis.spark.matching.lists import answer_type, list_task, list_type
 from tamis.spark.matching.task import Source
@@ -71,6 +72,8 @@ def choose_shape(
     if query.k > MOST_K:
         return Shape("rows", f"{query.k:,} matches an event may come back")
     asked = {name.split(".", 1)[0] for name in version.attributes}
+    if ALL_STRINGS in version.attributes:
+        asked |= set(events.columns)
     carried = [name for name in keys if name not in asked]
     if len(asked) > MOST_ASKED or len(carried) < max(2, len(asked)):
         return Shape("rows", f"{len(asked)} columns are asked for, and {len(carried)} more carried")

@@ -254,7 +254,7 @@ pub struct RowFilter<'a> {
     tags: Option<TaggedRows<'a>>,
     event: &'a Event<'a>,
     checks_tombstones: bool,
-    checks_expiry: bool,
+    checks_time: bool,
 }
 
 impl<'a> RowFilter<'a> {
@@ -267,13 +267,13 @@ impl<'a> RowFilter<'a> {
             tags: (!filter.tags.are_free()).then(|| TaggedRows::new(filter.tags, subscription_table)),
             event,
             checks_tombstones: part.tombstones.any(),
-            checks_expiry: !subscription_table.expiries.is_empty(),
+            checks_time: !subscription_table.is_timeless(),
         }
     }
 
     /// Whether there is nothing to filter.
     pub fn keeps_all(&self) -> bool {
-        !self.checks_tombstones && !self.checks_expiry && self.tags.is_none() && !self.event.has_intervals
+        !self.checks_tombstones && !self.checks_time && self.tags.is_none() && !self.event.has_intervals
     }
 
     pub fn keeps(&self, row: u32) -> bool {
@@ -287,10 +287,10 @@ impl<'a> RowFilter<'a> {
         self.keeps_row(row) && self.verified(row)
     }
 
-    /// Whether the row is alive, unexpired and tagged.
+    /// Whether the row is alive, active at the moment and tagged.
     pub fn keeps_row(&self, row: u32) -> bool {
         !(self.checks_tombstones && self.part.tombstones.is_removed(row, self.view.generation)
-            || self.checks_expiry && self.part.segment.subscription_table.expires(row) <= self.now)
+            || self.checks_time && !self.part.segment.subscription_table.is_active(row, self.now))
             && self.tags.as_ref().is_none_or(|tags| tags.keep(row))
     }
 

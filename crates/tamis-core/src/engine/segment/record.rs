@@ -1,4 +1,4 @@
-//! The stored form of what belongs to a subscription beside its id, priority and expiry.
+//! The stored form of what belongs to a subscription beside its id, priority, start and expiry.
 //!
 //! ```text
 //! length of the expression, expression           see `expr::codec`
@@ -53,7 +53,7 @@ pub fn decode(id: Id, bytes: &[u8], terms: &Terms) -> Result<Subscription> {
         [0] => None,
         _ => Some(reader.bytes.into()),
     };
-    Ok(Subscription { id, expression, priority: 0.0, weights, tags, owner: None, payload, expires: None })
+    Ok(Subscription { weights, tags, payload, ..Subscription::new(id, expression) })
 }
 
 /// The expression alone.

@@ -71,6 +71,7 @@ macro_rules! sections {
         $visit!("text_id_offsets", $segment.subscription_table.text_id_off);
         $visit!("text_ids", $segment.subscription_table.text_ids);
         $visit!("priorities", $segment.subscription_table.priorities);
+        $visit!("starts", $segment.subscription_table.starts);
         $visit!("expiries", $segment.subscription_table.expiries);
         $visit!("record_offsets", $segment.subscription_table.record_off);
         $visit!("records", $segment.subscription_table.records);

@@ -3,6 +3,7 @@
 //! ```text
 //! ids         integers, or offsets into the bytes of strings; rising, so that a row is found by search
 //! priorities  one per row; no array at all when every priority is 0
+//! starts      one per row; no array at all when everything has started
 //! expiries    one per row; no array at all when nothing expires
 //! records     the expression as written, weights, tags and payload, encoded; read when asked for
 //! tags        names, and for each the rows that have it
@@ -20,6 +21,8 @@ use crate::snapshot::SharedSlice;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
 
 pub const NEVER_EXPIRES: i64 = i64::MAX;
+/// The start of what was active from the first.
+pub const ALWAYS_STARTED: i64 = i64::MIN;
 
 #[derive(Clone, Default)]
 pub struct SubscriptionTable {
@@ -27,6 +30,7 @@ pub struct SubscriptionTable {
     pub text_id_off: SharedSlice<u64>,
     pub text_ids: SharedSlice<u8>,
     pub priorities: SharedSlice<f64>,
+    pub starts: SharedSlice<i64>,
     pub expiries: SharedSlice<i64>,
     pub record_off: SharedSlice<u64>,
     pub records: SharedSlice<u8>,
@@ -110,6 +114,20 @@ impl SubscriptionTable {
         self.expiries.get(row as usize).copied().unwrap_or(NEVER_EXPIRES)
     }
 
+    pub fn starts(&self, row: u32) -> i64 {
+        self.starts.get(row as usize).copied().unwrap_or(ALWAYS_STARTED)
+    }
+
+    /// Whether every row is active at any moment.
+    pub fn is_timeless(&self) -> bool {
+        self.starts.is_empty() && self.expiries.is_empty()
+    }
+
+    /// Whether a row has started and has not expired.
+    pub fn is_active(&self, row: u32, now: i64) -> bool {
+        self.starts(row) <= now && now < self.expires(row)
+    }
+
     pub fn record(&self, row: u32) -> &[u8] {
         slice(&self.record_off, &self.records, row as usize)
     }
@@ -119,6 +137,8 @@ impl SubscriptionTable {
         subscription.priority = self.priority(row);
         let expires = self.expires(row);
         subscription.expires = (expires != NEVER_EXPIRES).then_some(expires);
+        let starts = self.starts(row);
+        subscription.starts = (starts != ALWAYS_STARTED).then_some(starts);
         subscription.owner = self.owner(row).map(Into::into);
         Ok(subscription)
     }
@@ -168,8 +188,9 @@ impl SubscriptionTable {
             ("ids", self.int_ids.byte_len() + self.text_id_off.byte_len() + self.text_ids.byte_len()),
             ("expressions and payloads", self.record_off.byte_len() + self.records.byte_len()),
             (
-                "priorities, expiries, tags and owners",
+                "priorities, starts, expiries, tags and owners",
                 self.priorities.byte_len()
+                    + self.starts.byte_len()
                     + self.expiries.byte_len()
                     + self.tag_off.byte_len()
                     + self.tags.byte_len()
@@ -219,6 +240,7 @@ pub struct SubscriptionTableBuilder {
     text_ids: Vec<u8>,
     rows: usize,
     priorities: Rare<f64>,
+    starts: Rare<i64>,
     expiries: Rare<i64>,
     record_off: Vec<u64>,
     records: Vec<u8>,
@@ -231,8 +253,9 @@ pub struct SubscriptionTableBuilder {
 
 impl SubscriptionTableBuilder {
     pub fn push(&mut self, subscription: &Subscription, point_only: bool, terms: &mut Terms) -> Result<()> {
+        let starts = subscription.starts.unwrap_or(ALWAYS_STARTED);
         let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
-        self.push_fields(subscription.id.as_ref(), subscription.priority, expires, point_only)?;
+        self.push_fields(subscription.id.as_ref(), subscription.priority, [starts, expires], point_only)?;
         self.push_tags(&subscription.tags);
         self.push_owner(subscription.owner.as_deref());
         record::encode(subscription, &mut self.records, terms);
@@ -241,7 +264,8 @@ impl SubscriptionTableBuilder {
 
     /// Adds a row as another segment of the same index holds it.
     pub fn push_copy(&mut self, other: &SubscriptionTable, row: u32, point_only: bool) -> Result<()> {
-        self.push_fields(other.id_ref(row), other.priority(row), other.expires(row), point_only)?;
+        let active = [other.starts(row), other.expires(row)];
+        self.push_fields(other.id_ref(row), other.priority(row), active, point_only)?;
         if other.tag_count() > 0 {
             self.push_tags(&record::tags(other.id(row), other.record(row))?);
         }
@@ -250,7 +274,13 @@ impl SubscriptionTableBuilder {
         Ok(())
     }
 
-    fn push_fields(&mut self, id: IdRef<'_>, priority: f64, expires: i64, point_only: bool) -> Result<()> {
+    fn push_fields(
+        &mut self,
+        id: IdRef<'_>,
+        priority: f64,
+        [starts, expires]: [i64; 2],
+        point_only: bool,
+    ) -> Result<()> {
         let row = self.len() as u32;
         if row == u32::MAX - 1 {
             return Err(Error::Argument("a segment holds at most 4 billion subscriptions".into()));
@@ -263,6 +293,7 @@ impl SubscriptionTableBuilder {
             }
         }
         self.priorities.push(self.rows, priority, 0.0);
+        self.starts.push(self.rows, starts, ALWAYS_STARTED);
         self.expiries.push(self.rows, expires, NEVER_EXPIRES);
         self.rows += 1;
         self.record_off.push(self.records.len() as u64);
@@ -308,6 +339,7 @@ impl SubscriptionTableBuilder {
         self.text_id_off.extend(other.text_id_off.iter().map(|at| at + first_text));
         self.text_ids.extend(other.text_ids);
         self.priorities.append(self.rows, other.priorities, other.rows, 0.0);
+        self.starts.append(self.rows, other.starts, other.rows, ALWAYS_STARTED);
         self.expiries.append(self.rows, other.expiries, other.rows, NEVER_EXPIRES);
         let mut owner_of = other.owner_of;
         if !owner_of.0.is_empty() {
@@ -404,6 +436,7 @@ impl SubscriptionTableBuilder {
             text_id_off: shrunk(self.text_id_off),
             text_ids: shrunk(self.text_ids),
             priorities: shrunk(self.priorities.0),
+            starts: shrunk(self.starts.0),
             expiries: shrunk(self.expiries.0),
             record_off: shrunk(self.record_off),
             records: shrunk(self.records),

@@ -228,6 +228,7 @@ fn subscription_table(subscription_table: &SubscriptionTable) -> Check {
         subscription_table.priorities.is_empty() || subscription_table.priorities.len() == rows,
         "priorities",
     )?;
+    ensure(subscription_table.starts.is_empty() || subscription_table.starts.len() == rows, "starts")?;
     ensure(subscription_table.expiries.is_empty() || subscription_table.expiries.len() == rows, "expiries")?;
     offsets(
         "tag_offsets",

@@ -22,6 +22,7 @@
 mod column;
 mod place;
 mod resolve;
+mod strings;
 mod view;
 
 #[cfg(test)]
@@ -79,6 +80,10 @@ impl<'b> ArrowEvents<'b> {
         if let Some((id, now)) = terms.now() {
             put(&mut columns, id, ColumnView::same(now, rows));
         }
+        let strings = terms.strings();
+        if let Some(id) = strings {
+            put(&mut columns, id, strings::column(batch, interval_columns)?);
+        }
         if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
@@ -86,6 +91,8 @@ impl<'b> ArrowEvents<'b> {
         if terms.has_families() {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
         }
+        // Whatever looks into the strings has found what it looks for.
+        events.columns.retain(|(id, _)| Some(*id) != strings);
         Ok(events)
     }
 

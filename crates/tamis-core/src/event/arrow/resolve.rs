@@ -142,7 +142,9 @@ impl<'b> Resolver<'b, '_> {
                 ColumnView { place, data: Data::Arrays { values, offsets } }
             }
             Data::Intervals(mut intervals) => {
-                intervals.iter_mut().flatten().for_each(|interval| schema.coerce_value(path, interval));
+                for interval in intervals.iter_mut().flatten() {
+                    schema.coerce_value(path, interval);
+                }
                 ColumnView { place, data: Data::Intervals(intervals) }
             }
             data => ColumnView { place, data },

@@ -185,12 +185,12 @@ fn runs<'x, R: RunEndIndexType>(
 }
 
 /// A list of any layout: where the elements of each list start, and how many they are.
-struct List<'x> {
-    values: &'x dyn Array,
-    range: Box<dyn Fn(usize) -> (usize, usize) + 'x>,
+pub(super) struct List<'x> {
+    pub(super) values: &'x dyn Array,
+    pub(super) range: Box<dyn Fn(usize) -> (usize, usize) + 'x>,
 }
 
-fn list(array: &dyn Array) -> Option<List<'_>> {
+pub(super) fn list(array: &dyn Array) -> Option<List<'_>> {
     fn of_offsets<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> List<'_> {
         let offsets = array.value_offsets();
         let range = move |at: usize| (offsets[at].as_usize(), (offsets[at + 1] - offsets[at]).as_usize());

@@ -86,7 +86,12 @@ impl EventSource for JsonLines<'_> {
         event.has_intervals = false;
         let mut scratch = SCRATCH.take().unwrap_or_default();
         match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
-            Ok(read) => outlive(&read, line, made, event),
+            Ok(mut read) => {
+                // Whatever looks into the strings has found what it looks for.
+                let strings = self.attributes.strings();
+                read.values.retain(|(attribute, _)| Some(*attribute) != strings);
+                outlive(&read, line, made, event)
+            }
             Err(error) => self.note(row, error),
         }
         SCRATCH.set(Some(scratch));

@@ -260,6 +260,10 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 format!("records are nested more than {MAX_DEPTH} deep"),
             ));
         }
+        let strings = match self.depth == 0 && self.fields.wants_strings() {
+            true => self.all_strings(),
+            false => Ok(()),
+        };
         self.depth += 1;
         self.object(|reader| {
             let wanted = if let Some((bytes, wanted)) = reader.fields.enter_expected(reader.cursor.rest()) {
@@ -277,7 +281,71 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             Ok(())
         })?;
         self.depth -= 1;
-        Ok(())
+        // A fault that reading the fields finds too is told with its path.
+        strings
+    }
+
+    /// Gives every string of the value that starts here, also of what no attribute could have as its value. Nothing is
+    /// consumed.
+    fn all_strings(&mut self) -> Result<(), Fault> {
+        let start = self.cursor.clone();
+        let mut strings = vec![];
+        let read = self.strings_of_value(&mut strings);
+        strings.into_iter().for_each(|string| self.fields.put_string(string));
+        self.cursor = start;
+        read
+    }
+
+    /// Adds the strings of a value. No recursion: values may be nested as deep as they like.
+    fn strings_of_value(&mut self, strings: &mut Vec<Value>) -> Result<(), Fault> {
+        // The brackets that will close what is open.
+        let mut open = vec![];
+        loop {
+            match self.cursor.peek() {
+                Some(b'"') => strings.push(Value::Str(self.cursor.string()?.into())),
+                Some(b'{') => match self.first_name()?.as_deref().and_then(Marker::named) {
+                    Some(marker) => {
+                        let start = self.cursor.clone();
+                        match self.marked(marker) {
+                            Ok(value) => value.for_each_string(&mut |string| strings.push(string.clone())),
+                            // Whoever asks for the attribute hears of it.
+                            Err(_) => {
+                                self.cursor = start;
+                                self.cursor.skip()?;
+                            }
+                        }
+                    }
+                    None => {
+                        self.cursor.expect(b'{', "an object")?;
+                        if !self.cursor.take(b'}') {
+                            open.push(b'}');
+                            self.name()?;
+                            continue;
+                        }
+                    }
+                },
+                Some(b'[') => {
+                    self.cursor.expect(b'[', "an array")?;
+                    if !self.cursor.take(b']') {
+                        open.push(b']');
+                        continue;
+                    }
+                }
+                _ => self.cursor.skip()?,
+            }
+            loop {
+                let Some(&close) = open.last() else { return Ok(()) };
+                if !self.cursor.take(close) {
+                    self.cursor.expect(b',', "`,`, `]` or `}`")?;
+                    if close == b'}' {
+                        self.cursor.peek();
+                        self.name()?;
+                    }
+                    break;
+                }
+                open.pop();
+            }
+        }
     }
 
     /// Names with a dollar that mean something, but not here.
@@ -416,7 +484,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         Ok(record.into_element())
     }
 
-    /// The elements of an array. Arrays nested in them are skipped, as nothing can compare with them.
+    /// The elements of an array. Of arrays nested in them at most the strings are kept, as nothing can compare with them.
     fn items(&mut self) -> Result<Vec<Value>, Fault> {
         self.cursor.expect(b'[', "an array")?;
         let mut items = Vec::new();
@@ -428,8 +496,12 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 Some(b'"') => Value::Str(self.cursor.string()?.into()),
                 Some(b'-' | b'0'..=b'9') => self.cursor.number()?,
                 Some(b'[') => {
-                    self.cursor.skip()?;
-                    Value::Array(Vec::new())
+                    let mut strings = vec![];
+                    match self.fields.keeps_nested() {
+                        true => self.strings_of_value(&mut strings)?,
+                        false => self.cursor.skip()?,
+                    }
+                    Value::Array(strings)
                 }
                 Some(b'{') => match self.first_name()?.as_deref().and_then(Marker::named) {
                     // An interval has no place in an array, and reading it would recurse.

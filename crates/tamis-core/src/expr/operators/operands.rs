@@ -7,7 +7,7 @@ use crate::value::Kind;
 use crate::value::{Value, ValueRef};
 
 pub fn is_scalar(value: &Value) -> bool {
-    !matches!(value, Value::Array(_) | Value::Record | Value::Fields(_)) && !value.is_set()
+    !matches!(value, Value::Array(_) | Value::Record | Value::Fields(_) | Value::Nested(_)) && !value.is_set()
 }
 
 /// Exactly one scalar, or NULL.

@@ -68,6 +68,9 @@ pub(super) fn for_function(name: &str) -> String {
         "count" | "sum" | "avg" | "mean" | "min" | "max" | "stddev" | "first" | "last" | "lag" => {
             "an aggregate looks at many events: add the rule to a tamis.Flow, as count(* BY user LAST 10m) >= 5"
         }
+        "all_strings" => {
+            "all strings of the event stand in a quantifier: write ANY(all_strings()) ILIKE '%a%'"
+        }
         "date" | "to_date" => "write DATE '2026-01-31'",
         "timestamp" | "to_timestamp" => "write TIMESTAMP '2026-01-31 12:00:00'",
         lower => {

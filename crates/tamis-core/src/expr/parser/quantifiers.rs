@@ -7,12 +7,15 @@ use super::lexer::{Kind, Token};
 use crate::expr::ast::Expr;
 use crate::expr::limits::too_deep;
 use crate::expr::quantifier::{Quantified, Quantifier};
-use crate::term::Term;
+use crate::term::{STRINGS, Term};
 
 /// Quantifiers inside quantifiers: each is read by a parser of its own.
 const MAX_NESTED: usize = 8;
 
 const HINT: &str = "write exists(tags, t -> t LIKE 'a%'), or i.price for a field of an element i";
+
+/// The name of [`STRINGS`] as a function.
+const ALL_STRINGS: &str = STRINGS.split_at(STRINGS.len() - "()".len()).0;
 
 impl Cursor<'_> {
     /// The quantifier whose name was read, if the parenthesis that is next holds what it takes.
@@ -55,7 +58,12 @@ impl Cursor<'_> {
         if !matches!(self.token.kind, Kind::Word | Kind::QuotedName) {
             return Err(self.expected("an attribute that holds an array").hint(HINT));
         }
-        let array = self.name()?.into_owned();
+        let is_word = self.token.kind == Kind::Word;
+        let mut array = self.name()?.into_owned();
+        if is_word && array.eq_ignore_ascii_case(ALL_STRINGS) && self.take(Kind::Open)? {
+            self.expect(Kind::Close, ")")?;
+            array = STRINGS.into();
+        }
         if quantifier == Quantifier::Any && self.take(Kind::Close)? {
             return Ok((array, None));
         }
