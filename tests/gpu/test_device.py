@@ -109,14 +109,15 @@ def build(draw: random.Random, rules: int, depth: int) -> tamis.Index:
             text,
             priority=draw.choice([0.0, -0.0, 1.5, 2.0, 7.0]),
             tags=draw.sample(["a", "b"], draw.randrange(3)),
-            expires=draw.choice([None, None, 50]),
+            starts=draw.choice([None, None, 70]),
+            expires=draw.choice([None, None, 150]),
         )
     return index
 
 
 def answers(index: tamis.Index, events: pa.Table) -> list[object]:
     """What is asked of a batch, in every way that a device knows and one that it does not."""
-    ways: list[dict[str, object]] = [{}, {"tags": ["a"]}, {"now": 100}]
+    ways: list[dict[str, object]] = [{}, {"tags": ["a"]}, {"now": 60}, {"now": 100}]
     found: list[object] = []
     for way in ways:
         found.append(index.match_batch(events, **way).to_pydict())

@@ -343,7 +343,7 @@ fn kept_rows(memory: &DeviceMemory, view: &View, part: &Part, filter: &Filter<'_
     if keeps.keeps_all() {
         return None;
     }
-    let now = if part.segment.subscription_table.expiries.is_empty() { 0 } else { filter.now };
+    let now = if part.segment.subscription_table.is_timeless() { 0 } else { filter.now };
     let wanted = format!("{} {now} {:?}", view.generation, filter.tags);
     let address = Arc::as_ptr(&part.segment).addr();
     let mut kept = memory.kept.lock();
