@@ -1,8 +1,8 @@
-"""Detection rules in the manner of Sigma, and log records of Windows hosts: what `bench/patterns.py` measures with.
+"""Detection rules in the manner of Sigma, and log records of Windows hosts, for `bench/patterns.py`.
 
 A rule is a list of *selections*, each a list of tests on fields (field, modifier, values); it holds where one
-selection does and none of its filters. Words are drawn from vocabularies with a long tail, as in public rule sets:
-few programs occur in many rules, most arguments in one.
+selection does and none of its filters. Words are drawn from vocabularies with a long tail, as in public rule
+sets: few programs occur in many rules, most arguments in one.
 
 | share of the tests | field | modifier |
 |---|---|---|
@@ -20,20 +20,128 @@ from typing import Any
 Test = tuple[str, str, list[str]]
 """A field, how its value is compared (contains, all, startswith, endswith, is, like, re), and with what."""
 
-SYLLABLES = ("ba", "cor", "dex", "fi", "gor", "hal", "in", "jo", "kel", "lum", "mar", "nex", "or", "pa", "qui")
+SYLLABLES = (
+    "ba",
+    "cor",
+    "dex",
+    "fi",
+    "gor",
+    "hal",
+    "in",
+    "jo",
+    "kel",
+    "lum",
+    "mar",
+    "nex",
+    "or",
+    "pa",
+    "qui",
+)
 SYLLABLES += ("ras", "sec", "tor", "ul", "ver", "win", "xo", "yar", "zen")
-PROGRAMS = (
-    "powershell cmd rundll32 regsvr32 mshta wscript cscript certutil bitsadmin schtasks sc net net1 reg wmic msbuild "
-    "explorer svchost winword excel outlook chrome msedge firefox python node java conhost services lsass taskeng"
-).split()
-WORDS = (
-    "download upload invoke bypass hidden encoded exec policy noprofile service create delete query export import "
-    "shadow copy backup registry run startup user group admin domain trust ticket dump memory token hash ping http"
-).split()
-FOLDERS = ("\\Windows\\System32", "\\Windows\\SysWOW64", "\\Windows\\Temp", "\\ProgramData", "\\Users\\Public")
-FOLDERS += ("\\AppData\\Local\\Temp", "\\AppData\\Roaming", "\\Program Files", "\\Program Files (x86)", "\\Perflogs")
-SUFFIXES = ("exe", "dll", "ps1", "bat", "vbs", "js", "tmp", "dat", "lnk", "hta", "scr", "zip", "log", "docx", "xml")
-HIVES = ("HKLM\\SOFTWARE\\Microsoft\\Windows\\CurrentVersion", "HKCU\\Software\\Classes", "HKLM\\SYSTEM\\Services")
+PROGRAMS = [
+    "powershell",
+    "cmd",
+    "rundll32",
+    "regsvr32",
+    "mshta",
+    "wscript",
+    "cscript",
+    "certutil",
+    "bitsadmin",
+    "schtasks",
+    "sc",
+    "net",
+    "net1",
+    "reg",
+    "wmic",
+    "msbuild",
+    "explorer",
+    "svchost",
+    "winword",
+    "excel",
+    "outlook",
+    "chrome",
+    "msedge",
+    "firefox",
+    "python",
+    "node",
+    "java",
+    "conhost",
+    "services",
+    "lsass",
+    "taskeng",
+]
+WORDS = [
+    "download",
+    "upload",
+    "invoke",
+    "bypass",
+    "hidden",
+    "encoded",
+    "exec",
+    "policy",
+    "noprofile",
+    "service",
+    "create",
+    "delete",
+    "query",
+    "export",
+    "import",
+    "shadow",
+    "copy",
+    "backup",
+    "registry",
+    "run",
+    "startup",
+    "user",
+    "group",
+    "admin",
+    "domain",
+    "trust",
+    "ticket",
+    "dump",
+    "memory",
+    "token",
+    "hash",
+    "ping",
+    "http",
+]
+FOLDERS = (
+    "\\Windows\\System32",
+    "\\Windows\\SysWOW64",
+    "\\Windows\\Temp",
+    "\\ProgramData",
+    "\\Users\\Public",
+)
+FOLDERS += (
+    "\\AppData\\Local\\Temp",
+    "\\AppData\\Roaming",
+    "\\Program Files",
+    "\\Program Files (x86)",
+    "\\Perflogs",
+)
+SUFFIXES = (
+    "exe",
+    "dll",
+    "ps1",
+    "bat",
+    "vbs",
+    "js",
+    "tmp",
+    "dat",
+    "lnk",
+    "hta",
+    "scr",
+    "zip",
+    "log",
+    "docx",
+    "xml",
+)
+HIVES = (
+    "HKLM\\SOFTWARE\\Microsoft\\Windows\\CurrentVersion",
+    "HKCU\\Software\\Classes",
+    "HKLM\\SYSTEM\\Services",
+)
 PATHS = ("TargetFilename", "TargetObject", "ImageLoaded")
 
 
@@ -160,7 +268,7 @@ def _filter(words: Words) -> list[Test]:
 
 
 def records(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """So many log records, most of which satisfy no rule. Every tenth is put together from the words of rules.
+    """So many log records, most of which satisfy no rule. Every tenth is made of the words of rules.
 
     >>> sorted(next(records(1, 1)))[:4]
     ['CommandLine', 'Computer', 'CurrentDirectory', 'EventID']
@@ -182,7 +290,7 @@ def _record(words: Words, hit: bool) -> dict[str, Any]:
     image = path()
     event = {
         "EventID": draw.choice((1, 1, 1, 7, 11, 13)),
-        "UtcTime": f"2026-03-{draw.randint(1, 28):02} 10:{draw.randint(0, 59):02}:13.{draw.randint(0, 999):03}",
+        "UtcTime": f"2026-03-{draw.randint(1, 28):02} 10:{draw.randint(0, 59):02}:13.417",
         "Computer": f"WS-{draw.randint(1, 5000):05}.corp.example",
         "ProcessGuid": f"{{{draw.getrandbits(128):032x}}}",
         "ProcessId": draw.randint(100, 30_000),
@@ -225,7 +333,9 @@ def written(rule: Rule, lowered: bool = False) -> str:
     "(Image ILIKE '%\\\\\\\\\\\\\\\\a.exe') AND (User ILIKE 'Bob') IS NOT TRUE"
     """
     chosen = " OR ".join(" AND ".join(_test(test, lowered) for test in tests) for tests in rule.selections)
-    filters = [f"({' AND '.join(_test(test, lowered) for test in tests)}) IS NOT TRUE" for tests in rule.filters]
+    filters = [
+        f"({' AND '.join(_test(test, lowered) for test in tests)}) IS NOT TRUE" for tests in rule.filters
+    ]
     return " AND ".join([f"({chosen})" if filters and len(rule.selections) > 1 else chosen, *filters])
 
 

@@ -86,6 +86,7 @@ impl Patterns {
                 TextShape::Literals(texts) if texts.iter().any(String::is_empty) => {
                     always_candidates.push(id);
                 }
+                TextShape::Literals(texts) if texts.is_empty() => {} // true of no text
                 TextShape::Literals(texts) => {
                     let target = Target::Candidate { id, number: candidates };
                     candidates += 1;
