@@ -330,7 +330,7 @@ def written(rule: Rule, lowered: bool = False) -> str:
     """A rule as an expression: with ILIKE, or over `lower(field)` as the importer of Sigma writes it.
 
     >>> written(Rule([[("Image", "endswith", ["\\\\a.exe"])]], [[("User", "is", ["Bob"])]]))
-    "(Image ILIKE '%\\\\\\\\\\\\\\\\a.exe') AND (User ILIKE 'Bob') IS NOT TRUE"
+    "(Image ILIKE '%\\\\\\\\\\\\\\\\a.exe') AND ((User ILIKE 'Bob')) IS NOT TRUE"
     """
     chosen = " OR ".join(" AND ".join(_test(test, lowered) for test in tests) for tests in rule.selections)
     filters = [

@@ -382,7 +382,7 @@ class Matching:
         [1, 0]
         >>> table, refused = index.match_ndjson(lines + b'{"age": }', on_error="collect")
         >>> refused[0].line, refused[0].row, str(refused[0].error)
-        (4, 2, 'a value was expected, not `}` (line 4, column 9, byte 8)')
+        (4, 2, "attribute `age`: expected a value, found '}' (line 4, column 9, byte 8)")
         """
         asked = _ndjson.Asked(
             index=self,

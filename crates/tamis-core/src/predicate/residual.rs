@@ -190,7 +190,7 @@ fn restore(lists: &[ResidualList], mut arrays: ArraysReader) -> Option<()> {
 
 impl ResidualList {
     fn ready(&self) -> &Ready {
-        &**get_or_init(&self.ready, || Box::new(Ready::new(&self.predicates)))
+        get_or_init(&self.ready, || Box::new(Ready::new(&self.predicates))).as_ref()
     }
 }
 
