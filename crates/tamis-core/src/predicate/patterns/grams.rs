@@ -14,9 +14,10 @@
 //!   entries   gram, offset, literal
 //! ```
 //!
-//! The grams of a text do not depend on one another, so their bits are fetched together: about a nanosecond a byte for
-//! any number of literals whose bits fit the cache. An automaton waits for each state before it knows the next. It was
-//! measured with 3,000 detection rules (25,000 literals): 4 times slower, 20 times slower to build.
+//! The grams of a text do not depend on one another, so their bits are fetched together, where an automaton waits for
+//! each state before it knows the next. Both are about as fast: with the 11,189 literals that public detection rules
+//! look for in command lines, grams took 8.5 µs for a text of 411 bytes in which 39 of them occur, and an automaton
+//! 7.5. But grams are built in a quarter of the time, and they are flat arrays, which a snapshot keeps.
 //!
 //! A bucket with more entries than [`MAX_BUCKET`] would make some texts slow. Its literals are left to the automaton.
 
@@ -78,8 +79,7 @@ impl Grams {
         Self { width, bucket_bits, filter: filter.into(), starts: starts.into(), entries: entries.into() }
     }
 
-    /// Reports every literal that occurs in `text`, once for each occurrence. `is_settled` says of a literal that
-    /// its occurrence would be no news.
+    /// Reports every literal that occurs in `text`, unless it is settled.
     #[inline]
     pub fn each_in(&self, text: &[u8], texts: &Texts, report: &mut impl Report) {
         match self.width {
