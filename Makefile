@@ -27,6 +27,8 @@ XML_ARGS ?=
 FLOW_ARGS ?=
 # Passed on to bench/terms.py, for example `make bench-terms TERMS_ARGS="--scale 0.1 --only exists"`.
 TERMS_ARGS ?=
+# Passed on to bench/patterns.py, for example `make bench-patterns PATTERNS_ARGS="--rules 10000 --base ../other/src"`.
+PATTERNS_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
@@ -52,7 +54,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -114,6 +116,9 @@ bench-flow: .venv/.built ## Measure rules with memory beside Esper and Siddhi; w
 	@$(BIN)/python bench/flow/run.py $(FLOW_ARGS)
 bench-terms: .venv/.built ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
 	@$(BIN)/python bench/terms.py $(TERMS_ARGS)
+
+bench-patterns: .venv/.built ## Measure log records against detection rules, nearly all patterns; writes bench/results/patterns.json
+	@$(BIN)/python bench/patterns.py $(PATTERNS_ARGS)
 
 bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
 	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)

@@ -8,7 +8,8 @@ as many matches.
     call         Index.match(b"{}"): a call that reads and finds nothing
     match        Index.match(bytes), event by event
     lines        Index.match_batch(bytes): JSON lines, on one thread
-    unchecked    the same with validate=False
+    ndjson       Index.match_ndjson(bytes), on one thread
+    unchecked    the same as lines, with validate=False
     all          the same as lines, on all cores
     ruler        Machine.rulesForJSONEvent(String), on one thread; "ruler all": on all cores
 """
@@ -43,7 +44,7 @@ CORES = os.cpu_count() or 1
 NINE_POINTS = 9
 RANDOM_RULES = {"10 rules": 10, "1K rules": 1_000, "100K rules": 100_000}
 POINTS = {"200 B": 1, "10 KB": 150, "100 KB": 1_500}
-SIDES = ("call", "match", "lines", "unchecked", "all", "ruler", "ruler all")
+SIDES = ("call", "match", "lines", "ndjson", "unchecked", "all", "ruler", "ruler all")
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,10 @@ def measure(case: Case, command: list[str], options: argparse.Namespace) -> dict
         index.match_batch(text, threads=threads, validate=validate)
         return len(single)
 
+    def ndjson() -> int:
+        index.match_ndjson(text, threads=1)
+        return len(single)
+
     with ruler(command, case, events) as ask:
 
         def theirs(threads: int, seconds: float) -> float:
@@ -136,6 +141,7 @@ def measure(case: Case, command: list[str], options: argparse.Namespace) -> dict
             "call": lambda seconds: repeated(seconds, nothing),
             "match": lambda seconds: repeated(seconds, each),
             "lines": lambda seconds: repeated(seconds, lambda: lines(1)),
+            "ndjson": lambda seconds: repeated(seconds, ndjson),
             "unchecked": lambda seconds: repeated(seconds, lambda: lines(1, validate=False)),
             "ruler all": lambda seconds: theirs(CORES, seconds),
             "all": lambda seconds: repeated(seconds, lambda: lines(CORES)),
@@ -148,7 +154,7 @@ def measure(case: Case, command: list[str], options: argparse.Namespace) -> dict
         name: statistics.median(
             turn["ruler all" if name == "all" else "ruler"] / turn[name] for turn in turns
         )
-        for name in ("match", "lines", "unchecked", "all")
+        for name in ("match", "lines", "ndjson", "unchecked", "all")
     }
     size = len(text) / len(events)
     middle = {name: statistics.median(turn[name] for turn in turns) for name in SIDES}
@@ -172,7 +178,7 @@ def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
     """Microseconds per event by side, gigabytes per second, and how many times event-ruler's speed."""
     table = Table(caption=circumstances, caption_justify="left", box=None, pad_edge=False)
     heads = ["rules", "bytes", "matches", *(f"{side} us" for side in SIDES)]
-    heads += ["lines GB/s", "unchecked GB/s", "match x", "lines x", "unchecked x", "all x"]
+    heads += ["lines GB/s", "unchecked GB/s", "match x", "lines x", "ndjson x", "unchecked x", "all x"]
     table.add_column("case")
     for head in heads:
         table.add_column(head, justify="right")
@@ -187,7 +193,7 @@ def print_table(rows: list[dict[str, Any]], circumstances: str) -> None:
             *(f"{row['microseconds'][side]:,.2f}" for side in SIDES),
             f"{speed['lines']:.2f}",
             f"{speed['unchecked']:.2f}",
-            *(f"{ratios[name]:.1f}" for name in ("match", "lines", "unchecked", "all")),
+            *(f"{ratios[name]:.1f}" for name in ("match", "lines", "ndjson", "unchecked", "all")),
         )
     Console(width=max(190, Console().width)).print(table)
 

@@ -74,7 +74,7 @@ def named(table: pa.Table, events: Any, key: str) -> pa.Table:
     """
     listed = as_list(events)
     if listed is not None:
-        values = pa.array([_attribute(event, key) for event in listed])
+        values = pa.array([attribute(event, key) for event in listed])
     else:
         columns = pa.table(events)
         if key not in columns.column_names:
@@ -99,7 +99,12 @@ def with_payloads(table: pa.Table, index: "Index") -> pa.Table:
     return table.append_column("payload", pa.array([payloads[id] for id in ids], pa.large_binary()))
 
 
-def _attribute(event: Any, key: str) -> Any:
+def attribute(event: Any, key: str) -> Any:
+    """The value of an attribute of an event, None if it has none.
+
+    >>> attribute(b'{"id": 7}', "id")
+    7
+    """
     if isinstance(event, str | bytes):
         event = json.loads(event)
     if isinstance(event, Mapping) and key in event:

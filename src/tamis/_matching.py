@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tamis import _batches, _kernel
+from tamis import _batches, _kernel, _ndjson
 from tamis._kernel import Event, Query
 from tamis._kernel import Index as Kernel
 from tamis.errors import ArgumentError, UnknownAttributeWarning
@@ -338,6 +338,102 @@ class Matching:
         options = {"intervals": intervals, "threads": threads, "lists": lists, "validate": validate}
         return self._batch(query, events, options, key=key, payloads=payloads, on_error=on_error)
 
+    def match_ndjson(
+        self,
+        source: _ndjson.Source,
+        *,
+        query: Query | None = None,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int | None = None,
+        validate: bool = True,
+        key: str | None = None,
+        payloads: bool = False,
+        on_error: Literal["raise", "collect"] = "raise",
+        chunk_bytes: int = _ndjson.CHUNK_BYTES,
+    ) -> Any:
+        """All matches of JSON lines: a `pyarrow.Table` of `event` and `subscription`, as from `match_batch`.
+
+        The lines are bytes, a memoryview, the path of a file, or a file that is open for reading bytes. They
+        are read by the threads that match them, and only where subscriptions ask for a value; the rest is
+        checked to be JSON, unless `validate` is False. Events are numbered by their lines that are not blank,
+        from 0. A byte-order mark, carriage returns and a last line without an end are fine.
+
+        A file is read in pieces of about `chunk_bytes`, each matched against the version of the index that is
+        current then; only the matches of all pieces are held together. `stream_ndjson` gives them piece by
+        piece. Another `query` than for all matches gives what `ask_batch` does: counts, booleans, the best
+        matches with `score` and `rank`. Tags and `now` are given with the query or beside it, not both.
+
+        A line that cannot be read is a `tamis.EventError` that names line and column. With
+        `on_error="collect"` such lines are left out, and the result is a pair: the table and a list of
+        `RefusedLine`. `key` and `payloads` are those of `match_batch`.
+
+        >>> from tamis import Index, Query
+        >>> index = Index()
+        >>> index.add("adult", "age >= 18")
+        >>> lines = b'{"age": 25, "name": "ann"}\\n\\n{"age": 7, "name": "bob"}\\n'
+        >>> index.match_ndjson(lines).to_pydict()
+        {'event': [0], 'subscription': ['adult']}
+        >>> index.match_ndjson(lines, key="name").to_pydict()
+        {'event': ['ann'], 'subscription': ['adult']}
+        >>> index.match_ndjson(lines, query=Query("count")).to_pylist()
+        [1, 0]
+        >>> table, refused = index.match_ndjson(lines + b'{"age": }', on_error="collect")
+        >>> refused[0].line, refused[0].row, str(refused[0].error)
+        (4, 2, "attribute `age`: expected a value, found '}' (line 4, column 9, byte 8)")
+        """
+        asked = _ndjson.Asked(
+            index=self,
+            query=_one_query(query, tags=tags, tags_all=tags_all, tags_none=tags_none, now=now),
+            options=_options((), threads, validate=validate),
+            key=key,
+            payloads=payloads,
+            on_error=on_error,
+            chunk_bytes=chunk_bytes,
+        )
+        return asked.together(source)
+
+    def stream_ndjson(
+        self,
+        source: _ndjson.Source,
+        *,
+        query: Query | None = None,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int | None = None,
+        validate: bool = True,
+        key: str | None = None,
+        payloads: bool = False,
+        on_error: Literal["raise", "collect"] = "raise",
+        chunk_bytes: int = _ndjson.CHUNK_BYTES,
+    ) -> Iterator[Any]:
+        """What `match_ndjson` gives, piece by piece, so that any file takes little memory.
+
+        Each piece is a table of its own, or an array; with `on_error="collect"`, a pair. Numbers of events go
+        on from piece to piece.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("adult", "age >= 18")
+        >>> lines = b'{"age": 25}\\n{"age": 7}\\n{"age": 40}\\n'
+        >>> [piece.to_pydict()["event"] for piece in index.stream_ndjson(lines, chunk_bytes=16)]
+        [[0], [], [2]]
+        """
+        asked = _ndjson.Asked(
+            index=self,
+            query=_one_query(query, tags=tags, tags_all=tags_all, tags_none=tags_none, now=now),
+            options=_options((), threads, validate=validate),
+            key=key,
+            payloads=payloads,
+            on_error=on_error,
+            chunk_bytes=chunk_bytes,
+        )
+        return asked.pieces(source)
+
     def _batch(
         self, query: Query, events: Any, options: Any, *, key: str | None, payloads: bool, on_error: str
     ) -> Any:
@@ -541,6 +637,15 @@ def ask_up_to(
     return _table(answer), answered
 
 
+def _one_query(query: Query | None, **beside: Any) -> Query:
+    """The query that was given, or one for all matches with what was given beside it."""
+    if query is None:
+        return Query("all", **beside)
+    if given := [name for name, value in beside.items() if value is not None]:
+        raise ArgumentError(f"give {given[0]} with the query, Query(..., {given[0]}=...), or without one")
+    return query
+
+
 def _refuse_one_event(events: Any) -> None:
     if isinstance(events, Mapping):
         raise TypeError(
@@ -584,4 +689,5 @@ def _options(
         "most": None,
         "lists": lists,
         "validate": validate,
+        "lines_before": 0,
     }

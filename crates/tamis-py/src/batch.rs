@@ -62,8 +62,8 @@ struct Batch<'e> {
 
 enum Events<'e> {
     Read(Given),
-    /// JSON, to be read by whoever matches it.
-    Lines(&'e [u8], Skipped),
+    /// JSON, to be read by whoever matches it, after so many lines of a file.
+    Lines(&'e [u8], Skipped, usize),
 }
 
 impl<'e> Batch<'e> {
@@ -72,11 +72,12 @@ impl<'e> Batch<'e> {
         intervals: Vec<String>,
         weights: Option<GivenWeights>,
         skipped: Skipped,
+        lines_before: usize,
     ) -> PyResult<Self> {
         let events = if let Ok(text) = events.cast::<PyString>() {
-            Events::Lines(text.to_str()?.as_bytes(), skipped)
+            Events::Lines(text.to_str()?.as_bytes(), skipped, lines_before)
         } else if let Ok(bytes) = events.cast::<PyBytes>() {
-            Events::Lines(bytes.as_bytes(), skipped)
+            Events::Lines(bytes.as_bytes(), skipped, lines_before)
         } else {
             Events::Read(Given::from_python(events, intervals)?)
         };
@@ -102,8 +103,8 @@ impl<'e> Batch<'e> {
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match &self.events {
-            Events::Lines(text, skipped) => {
-                let lines = JsonLines::new(text, terms, index.schema(), *skipped);
+            Events::Lines(text, skipped, lines_before) => {
+                let lines = JsonLines::new(text, terms, index.schema(), *skipped).after_lines(*lines_before);
                 match &self.weights {
                     None => visit(0, &lines)?,
                     Some(_) => visit(0, &self.weighted(&lines, None, terms)?)?,
@@ -156,6 +157,9 @@ pub struct Options {
     /// Whether JSON that nobody asks for is checked.
     #[pyo3(item)]
     validate: bool,
+    /// How many lines of a file come before JSON lines.
+    #[pyo3(item)]
+    lines_before: usize,
 }
 
 impl Options {
@@ -191,7 +195,8 @@ pub fn ask_batch(
     let threads = options.threads(py)?;
     let (layout, skipped) = (options.layout(), options.skipped());
     let mut left = options.most.unwrap_or(usize::MAX);
-    let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
+    let given =
+        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?;
     let asked = py.detach(|| {
         let reader = index.reader()?;
         let moment = Moment::of(query);
@@ -325,7 +330,8 @@ pub fn time_events(
     // The clock is read once: what is measured is matching.
     let query = query.query().clone().at_current_time();
     let skipped = options.skipped();
-    let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
+    let given =
+        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?;
     let times = py.detach(|| {
         let reader = index.index().reader()?;
         let mut times = vec![];

@@ -43,6 +43,14 @@ def extra_columns(names: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
+def _together(portion: Portion) -> Any:
+    """Lines as one text, which the threads that match it read; texts of several lines one by one."""
+    if not isinstance(portion, Lines) or not portion.events:
+        return portion.events
+    text = b"\n".join(portion.events)
+    return text if text.count(b"\n") == len(portion) - 1 else portion.events
+
+
 @dataclass
 class Asked:
     """An index, the query that is asked about each event, and how to treat events that cannot be read."""
@@ -119,7 +127,7 @@ class Asked:
 
         self.wrong_types.look(portion)
         try:
-            return portion, ask(portion.events)
+            return portion, ask(_together(portion))
         except tamis.EventError as error:
             if not isinstance(portion, Lines):
                 raise UserError(f"{source}: {str(error).splitlines()[0]}") from None

@@ -290,7 +290,11 @@ fn access_rank(literal: Literal, predicates: &Predicates) -> u8 {
         Shape::Points([_]) => 0,
         Shape::Points(_) | Shape::Elements(_) => 1,
         Shape::Range { low: Some(_), high: Some(_) } | Shape::Prefix(_) => 2,
-        Shape::Range { .. } | Shape::Suffix(_) | Shape::Substring(_) | Shape::Literals(_) => 3,
+        Shape::Range { .. }
+        | Shape::Suffix(_)
+        | Shape::Substring(_)
+        | Shape::Literals(_)
+        | Shape::LowerCase(_) => 3,
         Shape::Absent | Shape::Never | Shape::Opaque => 4,
     }
 }

@@ -198,6 +198,7 @@ impl AttributeIndex {
             | Shape::Suffix(_)
             | Shape::Substring(_)
             | Shape::Literals(_)
+            | Shape::LowerCase(_)
             | Shape::Opaque => match change {
                 Change::Insert => self.questions.insert(atom),
                 Change::Remove => self.questions.remove(atom),

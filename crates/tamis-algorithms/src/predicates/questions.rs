@@ -1,7 +1,7 @@
 //! Predicates on one attribute that have to be asked: patterns, and whatever has no shape.
 //!
-//! As in [`predicate::residual`](tamis_core::predicate::residual), one automaton finds which of them a text could
-//! satisfy. It is rebuilt by the first event after a change.
+//! As in [`predicate::residual`](tamis_core::predicate::residual), one pass over a text finds which of them it could
+//! satisfy. What that takes is rebuilt by the first event after a change.
 
 use std::sync::OnceLock;
 
@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::PredicateTable;
 use tamis_core::event::ValueRef;
-use tamis_core::expr::operators::{Shape, Test};
+use tamis_core::expr::operators::Test;
 use tamis_core::fork::get_or_init;
-use tamis_core::predicate::patterns::{Patterns, TextShape};
+use tamis_core::predicate::patterns::TextPredicates;
 
 #[derive(Default)]
 pub struct Questions {
@@ -26,7 +26,7 @@ struct Question {
 }
 
 struct Ready {
-    texts: Patterns,
+    texts: TextPredicates,
     /// Places in the list that no literal can rule out.
     always: Vec<u32>,
 }
@@ -60,9 +60,10 @@ impl Questions {
         let mut candidates = vec![];
         if let ValueRef::Str(text) = value {
             let list = &self.list;
-            ready
-                .texts
-                .satisfied(text, &mut |at| found(list[at as usize].atom), &mut |at| candidates.push(at));
+            ready.texts.satisfied(text, &mut |at, candidate| match candidate {
+                None => found(list[at as usize].atom),
+                Some(_) => candidates.push(at),
+            });
         }
         for at in ready.always.iter().copied().chain(candidates) {
             let question = &self.list[at as usize];
@@ -90,18 +91,13 @@ impl Ready {
         let (mut texts, mut always) = (vec![], vec![]);
         for (at, question) in list.iter().enumerate() {
             let atom = table.atom(question.atom);
-            let shape = match atom.operator.rules().shape(&atom.operands) {
-                Shape::Prefix(text) => TextShape::Prefix(text.into()),
-                Shape::Suffix(text) => TextShape::Suffix(text.into()),
-                Shape::Substring(text) => TextShape::Substring(text.into()),
-                Shape::Literals(literals) => TextShape::Literals(literals),
-                _ => {
-                    always.push(at as u32);
-                    continue;
-                }
-            };
-            texts.push((at as u32, shape));
+            let shape = atom.operator.rules().shape(&atom.operands);
+            if shape.is_of_text() {
+                texts.push((at as u32, shape));
+            } else {
+                always.push(at as u32);
+            }
         }
-        Self { texts: Patterns::new(texts), always }
+        Self { texts: TextPredicates::new(texts), always }
     }
 }

@@ -334,12 +334,17 @@ impl Layout<'_> {
                     Some(kind) if atom.operator == Operator::KNOWN => {
                         self.places[id as usize] = Place::Defined { defined: entry.defined[kind as usize] };
                     }
+                    // Which values make it true is known, and it is false for all others and for none.
+                    _ if matches!(rules.shape(&atom.operands), Shape::Points(_)) => {}
                     _ => {
                         self.absent_bit(&mut entry);
                         residual_atoms.push(id);
+                        continue;
                     }
                 }
-                continue;
+                if atom.operator == Operator::KNOWN {
+                    continue;
+                }
             }
             if atom.operator == Operator::XPATH {
                 entry.expected_kinds |= DOCUMENT;

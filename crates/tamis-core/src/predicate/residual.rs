@@ -1,19 +1,20 @@
 //! Residual predicates: those that no table of points or cuts decides, so that each is evaluated. They are patterns,
 //! whatever has no shape, and comparisons with decimals that have more digits than a key.
 //!
-//! Literals rule most patterns out: one automaton per attribute finds which literals a text contains, and only the
-//! patterns behind those are evaluated. Automata and compiled tests are built when an event first needs them.
+//! Literals rule most patterns out: one pass over a text finds which literals it contains, and only the patterns behind
+//! those are evaluated. What finds them is built when an event first needs it, and kept in a snapshot. Tests are
+//! compiled when they are first needed.
 
 use std::sync::OnceLock;
 
 use super::paths::PathPredicates;
-use super::patterns::{Patterns, TextShape};
+use super::patterns::{ArraysReader, ArraysWriter, Candidate, TextPredicates};
 use crate::error::Result;
 use crate::event::{TermId, Value, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
 use crate::expr::atoms::Atom;
 use crate::expr::codec;
-use crate::expr::operators::{Operator, Shape, Test};
+use crate::expr::operators::{LowerCaseTest, Operator, Test};
 use crate::fork::get_or_init;
 use crate::snapshot::SharedSlice;
 
@@ -33,6 +34,8 @@ pub type ResidualOfAttribute = (Vec<Residual>, Option<PathPredicates>);
 pub struct ResidualPredicates {
     /// The encoded form, if it came from a file.
     stored: SharedSlice<u8>,
+    /// What finds them, if that came from a file.
+    arrays: Option<ArraysReader>,
     /// One list per attribute of the catalog.
     lists: OnceLock<Vec<ResidualList>>,
 }
@@ -46,29 +49,40 @@ struct ResidualList {
 }
 
 struct Ready {
-    texts: Patterns,
+    texts: TextPredicates,
     /// Compiled tests, in the order of the list, each built when it is first asked.
-    tests: Vec<OnceLock<Option<Test>>>,
+    tests: Vec<OnceLock<Compiled>>,
     /// Predicates that no literal can rule out, also for values that are not strings.
     always: Vec<u32>,
 }
 
+enum Compiled {
+    Test(Test),
+    /// Of texts in lower case.
+    LowerCase(LowerCaseTest),
+    /// There is nothing to compile.
+    No,
+}
+
 impl ResidualPredicates {
     pub fn new(by_attribute: Vec<ResidualOfAttribute>) -> Self {
-        Self { stored: SharedSlice::default(), lists: OnceLock::from(into_lists(by_attribute)) }
+        Self { lists: OnceLock::from(into_lists(by_attribute)), ..Self::default() }
     }
 
     /// From a file; decoded by [`validate`](Self::validate), before the first use.
-    pub fn stored(bytes: SharedSlice<u8>) -> Self {
-        Self { stored: bytes, lists: OnceLock::new() }
+    pub fn stored(bytes: SharedSlice<u8>, arrays: Option<ArraysReader>) -> Self {
+        Self { stored: bytes, arrays, lists: OnceLock::new() }
     }
 
     /// Decodes what was stored and checks that every bit is one of the catalog's.
     pub fn validate(&self, terms: usize, bits: u32) -> Result<(), String> {
         let wrong = || "the section `residual` is inconsistent".to_string();
         if self.lists.get().is_none() {
-            let decoded = decode(&self.stored).ok_or_else(wrong)?;
-            let _ = self.lists.set(into_lists(decoded));
+            let lists = into_lists(decode(&self.stored).ok_or_else(wrong)?);
+            if let Some(arrays) = &self.arrays {
+                restore(&lists, arrays.clone()).ok_or("the sections of patterns are inconsistent")?;
+            }
+            let _ = self.lists.set(lists);
         }
         let lists = self.lists();
         let good = |residual: &Residual| residual.bit < bits && residual.false_bit < bits;
@@ -92,34 +106,46 @@ impl ResidualPredicates {
         if list.predicates.is_empty() {
             return;
         }
-        let ready = get_or_init(&list.ready, || Box::new(Ready::new(&list.predicates)));
-        let ask = |at: u32, set: &mut dyn FnMut(u32)| {
+        let ready = list.ready();
+        let ask = |at: u32, candidate: Option<Candidate<'_>>, set: &mut dyn FnMut(u32)| {
             let residual = &list.predicates[at as usize];
-            let rules = residual.operator.rules();
-            let outcome = match get_or_init(&ready.tests[at as usize], || rules.compile(&residual.operands)) {
-                Some(test) => test(value),
-                None => residual.operator.outcome(Some(value), &residual.operands),
-            };
+            let lower_case = candidate.and_then(|candidate| candidate.lower_case);
+            let outcome =
+                match get_or_init(&ready.tests[at as usize], || residual.compile(lower_case.is_some())) {
+                    Compiled::Test(test) => test(value),
+                    Compiled::LowerCase(test) => {
+                        test(lower_case.expect("it is one of texts in lower case")).into()
+                    }
+                    Compiled::No => residual.operator.outcome(Some(value), &residual.operands),
+                };
             residual.report(outcome, set);
         };
         for &at in &ready.always {
-            ask(at, set);
+            ask(at, None, set);
         }
         if let ValueRef::Str(text) = value {
-            let mut candidates = vec![];
-            let predicates = &list.predicates;
-            ready
-                .texts
-                .satisfied(text, &mut |at| set(predicates[at as usize].bit), &mut |at| candidates.push(at));
-            for at in candidates {
-                ask(at, set);
-            }
+            ready.texts.satisfied(text, &mut |at, candidate| match candidate {
+                None => set(list.predicates[at as usize].bit),
+                Some(_) => ask(at, candidate, set),
+            });
         }
     }
 
     /// The bytes of what predicates on documents are found by.
     pub fn path_bytes(&self) -> usize {
         self.lists().iter().filter_map(|list| list.paths.as_ref()).map(PathPredicates::heap_bytes).sum()
+    }
+
+    /// The arrays of what finds patterns, which is built if it was not yet: per attribute that has any, the predicates
+    /// that are always asked and the others.
+    pub fn arrays(&self) -> ArraysWriter {
+        let mut arrays = ArraysWriter::default();
+        for list in self.lists().iter().filter(|list| !list.predicates.is_empty()) {
+            let ready = list.ready();
+            arrays.put(&ready.always);
+            ready.texts.store(&mut arrays);
+        }
+        arrays
     }
 
     /// Appends the stored form: per attribute a count, then per predicate its bits and expression; then its paths.
@@ -149,6 +175,23 @@ impl ResidualPredicates {
 fn into_lists(by_attribute: Vec<ResidualOfAttribute>) -> Vec<ResidualList> {
     let list = |(predicates, paths)| ResidualList { predicates, paths, ready: OnceLock::new() };
     by_attribute.into_iter().map(list).collect()
+}
+
+/// Takes from the arrays of a file what finds the patterns of each list.
+fn restore(lists: &[ResidualList], mut arrays: ArraysReader) -> Option<()> {
+    for list in lists.iter().filter(|list| !list.predicates.is_empty()) {
+        let always = arrays.take()?.to_vec();
+        let texts = TextPredicates::restore(&mut arrays, list.predicates.len() as u32)?;
+        always.iter().all(|at| (*at as usize) < list.predicates.len()).then_some(())?;
+        let _ = list.ready.set(Box::new(Ready::of(texts, always, list.predicates.len())));
+    }
+    arrays.is_empty().then_some(())
+}
+
+impl ResidualList {
+    fn ready(&self) -> &Ready {
+        get_or_init(&self.ready, || Box::new(Ready::new(&self.predicates))).as_ref()
+    }
 }
 
 pub(super) fn put(out: &mut Vec<u8>, number: u32) {
@@ -191,6 +234,13 @@ impl Residual {
         Self { bit, false_bit, operator: atom.operator, operands: atom.operands.clone() }
     }
 
+    fn compile(&self, in_lower_case: bool) -> Compiled {
+        let rules = self.operator.rules();
+        let lower_case = || rules.compile_lower_case(&self.operands).map(Compiled::LowerCase);
+        let as_written = || rules.compile(&self.operands).map(Compiled::Test);
+        in_lower_case.then(lower_case).flatten().or_else(as_written).unwrap_or(Compiled::No)
+    }
+
     fn report(&self, outcome: Outcome, set: &mut dyn FnMut(u32)) {
         if outcome.can_be_true {
             set(self.bit);
@@ -205,20 +255,17 @@ impl Ready {
     fn new(list: &[Residual]) -> Self {
         let (mut texts, mut always) = (vec![], vec![]);
         for (at, residual) in list.iter().enumerate() {
-            let shape = match residual.operator.rules().shape(&residual.operands) {
-                _ if residual.false_bit != 0 => None,
-                Shape::Prefix(text) => Some(TextShape::Prefix(text.into())),
-                Shape::Suffix(text) => Some(TextShape::Suffix(text.into())),
-                Shape::Substring(text) => Some(TextShape::Substring(text.into())),
-                Shape::Literals(literals) => Some(TextShape::Literals(literals)),
-                _ => None,
-            };
-            match shape {
-                Some(shape) => texts.push((at as u32, shape)),
-                None => always.push(at as u32),
+            let shape = residual.operator.rules().shape(&residual.operands);
+            if residual.false_bit == 0 && shape.is_of_text() {
+                texts.push((at as u32, shape));
+            } else {
+                always.push(at as u32);
             }
         }
-        let tests = list.iter().map(|_| OnceLock::new()).collect();
-        Self { texts: Patterns::new(texts), tests, always }
+        Self::of(TextPredicates::new(texts), always, list.len())
+    }
+
+    fn of(texts: TextPredicates, always: Vec<u32>, predicates: usize) -> Self {
+        Self { texts, always, tests: (0..predicates).map(|_| OnceLock::new()).collect() }
     }
 }

@@ -46,6 +46,7 @@ impl Strings {
             Shape::Suffix(part) => (vec![part.to_string()], true, true),
             Shape::Substring(part) => (vec![part.to_string()], false, true),
             Shape::Literals(parts) => (parts.clone(), false, false),
+            Shape::LowerCase(shape) => (shape.spelt(), false, false),
             _ => (vec![], false, false),
         };
         self.points.push(String::new());

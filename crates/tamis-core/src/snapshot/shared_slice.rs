@@ -86,6 +86,19 @@ impl<T: Pod> SharedSlice<T> {
         Some(Self { start, len: values.len(), owner: Owner::Pages(memory) })
     }
 
+    /// A part of the values, which shares them; `None` if it is out of bounds.
+    ///
+    /// ```
+    /// # use tamis_core::snapshot::SharedSlice;
+    /// let buffer = SharedSlice::from(vec![1u32, 2, 3]);
+    /// assert_eq!(buffer.slice(1..3).unwrap()[..], [2, 3]);
+    /// assert!(buffer.slice(1..4).is_none());
+    /// ```
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        let part = self.get(range)?;
+        Some(Self { start: NonNull::from(part).cast(), len: part.len(), owner: self.owner.clone() })
+    }
+
     /// The size of the values in bytes.
     pub fn byte_len(&self) -> usize {
         size_of_val::<[T]>(self)

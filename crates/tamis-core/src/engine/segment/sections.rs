@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fork::get_or_init;
 use crate::predicate::catalog::Catalog;
 use crate::predicate::interval_tree::IntervalTree;
+use crate::predicate::patterns::ArraysReader;
 use crate::predicate::points::Points;
 use crate::predicate::residual::ResidualPredicates;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
@@ -113,6 +114,12 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
     let mut residual = vec![];
     segment.layout.catalog.residual.encode(&mut residual);
     writer.section_bytes("residual", &residual)?;
+    let patterns = segment.layout.catalog.residual.arrays();
+    if !patterns.numbers.is_empty() {
+        writer.section("pattern_numbers", &patterns.numbers)?;
+        writer.section("pattern_wide", &patterns.wide)?;
+        writer.section_bytes("pattern_bytes", &patterns.bytes)?;
+    }
     let numbers = Numbers {
         bits: segment.layout.catalog.bits,
         remembered: segment.layout.remembered,
@@ -131,12 +138,19 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
     let numbers = snapshot.section::<Numbers>("numbers")?;
     let numbers = numbers.first().ok_or_else(|| Error::Snapshot("the section `numbers` is empty".into()))?;
     let residual = snapshot.section::<u8>("residual")?;
+    let patterns = snapshot.has_section("pattern_numbers").then(|| -> Result<_> {
+        Ok(ArraysReader {
+            numbers: snapshot.section("pattern_numbers")?,
+            wide: snapshot.section("pattern_wide")?,
+            bytes: snapshot.section("pattern_bytes")?,
+        })
+    });
     let mut segment = Segment {
         layout: Layout {
             catalog: Catalog {
                 points: Points::default(),
                 interval_tree: IntervalTree::default(),
-                residual: Arc::new(ResidualPredicates::stored(residual)),
+                residual: Arc::new(ResidualPredicates::stored(residual, patterns.transpose()?)),
                 bits: numbers.bits,
                 ..Catalog::default()
             },

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::{Skipped, read_with};
 use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Value, ValueRef};
 use crate::fork::Mutex;
+use crate::json::TextPlace;
 
 /// The lines of a text that are not empty, as events of one index.
 ///
@@ -28,6 +29,8 @@ pub struct JsonLines<'t> {
     schema: Option<&'t Schema>,
     skipped: Skipped,
     lines: Vec<Line>,
+    /// How many lines of the file come before the text.
+    lines_before: usize,
     fault: Mutex<Option<(usize, EventError)>>,
 }
 
@@ -53,7 +56,12 @@ impl<'t> JsonLines<'t> {
             }
             start = end + 1;
         }
-        Self { text, attributes, schema, skipped, lines, fault: Mutex::new(None) }
+        Self { text, attributes, schema, skipped, lines, lines_before: 0, fault: Mutex::new(None) }
+    }
+
+    /// For a text that is a part of a file: so many lines come before it, and faults say where in the file they are.
+    pub fn after_lines(self, lines_before: usize) -> Self {
+        Self { lines_before, ..self }
     }
 
     /// What is wrong with the first line that could not be read, of those that were asked for.
@@ -64,10 +72,11 @@ impl<'t> JsonLines<'t> {
     fn note(&self, row: usize, mut error: EventError) {
         let mut fault = self.fault.lock();
         if fault.as_ref().is_none_or(|(first, _)| row < *first) {
-            if let Some(place) = &mut error.place {
-                let before = &self.text[..self.lines[row].start];
-                place.line = 1 + memchr::memchr_iter(b'\n', before).count() as u32;
-            }
+            // Some faults are those of the whole event; its line is known all the same.
+            let place = error.place.get_or_insert(TextPlace { line: 1, column: 1, byte: 0 });
+            let before = &self.text[..self.lines[row].start];
+            let line = 1 + self.lines_before + memchr::memchr_iter(b'\n', before).count();
+            place.line = u32::try_from(line).unwrap_or(u32::MAX);
             *fault = Some((row, error));
         }
     }
@@ -190,5 +199,8 @@ mod tests {
         let fault = source.fault().expect("two lines are wrong");
         assert!(fault.message.contains("must not start with 0"), "{fault}");
         assert_eq!(fault.place.map(|place| (place.line, place.column)), Some((4, 11)));
+        let later = JsonLines::new(text, &attributes, None, Skipped::Checked).after_lines(100);
+        (0..later.len()).for_each(|row| later.fill(row, &mut event));
+        assert_eq!(later.fault().and_then(|fault| fault.place).map(|place| place.line), Some(104));
     }
 }

@@ -150,7 +150,7 @@ fn try_points(
     }
     let mut possible = vec![true; points.len()];
     for (literal, shape) in shapes {
-        let cheap = !matches!(shape, Shape::Literals(_) | Shape::Opaque);
+        let cheap = !matches!(shape, Shape::Literals(_) | Shape::LowerCase(_) | Shape::Opaque);
         if *literal == the_set || !cheap {
             continue;
         }

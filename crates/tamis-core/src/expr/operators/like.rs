@@ -3,10 +3,9 @@
 //! The operand is the pattern with `\` as its escape character; a pattern written with another one
 //! (`LIKE '50!%' ESCAPE '!'`) is rewritten when it is read. ILIKE compares in lower case.
 
-use super::case_variants::spellings;
 use super::operands::{is_one_string, one_string};
 use super::wildcard::Wildcard;
-use super::{Rules, Shape, Syntax, Test};
+use super::{LowerCaseTest, Rules, Shape, Syntax, Test, TextShape};
 use crate::expr::ast::Outcome;
 use crate::value::Kind;
 use crate::value::{Value, ValueRef};
@@ -106,13 +105,9 @@ impl Rules for ILike {
         if operands[0] == Value::Null {
             return Shape::Never;
         }
-        let Some(pattern) = lower_case_pattern(operands) else {
-            return Shape::Opaque;
-        };
-        let shortest_first = |literals: &Vec<String>| literals.iter().map(String::len).min();
-        match pattern.literals().filter_map(spellings).max_by_key(shortest_first) {
-            Some(literals) => Shape::Literals(literals),
-            None => Shape::Opaque,
+        match lower_case_pattern(operands).map(|pattern| pattern.shape()) {
+            Some(TextShape::Opaque) | None => Shape::Opaque,
+            Some(shape) => Shape::LowerCase(shape),
         }
     }
 
@@ -126,6 +121,11 @@ impl Rules for ILike {
             ValueRef::Str(text) => pattern.matches(&text.to_lowercase()).into(),
             _ => Outcome::UNDEFINED,
         }))
+    }
+
+    fn compile_lower_case(&self, operands: &[Value]) -> Option<LowerCaseTest> {
+        let pattern = lower_case_pattern(operands)?;
+        Some(Box::new(move |text| pattern.matches(text)))
     }
 }
 
@@ -151,10 +151,9 @@ fn lower_case_pattern(operands: &[Value]) -> Option<Wildcard> {
     }
 }
 
+/// What an operator says of a pattern that it cannot borrow a part from.
 fn longest_literal(pattern: &str) -> Shape<'static> {
-    let longest = Wildcard::parse(pattern)
-        .ok()
-        .and_then(|pattern| pattern.literals().max_by_key(|literal| literal.len()).map(str::to_owned));
+    let longest = Wildcard::parse(pattern).ok().and_then(|pattern| pattern.longest_literal());
     longest.map_or(Shape::Opaque, |literal| Shape::Literals(vec![literal]))
 }
 
@@ -190,8 +189,15 @@ mod tests {
         assert_eq!(ilike("été", "É_É"), Outcome::TRUE);
         assert_eq!(ilike("\u{212a}ELVIN", "kel%"), Outcome::TRUE);
         assert_eq!(ilike("50%", r"50\%"), Outcome::TRUE);
-        assert_eq!(shape_of(&ILike, "Disk-2026%"), r#"Literals(["-202"])"#);
-        assert_eq!(shape_of(&ILike, "%ab%"), r#"Literals(["ab", "aB", "Ab", "AB"])"#);
+        assert_eq!(shape_of(&ILike, "Disk-2026%"), r#"LowerCase(Prefix("disk-2026"))"#);
+        assert_eq!(shape_of(&ILike, "%Ab%%"), r#"LowerCase(Substring("ab"))"#);
+        assert_eq!(shape_of(&ILike, "%ab"), r#"LowerCase(Suffix("ab"))"#);
+        assert_eq!(shape_of(&ILike, r"50\%%"), r#"LowerCase(Prefix("50%"))"#);
+        assert_eq!(shape_of(&ILike, "A_c"), r#"LowerCase(Literals(["c"]))"#);
+        assert_eq!(shape_of(&ILike, "ab%cde%f"), r#"LowerCase(Literals(["cde"]))"#);
+        assert_eq!(shape_of(&ILike, "ABC"), r#"LowerCase(Whole("abc"))"#);
+        assert_eq!(shape_of(&ILike, ""), r#"LowerCase(Whole(""))"#);
+        assert_eq!(shape_of(&ILike, "%%"), r#"LowerCase(Prefix(""))"#);
         assert_eq!(shape_of(&ILike, "%_"), "Opaque");
     }
 
@@ -222,6 +228,20 @@ mod tests {
             let value = ValueRef::Str(&text);
             prop_assert_eq!(ILike.evaluate(Some(value), &operands), expected);
             prop_assert_eq!(ILike.compile(&operands).unwrap()(value), expected);
+            let lower_case = text.to_lowercase();
+            let is_true = ILike.compile_lower_case(&operands).unwrap()(&lower_case);
+            prop_assert_eq!(Outcome::from(is_true), expected);
+            if let Shape::LowerCase(shape) = ILike.shape(&operands) {
+                let (decided, may_be) = match &shape {
+                    TextShape::Whole(whole) => (true, lower_case == *whole),
+                    TextShape::Prefix(part) => (true, lower_case.starts_with(part)),
+                    TextShape::Suffix(part) => (true, lower_case.ends_with(part)),
+                    TextShape::Substring(part) => (true, lower_case.contains(part)),
+                    TextShape::Literals(parts) => (false, parts.iter().any(|part| lower_case.contains(part))),
+                    TextShape::Opaque => (false, true),
+                };
+                prop_assert!(if decided { is_true == may_be } else { may_be || !is_true }, "{:?}", shape);
+            }
         }
     }
 }

@@ -18,11 +18,14 @@ mod regex_literals;
 mod rlike;
 mod shift_and;
 mod string_parts;
+mod text_shape;
 pub mod truth_tested;
 pub(super) mod wildcard;
 mod xpath;
 
 use std::fmt;
+
+pub use text_shape::TextShape;
 
 use super::ast::Outcome;
 use crate::value::Kind;
@@ -81,6 +84,8 @@ pub enum Shape<'a> {
     Substring(&'a str),
     /// Only strings that contain at least one of these literals, and of those only some; none is empty.
     Literals(Vec<String>),
+    /// Strings that have this shape in lower case ([`str::to_lowercase`]).
+    LowerCase(TextShape),
     /// An absent attribute.
     Absent,
     /// No value at all. The operator may be undefined for every value (`x = NULL`) or false for
@@ -89,6 +94,23 @@ pub enum Shape<'a> {
     /// Nothing is known: ask [`Rules::evaluate`].
     Opaque,
 }
+
+impl Shape<'_> {
+    /// Whether the text alone decides: patterns, but not points.
+    pub fn is_of_text(&self) -> bool {
+        matches!(
+            self,
+            Shape::Prefix(_)
+                | Shape::Suffix(_)
+                | Shape::Substring(_)
+                | Shape::Literals(_)
+                | Shape::LowerCase(_)
+        )
+    }
+}
+
+/// A predicate ready to be asked many times of a text in lower case.
+pub type LowerCaseTest = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A predicate ready to be asked many times.
 pub type Test = Box<dyn Fn(ValueRef<'_>) -> Outcome + Send + Sync>;
@@ -135,6 +157,13 @@ pub trait Rules: Sync {
     /// A faster form of [`evaluate`](Self::evaluate) for present values, worth building once
     /// (a compiled regular expression).
     fn compile(&self, operands: &[Value]) -> Option<Test> {
+        let _ = operands;
+        None
+    }
+
+    /// The same for strings that are in lower case already. Only where the shape is [`Shape::LowerCase`], and only
+    /// if case makes no difference to the operator.
+    fn compile_lower_case(&self, operands: &[Value]) -> Option<LowerCaseTest> {
         let _ = operands;
         None
     }

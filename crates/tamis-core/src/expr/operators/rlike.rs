@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use regex::{Regex, RegexBuilder};
 
 use super::operands::{is_one_string, one_string};
-use super::regex_literals::required_literals;
+use super::regex_literals::shape_of;
 use super::{Rules, Shape, Syntax, Test};
 use crate::expr::ast::Outcome;
 use crate::expr::limits::MAX_REGEX_BYTES;
@@ -56,8 +56,7 @@ impl Rules for RLike {
         match &operands[0] {
             Value::Str(pattern) => regex_syntax::parse(&with_ascii_classes(pattern))
                 .ok()
-                .and_then(|hir| required_literals(&hir))
-                .map_or(Shape::Opaque, Shape::Literals),
+                .map_or(Shape::Opaque, |hir| shape_of(&hir)),
             _ => Shape::Never,
         }
     }
@@ -150,6 +149,7 @@ fn with_ascii_classes(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TextShape;
     use super::*;
 
     fn rlike(text: &str, pattern: &str) -> Outcome {
@@ -188,19 +188,42 @@ mod tests {
 
     #[test]
     fn shape_names_literals_that_every_match_has() {
-        let literals = |pattern: &str| match RLike.shape(&[Value::Str(pattern.into())]) {
-            Shape::Literals(literals) => literals,
-            _ => vec![],
-        };
-        assert_eq!(literals(r"\d+ error: disk \w+"), [" error: disk "]);
-        assert_eq!(literals("(foo|barn).*x"), ["foo", "barn"]);
-        assert_eq!(literals(".*(foo|bar)"), ["foo", "bar"]);
-        assert_eq!(literals("(.+foo|.+bar)+"), ["foo", "bar"]);
-        assert!(literals("(foo)?.*").is_empty());
-        assert!(literals("").is_empty());
-        for text in ["DISK", "disk", "DiSk", "dis\u{212a}"] {
-            assert_eq!(rlike(text, "(?i)disk"), Outcome::TRUE);
-            assert!(literals("(?i)disk").iter().any(|literal| text.contains(literal)), "{text}");
+        let shape = |pattern: &str| format!("{:?}", RLike.shape(&[Value::Str(pattern.into())]));
+        assert_eq!(shape(r"\d+ error: disk \w+"), r#"Literals([" error: disk "])"#);
+        assert_eq!(shape("(foo|barn).*x"), r#"Literals(["foo", "barn"])"#);
+        assert_eq!(shape(".*(foo|bar)"), r#"Literals(["foo", "bar"])"#);
+        assert_eq!(shape("(.+foo|.+bar)+"), r#"Literals(["foo", "bar"])"#);
+        assert_eq!(shape("(foo)?.*"), "Opaque");
+        assert_eq!(shape(""), "Opaque");
+    }
+
+    #[test]
+    fn without_regard_to_case_literals_are_in_lower_case() {
+        let shape = |pattern: &str| format!("{:?}", RLike.shape(&[Value::Str(pattern.into())]));
+        assert_eq!(shape("(?i)Invoke-(Web|Rest)Request"), r#"LowerCase(Literals(["invoke-"]))"#);
+        assert_eq!(shape("(?i)(foo|bar)+x"), r#"LowerCase(Literals(["foo", "bar"]))"#);
+        assert_eq!(shape("[Dd]isk"), r#"LowerCase(Literals(["disk"]))"#);
+        assert_eq!(shape("(?i)."), "Opaque");
+    }
+
+    #[test]
+    fn every_match_has_a_literal_of_its_shape() {
+        let patterns =
+            ["(?i)disk", "(?i)οδός", "(?i)ΣΑΣ", "(?i)straße", "(?i)İx", "(?i)aſ", "[ΣS]x", "Σx", "(?i)ǆa"];
+        let texts =
+            ["DISK", "disk", "dis\u{212a}", "ΟΔΌΣ", "ὈΔΌΣ", "σας", "ΣΑΣ", "ΣΑΣ ΣΑΣ", "STRAẞE", "İX", "i̇x"];
+        let texts = texts.iter().copied().chain(["AS", "aſ", "Σx", "aΣ", "Sx", "ǅA", "Ǆa", "xΣx"]);
+        for text in texts {
+            for pattern in patterns {
+                if rlike(text, pattern) == Outcome::TRUE {
+                    let (parts, text) = match RLike.shape(&[Value::Str(pattern.into())]) {
+                        Shape::Literals(parts) => (parts, text.to_string()),
+                        Shape::LowerCase(TextShape::Literals(parts)) => (parts, text.to_lowercase()),
+                        _ => continue,
+                    };
+                    assert!(parts.iter().any(|part| text.contains(part)), "{pattern}: {text}: {parts:?}");
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! operands. It is one that is undefined for an absent attribute; [`truth_test`](crate::expr::truth_test) writes the
 //! tests of all others in other words.
 
-use super::{Operator, Rules, Shape, Syntax, Test};
+use super::{LowerCaseTest, Operator, Rules, Shape, Syntax, Test};
 use crate::expr::ast::Outcome;
 use crate::value::{Kind, Value, ValueRef};
 
@@ -161,6 +161,11 @@ impl Rules for IsTrue {
 
     fn compile(&self, operands: &[Value]) -> Option<Test> {
         compiled(operands, is_true)
+    }
+
+    fn compile_lower_case(&self, operands: &[Value]) -> Option<LowerCaseTest> {
+        let Inner { operator, negated, operands } = Inner::of(operands);
+        if negated { None } else { operator.rules().compile_lower_case(operands) }
     }
 }
 

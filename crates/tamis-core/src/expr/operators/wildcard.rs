@@ -10,6 +10,7 @@
 use std::sync::OnceLock;
 
 use super::shift_and::ShiftAnd;
+use super::text_shape::TextShape;
 use crate::fork::get_or_init;
 
 /// A pattern that has been read.
@@ -89,8 +90,32 @@ impl Wildcard {
         }
     }
 
+    /// For which texts it is true.
+    pub fn shape(&self) -> TextShape {
+        let literal = |segment: &Segment| match &segment.pieces[..] {
+            [] => Some(String::new()),
+            [Piece::Literal(literal)] => Some(literal.clone()),
+            _ => None,
+        };
+        let exact = match &self.segments[..] {
+            [only] => literal(only).map(TextShape::Whole),
+            [first, last] if last.pieces.is_empty() => literal(first).map(TextShape::Prefix),
+            [first, last] if first.pieces.is_empty() => literal(last).map(TextShape::Suffix),
+            [first, middle, last] if first.pieces.is_empty() && last.pieces.is_empty() => {
+                literal(middle).map(TextShape::Substring)
+            }
+            _ => None,
+        };
+        let literals = || self.longest_literal().map(|literal| TextShape::Literals(vec![literal]));
+        exact.or_else(literals).unwrap_or(TextShape::Opaque)
+    }
+
+    pub fn longest_literal(&self) -> Option<String> {
+        self.literals().max_by_key(|literal| literal.len()).map(str::to_owned)
+    }
+
     /// The literal parts, in order.
-    pub fn literals(&self) -> impl Iterator<Item = &str> {
+    fn literals(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(|segment| &segment.pieces).filter_map(|piece| match piece {
             Piece::Literal(literal) => Some(&**literal),
             Piece::Any(_) => None,

@@ -4,61 +4,51 @@
 //! |---|---|---|
 //! | prefix | sorted prefixes, linked by length (`prefixes`) | one binary search, then the matches |
 //! | suffix | the same, on reversed bytes | the same |
-//! | substring, literals | one automaton for all (`literals`) | one pass over the text, its occurrences |
+//! | whole | the same, of the same length | one binary search |
+//! | substring, literals | one of their grams (`grams`), or one automaton (`automaton`) | one pass over the text |
 //! | opaque | nothing: always a candidate | the opaque predicates |
 //!
-//! Prefixes, suffixes and substrings are decided here. Literals only say that a predicate *may* be true (a
-//! regular expression that needs one of these words to occur), so what they find are candidates that must
-//! still be asked.
+//! All but literals are decided here. Literals only say that a predicate *may* be true (a regular expression that
+//! needs one of these words to occur), so what they find are candidates that must still be asked. What disregards
+//! case is asked the same way of the text in lower case, which is made once (`by_case`).
 //!
-//! Memory: a prefix or suffix takes its bytes and 30 to 60 more. A substring or literal takes the automaton's
-//! states, at most one per byte and at most 64 in all, about 10 to 20 bytes each, and about 20 bytes more;
-//! small sets take up to 2 MiB together for a faster automaton. [`Patterns::heap_bytes`] has the sum. A
-//! thread that asks keeps 4 bytes per literal of the largest set it has asked.
+//! All of it is flat arrays, which a snapshot keeps (`arrays`): who opens one builds nothing.
+//!
+//! Memory: a text takes its bytes and 30 to 60 more. [`TextPredicates::heap_bytes`] has the sum. A thread that asks
+//! keeps 4 bytes per literal of the largest set it has asked.
 
+mod arrays;
+mod automaton;
+mod by_case;
+mod grams;
 mod literals;
 mod prefixes;
+mod texts;
 
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
 
+pub use arrays::{ArraysReader, ArraysWriter};
+pub use by_case::{Candidate, TextPredicates};
 use literals::{Literals, Seen, Target};
 use prefixes::Prefixes;
 
-/// What a predicate asks of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TextShape {
-    /// True exactly for texts that start with this.
-    Prefix(String),
-    /// True exactly for texts that end with this.
-    Suffix(String),
-    /// True exactly for texts that contain this.
-    Substring(String),
-    /// True at most for texts that contain one of these.
-    Literals(Vec<String>),
-    /// Nothing is known.
-    Opaque,
+use crate::expr::operators::TextShape;
+
+/// What is known of a predicate whose id is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    True,
+    /// It must still be asked.
+    Candidate,
 }
 
-/// The text predicates of one attribute.
-///
-/// ```
-/// use tamis_core::predicate::patterns::{Patterns, TextShape};
-///
-/// let patterns = Patterns::new([
-///     (1, TextShape::Prefix("http".into())),
-///     (2, TextShape::Substring("tamis".into())),
-///     (3, TextShape::Literals(vec!["org".into(), "com".into()])),
-///     (4, TextShape::Suffix(".net".into())),
-/// ]);
-/// let (mut satisfied, mut candidates) = (vec![], vec![]);
-/// patterns.satisfied("http://tamis.org", &mut |id| satisfied.push(id), &mut |id| candidates.push(id));
-/// assert_eq!((satisfied, candidates), (vec![1, 2], vec![3]));
-/// ```
+/// The text predicates of one attribute that are asked of the same spelling of a text.
 #[derive(Debug, Default)]
-pub struct Patterns {
+struct Patterns {
+    wholes: Prefixes,
     prefixes: Prefixes,
     /// Of reversed texts.
     suffixes: Prefixes,
@@ -67,7 +57,7 @@ pub struct Patterns {
     always_candidates: Vec<u32>,
 }
 
-/// What a thread keeps between questions, so that one costs no allocation.
+/// What a thread keeps between queries, so that one costs no allocation.
 #[derive(Default)]
 struct Scratch {
     seen: Seen,
@@ -75,65 +65,99 @@ struct Scratch {
 }
 
 thread_local! {
-    // Taken out while in use, so that a callback may ask another question.
+    // Taken out while in use, so that a callback may query another set.
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
 impl Patterns {
     /// Builds the structure for `shapes`, in which each id occurs once.
-    pub fn new(shapes: impl IntoIterator<Item = (u32, TextShape)>) -> Self {
-        let mut patterns = Self::default();
-        let (mut prefixes, mut suffixes, mut literals) = (vec![], vec![], vec![]);
+    fn new(shapes: impl IntoIterator<Item = (u32, TextShape)>) -> Self {
+        let (mut wholes, mut prefixes, mut suffixes, mut literals) = (vec![], vec![], vec![], vec![]);
+        let (mut always_true, mut always_candidates) = (vec![], vec![]);
         let mut candidates = 0;
         for (id, shape) in shapes {
             match shape {
+                TextShape::Whole(text) => wholes.push((text.into_bytes(), id)),
                 TextShape::Prefix(text) => prefixes.push((text.into_bytes(), id)),
                 TextShape::Suffix(text) => suffixes.push((reversed(text.into_bytes()), id)),
-                // An automaton would find the empty text at every place.
-                TextShape::Substring(text) if text.is_empty() => patterns.always_true.push(id),
+                // It is at every place of every text.
+                TextShape::Substring(text) if text.is_empty() => always_true.push(id),
                 TextShape::Substring(text) => literals.push((text.into_bytes(), Target::Decided { id })),
                 TextShape::Literals(texts) if texts.iter().any(String::is_empty) => {
-                    patterns.always_candidates.push(id);
+                    always_candidates.push(id);
                 }
+                TextShape::Literals(texts) if texts.is_empty() => {} // true of no text
                 TextShape::Literals(texts) => {
                     let target = Target::Candidate { id, number: candidates };
                     candidates += 1;
                     literals.extend(texts.into_iter().map(|text| (text.into_bytes(), target)));
                 }
-                TextShape::Opaque => patterns.always_candidates.push(id),
+                TextShape::Opaque => always_candidates.push(id),
             }
         }
-        patterns.prefixes = Prefixes::new(prefixes);
-        patterns.suffixes = Prefixes::new(suffixes);
-        patterns.literals = Literals::new(literals);
-        patterns
+        Self {
+            wholes: Prefixes::new(wholes),
+            prefixes: Prefixes::new(prefixes),
+            suffixes: Prefixes::new(suffixes),
+            literals: Literals::new(literals),
+            always_true,
+            always_candidates,
+        }
     }
 
-    /// Reports every id once: to `on_true` if `text` satisfies its predicate, to `on_candidate` if its
-    /// predicate must still be asked, and not at all if its predicate is not true.
-    pub fn satisfied(&self, text: &str, on_true: &mut impl FnMut(u32), on_candidate: &mut impl FnMut(u32)) {
+    /// Reports every id once if `text` satisfies its predicate or might, and not at all if its predicate is not
+    /// true.
+    fn satisfied(&self, text: &str, report: &mut impl FnMut(u32, Answer)) {
         let text = text.as_bytes();
         let mut scratch = SCRATCH.take();
-        self.always_true.iter().for_each(|&id| on_true(id));
-        self.prefixes.each_prefix_of(text, on_true);
+        let mut is_true = |id| report(id, Answer::True);
+        self.always_true.iter().for_each(|&id| is_true(id));
+        self.wholes.each_equal_to(text, &mut is_true);
+        self.prefixes.each_prefix_of(text, &mut is_true);
         if !self.suffixes.is_empty() {
             let tail = &text[text.len().saturating_sub(self.suffixes.longest())..];
             scratch.reversed.clear();
             scratch.reversed.extend(tail.iter().rev());
-            self.suffixes.each_prefix_of(&scratch.reversed, on_true);
+            self.suffixes.each_prefix_of(&scratch.reversed, &mut is_true);
         }
-        self.literals.each_in(text, &mut scratch.seen, on_true, on_candidate);
-        self.always_candidates.iter().for_each(|&id| on_candidate(id));
+        self.literals.each_in(text, &mut scratch.seen, report);
+        self.always_candidates.iter().for_each(|&id| report(id, Answer::Candidate));
         SCRATCH.set(scratch);
     }
 
-    /// How many bytes the structure takes on the heap.
-    pub fn heap_bytes(&self) -> usize {
+    /// Whether no predicate is asked.
+    fn is_empty(&self) -> bool {
+        let all_prefixes = [&self.wholes, &self.prefixes, &self.suffixes];
+        all_prefixes.iter().all(|set| set.is_empty())
+            && self.literals.is_empty()
+            && self.always_true.is_empty()
+            && self.always_candidates.is_empty()
+    }
+
+    fn heap_bytes(&self) -> usize {
         let ids = self.always_true.capacity() + self.always_candidates.capacity();
-        self.prefixes.heap_bytes()
+        self.wholes.heap_bytes()
+            + self.prefixes.heap_bytes()
             + self.suffixes.heap_bytes()
             + self.literals.heap_bytes()
             + ids * size_of::<u32>()
+    }
+
+    fn store(&self, out: &mut ArraysWriter) {
+        [&self.wholes, &self.prefixes, &self.suffixes].iter().for_each(|set| set.store(out));
+        self.literals.store(out);
+        out.put(&self.always_true);
+        out.put(&self.always_candidates);
+    }
+
+    /// Reads what [`store`](Self::store) wrote; ids are below `ids`.
+    fn restore(arrays: &mut ArraysReader, ids: u32) -> Option<Self> {
+        let mut prefixes = || Prefixes::restore(arrays, ids);
+        let (wholes, prefixes, suffixes) = (prefixes()?, prefixes()?, prefixes()?);
+        let literals = Literals::restore(arrays, ids)?;
+        let (always_true, always_candidates) = (arrays.take()?.to_vec(), arrays.take()?.to_vec());
+        let are_ids = always_true.iter().chain(&always_candidates).all(|id| *id < ids);
+        are_ids.then_some(Self { wholes, prefixes, suffixes, literals, always_true, always_candidates })
     }
 }
 

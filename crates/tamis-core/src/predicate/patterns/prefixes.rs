@@ -13,18 +13,20 @@
 //! Every stored prefix of a text is on the chain of links that starts at the last stored prefix not above the
 //! text: it is itself not above it, and whatever lies between the two in the order starts with it.
 
+use super::arrays::{ArraysReader, ArraysWriter, are_starts};
+use super::texts::{Texts, TextsBuilder};
+use crate::snapshot::SharedSlice;
+
 /// A set of prefixes, each with the owners to report.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
     /// The first eight bytes of each prefix as a number of the same order: most of a search happens here.
-    keys: Vec<u64>,
-    /// All prefixes, one after the other; number i is `bytes[starts[i]..starts[i + 1]]`.
-    bytes: Vec<u8>,
-    starts: Vec<usize>,
-    links: Vec<u32>,
+    keys: SharedSlice<u64>,
+    texts: Texts,
+    links: SharedSlice<u32>,
     /// The owners of number i are `owners[owner_starts[i]..owner_starts[i + 1]]`.
-    owners: Vec<u32>,
-    owner_starts: Vec<u32>,
+    owners: SharedSlice<u32>,
+    owner_starts: SharedSlice<u32>,
     longest: usize,
 }
 
@@ -33,29 +35,26 @@ const NO_LINK: u32 = u32::MAX;
 impl Prefixes {
     pub fn new(mut entries: Vec<(Vec<u8>, u32)>) -> Self {
         entries.sort_unstable();
-        let mut set = Self::default();
+        let (mut texts, mut keys, mut links) = (TextsBuilder::default(), vec![], vec![]);
+        let (mut owners, mut owner_starts) = (vec![], vec![]);
         for same in entries.chunk_by(|a, b| a.0 == b.0) {
             let prefix = &same[0].0;
-            set.links.push(set.link_of_next(prefix));
-            set.keys.push(key(prefix));
-            set.starts.push(set.bytes.len());
-            set.bytes.extend(prefix);
-            set.owner_starts.push(set.owners.len() as u32);
-            set.owners.extend(same.iter().map(|&(_, owner)| owner));
-            set.longest = set.longest.max(prefix.len());
+            links.push(link_of_next(prefix, &texts, &links));
+            keys.push(key(prefix));
+            texts.push(prefix);
+            owner_starts.push(owners.len() as u32);
+            owners.extend(same.iter().map(|&(_, owner)| owner));
         }
-        set.starts.push(set.bytes.len());
-        set.owner_starts.push(set.owners.len() as u32);
-        set
-    }
-
-    /// The longest stored prefix of `prefix`, which is above all that are stored.
-    fn link_of_next(&self, prefix: &[u8]) -> u32 {
-        let mut number = (self.keys.len() as u32).wrapping_sub(1);
-        while number != NO_LINK && !prefix.starts_with(self.stored(number)) {
-            number = self.links[number as usize];
+        owner_starts.push(owners.len() as u32);
+        let longest = entries.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        Self {
+            keys: keys.into(),
+            texts: texts.finish(),
+            links: links.into(),
+            owners: owners.into(),
+            owner_starts: owner_starts.into(),
+            longest,
         }
-        number
     }
 
     /// Reports the owners of every stored prefix of `text`.
@@ -68,12 +67,23 @@ impl Prefixes {
         let common = std::iter::zip(self.stored(number), text).take_while(|(a, b)| a == b).count();
         while number != NO_LINK {
             let place = number as usize;
-            if self.starts[place + 1] - self.starts[place] <= common {
-                let owners = self.owner_starts[place] as usize..self.owner_starts[place + 1] as usize;
-                self.owners[owners].iter().for_each(|&owner| found(owner));
+            if self.texts.len_of(place) <= common {
+                self.owners_of(place).iter().for_each(|&owner| found(owner));
             }
             number = self.links[place];
         }
+    }
+
+    /// Reports the owners of what is stored as exactly this text.
+    pub fn each_equal_to(&self, text: &[u8], found: &mut impl FnMut(u32)) {
+        let number = self.last_not_above(text);
+        if number != NO_LINK && self.stored(number) == text {
+            self.owners_of(number as usize).iter().for_each(|&owner| found(owner));
+        }
+    }
+
+    fn owners_of(&self, place: usize) -> &[u32] {
+        &self.owners[self.owner_starts[place] as usize..self.owner_starts[place + 1] as usize]
     }
 
     fn last_not_above(&self, text: &[u8]) -> u32 {
@@ -92,11 +102,7 @@ impl Prefixes {
     }
 
     fn stored(&self, number: u32) -> &[u8] {
-        // Numbers up to the length of `keys` are asked for, and `starts` has one more; while building, the
-        // last end is the end of all.
-        let number = number as usize;
-        let end = self.starts.get(number + 1).copied().unwrap_or(self.bytes.len());
-        &self.bytes[self.starts[number]..end]
+        self.texts.get(number as usize)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -109,12 +115,46 @@ impl Prefixes {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<u64>()
-            + self.bytes.capacity()
-            + self.starts.capacity() * size_of::<usize>()
-            + (self.links.capacity() + self.owners.capacity() + self.owner_starts.capacity())
-                * size_of::<u32>()
+        self.keys.byte_len()
+            + self.texts.heap_bytes()
+            + self.links.byte_len()
+            + self.owners.byte_len()
+            + self.owner_starts.byte_len()
     }
+
+    pub fn store(&self, out: &mut ArraysWriter) {
+        out.put_wide(&self.keys);
+        self.texts.store(out);
+        out.put(&self.links);
+        out.put(&self.owners);
+        out.put(&self.owner_starts);
+    }
+
+    /// Reads what [`store`](Self::store) wrote; owners are below `ids`.
+    pub fn restore(arrays: &mut ArraysReader, ids: u32) -> Option<Self> {
+        let (keys, texts) = (arrays.take_wide()?, Texts::restore(arrays)?);
+        let (links, owners, owner_starts) = (arrays.take()?, arrays.take()?, arrays.take()?);
+        let longest = (0..texts.len()).map(|number| texts.len_of(number)).max().unwrap_or(0);
+        let set = Self { keys, texts, links, owners, owner_starts, longest };
+        let count = set.texts.len();
+        // Links go back, so that no walk goes round in circles.
+        let goes_back = |(at, link): (usize, &u32)| *link == NO_LINK || (*link as usize) < at;
+        let is_consistent = set.keys.len() == count
+            && set.links.len() == count
+            && set.links.iter().enumerate().all(goes_back)
+            && set.owners.iter().all(|owner| *owner < ids)
+            && are_starts(&set.owner_starts, count, set.owners.len());
+        is_consistent.then_some(set)
+    }
+}
+
+/// The longest prefix of `prefix` among `texts`, which are sorted and below it.
+fn link_of_next(prefix: &[u8], texts: &TextsBuilder, links: &[u32]) -> u32 {
+    let mut number = (texts.len() as u32).wrapping_sub(1);
+    while number != NO_LINK && !prefix.starts_with(texts.get(number as usize)) {
+        number = links[number as usize];
+    }
+    number
 }
 
 /// The first eight bytes as a number. Different numbers are ordered as the texts are.

@@ -1,0 +1,213 @@
+"""JSON lines from bytes, files and paths, in pieces that end where a line does."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from tamis import _batches, _kernel
+from tamis._kernel import Query
+from tamis.errors import ArgumentError, EventError
+
+if TYPE_CHECKING:
+    from tamis._matching import Matching
+
+Source = bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO
+"""Where lines come from; a `str` is a path."""
+
+CHUNK_BYTES = 8 << 20
+_MARK = b"\xef\xbb\xbf"
+
+
+class RefusedLine(NamedTuple):
+    """A line that could not be read: its number in the file, from 1, its row as an event, and what is wrong.
+
+    >>> from tamis import Index
+    >>> index = Index()
+    >>> table, refused = index.match_ndjson(b"{}\\n\\n{", on_error="collect")
+    >>> refused[0].line, refused[0].row
+    (3, 1)
+    """
+
+    line: int
+    row: int
+    error: Exception
+
+
+def pieces(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    r"""The bytes of a source in pieces of about that size, of whole lines, without a byte-order mark.
+
+    >>> list(pieces(b"a\nbb\nccc", 4))
+    [b'a\n', b'bb\n', b'ccc']
+    """
+    if chunk_bytes < 1:
+        raise ArgumentError(f"chunk_bytes is a number of bytes, 1 or more, not {chunk_bytes}")
+    if isinstance(source, bytes) and len(source) <= chunk_bytes:
+        yield source.removeprefix(_MARK)
+        return
+    if isinstance(source, str | os.PathLike):
+        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("{"):
+            raise ArgumentError("a str is the path of a file; JSON lines are bytes: write text.encode()")
+        with open(source, "rb", buffering=0) as file:
+            yield from _whole_lines(file.read, chunk_bytes)
+        return
+    if isinstance(source, bytes | bytearray | memoryview):
+        view = memoryview(source).cast("B")
+        places = iter(range(0, len(view), chunk_bytes))
+
+        def read(_: int) -> bytes:
+            at = next(places, len(view))
+            return bytes(view[at : at + chunk_bytes])
+
+        yield from _whole_lines(read, chunk_bytes)
+        return
+    if not hasattr(source, "read"):
+        kind = type(source).__name__
+        raise TypeError(f"JSON lines are bytes, a memoryview, a path, or a file of bytes, not {kind}")
+    yield from _whole_lines(source.read, chunk_bytes)
+
+
+def _whole_lines(read: Callable[[int], bytes | None], chunk_bytes: int) -> Iterator[bytes]:
+    kept: list[bytes] = []  # the start of a line whose end is still to come
+    is_first = True
+    while block := read(chunk_bytes):
+        if not isinstance(block, bytes):
+            raise ArgumentError('the file gives text; open it for reading bytes: open(path, "rb")')
+        end = block.rfind(b"\n") + 1
+        if end == 0:
+            kept.append(block)
+            continue
+        piece = b"".join([*kept, block[:end]])
+        kept = [block[end:]] if end < len(block) else []
+        yield piece.removeprefix(_MARK) if is_first else piece
+        is_first = False
+    if kept:
+        rest = b"".join(kept)
+        yield rest.removeprefix(_MARK) if is_first else rest
+
+
+@dataclass
+class Asked:
+    """A query about the lines of a source, and what else is told of each event."""
+
+    index: "Matching"
+    query: Query
+    options: dict[str, Any]
+    key: str | None
+    payloads: bool
+    on_error: str
+    chunk_bytes: int
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        if self.on_error not in ("raise", "collect"):
+            raise ArgumentError(f'on_error is "raise" or "collect", not {self.on_error!r}')
+        if self.query.ask in ("count", "exists") and (self.key is not None or self.payloads):
+            raise ArgumentError(f"key and payloads are for matches; {self.query.ask!r} names neither")
+        if self.query.ask == "owners" and self.payloads:
+            raise ArgumentError("payloads are those of subscriptions; the query asks for owners")
+        self.index._warn_of_unknown_names(self.query)
+
+    def together(self, source: Source) -> Any:
+        """The answer for all lines."""
+        answers, refused = [], []
+        for answer in self.pieces(source):
+            if self.on_error == "collect":
+                answers.append(answer[0])
+                refused.extend(answer[1])
+            else:
+                answers.append(answer)
+        whole = self._joined(answers or [self._finished(self._answer(b"", 0, 0)[0], b"")])
+        return (whole, refused) if self.on_error == "collect" else whole
+
+    def pieces(self, source: Source) -> Iterator[Any]:
+        """The answer for each piece."""
+        row = line = 0
+        for piece in pieces(source, self.chunk_bytes):
+            refused: list[RefusedLine] = []
+            if self.on_error == "collect":
+                parts, rows = self._readable(piece, row, line, refused)
+                answer = self._joined(parts or [self._answer(b"", 0, 0)[0]])
+            else:
+                answer, rows = self._answer(piece, row, line)
+            answer = self._finished(answer, piece, row)
+            yield (answer, refused) if self.on_error == "collect" else answer
+            row += rows
+            line += piece.count(b"\n")
+
+    def _answer(self, text: bytes, row: int, line: int) -> tuple[Any, int]:
+        """The answer for lines that start at this row and line, and how many events they are."""
+        options = self.options | {"lines_before": line}
+        stream, rows = _kernel.ask_batch(self.index._kernel, text, self.query, row, options)
+        table = pa.RecordBatchReader.from_stream(stream).read_all()
+        return (table.column(0) if self.query.ask in ("count", "exists") else table), rows
+
+    def _readable(
+        self, text: bytes, row: int, line: int, refused: list[RefusedLine]
+    ) -> tuple[list[Any], int]:
+        """The answers for the lines that can be read. Halves what cannot until one line is left."""
+        try:
+            answer, rows = self._answer(text, row, line)
+        except EventError as error:
+            lines = _lines(text)
+            if sum(map(_is_event, lines)) == 1:
+                place = next(at for at, one in enumerate(lines) if _is_event(one))
+                refused.append(RefusedLine(line + place + 1, row, error))
+                return [], 1
+            middle = len(lines) // 2
+            first, first_rows = self._readable(b"".join(lines[:middle]), row, line, refused)
+            second, second_rows = self._readable(
+                b"".join(lines[middle:]), row + first_rows, line + middle, refused
+            )
+            return [*first, *second], first_rows + second_rows
+        return [answer], rows
+
+    def _joined(self, answers: Sequence[Any]) -> Any:
+        if len(answers) == 1:
+            return answers[0].combine_chunks() if isinstance(answers[0], pa.ChunkedArray) else answers[0]
+        if self.query.ask in ("count", "exists"):
+            chunks = [
+                chunk
+                for answer in answers
+                for chunk in (answer.chunks if isinstance(answer, pa.ChunkedArray) else [answer])
+            ]
+            return pa.chunked_array(chunks, answers[0].type).combine_chunks()
+        try:
+            return pa.concat_tables(answers, promote_options="permissive").unify_dictionaries()
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ArgumentError(
+                f"the values of {self.key!r} that name events differ in type: {error}"
+            ) from None
+
+    def _finished(self, answer: Any, piece: bytes, first: int = 0) -> Any:
+        """With the names of events and the payloads of subscriptions."""
+        if self.query.ask in ("count", "exists"):
+            return answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
+        if self.payloads:
+            answer = _batches.with_payloads(answer, self.index)  # type: ignore[arg-type]
+        if self.key is not None:
+            rows = answer["event"].to_pylist()
+            matched = set(rows)
+            events = filter(_is_event, _lines(piece))
+            names = {
+                row: _batches.attribute(one, self.key)
+                for row, one in enumerate(events, first)
+                if row in matched
+            }
+            position = answer.column_names.index("event")
+            answer = answer.set_column(position, "event", pa.array([names[row] for row in rows]))
+        return answer
+
+
+def _lines(text: bytes) -> list[bytes]:
+    """The lines with their ends. A carriage return alone ends none."""
+    lines = text.split(b"\n")
+    ended = [line + b"\n" for line in lines[:-1]]
+    return [*ended, lines[-1]] if lines[-1] else ended
+
+
+def _is_event(line: bytes) -> bool:
+    """Whether the kernel counts it: what it takes for blank is a little less than what Python does."""
+    return bool(line.strip(b" \t\r\n\f"))
