@@ -28,6 +28,7 @@ from tamis.errors import (
     UnknownAttributeWarning,
     UnknownIdError,
     UnsupportedExpressionError,
+    ValueWarning,
     XmlError,
 )
 from tamis.explain import Explanation, WhyNot
@@ -83,6 +84,7 @@ __all__ = [
     "UnknownAttributeWarning",
     "UnknownIdError",
     "UnsupportedExpressionError",
+    "ValueWarning",
     "Where",
     "WhyNot",
     "Xml",

@@ -352,7 +352,7 @@ class Matching:
         if listed is None:
             found = self.ask_batch(query, events, **options)
         else:
-            rows, refused = _batches.readable(listed)
+            rows, refused = _batches.readable(listed, strict=self._kernel.strict)
             found = self.ask_batch(query, [listed[row] for row in rows], **options)
             found = _batches.renumbered(found, rows)
         if payloads:

@@ -27,6 +27,24 @@ class UnknownAttributeWarning(UserWarning):
     """
 
 
+class ValueWarning(UserWarning):
+    """A value of an event that makes predicates undefined and is hardly meant.
+
+    It is of a kind that no predicate on its attribute expects, or nothing in the language can hold it. An
+    index warns of each attribute once; `stats()["observed"]["type_mismatches"]` counts all such values.
+
+    >>> import tamis, warnings
+    >>> index = tamis.Index()
+    >>> index.add("a", "age > 21")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     index.match({"age": "27"}), index.match({"age": "28"})
+    ([], [])
+    >>> len(caught), caught[0].category.__name__
+    (1, 'ValueWarning')
+    """
+
+
 class ExpressionError(TamisError, ValueError):
     """An expression that cannot be read, built or accepted.
 

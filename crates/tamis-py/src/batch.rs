@@ -21,7 +21,7 @@ use crate::arrow_ffi::{self, PyArrowStream};
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::index::PyIndex;
-use crate::matching::{Moment, coerced, with_event};
+use crate::matching::{Moment, coerced, warn_of_surprises, with_event};
 use crate::query::PyQuery;
 use crate::weights::GivenWeights;
 
@@ -216,6 +216,7 @@ pub fn ask_batch(
         Ok::<_, Error>((schema_of(query, layout, reader.id_kind()), tables, answered))
     });
     let (schema, tables, answered) = asked.or_raise(py)?;
+    warn_of_surprises(py, index)?;
     let batches = tables.into_iter().map(|columns| columns.batches(&schema));
     let batches: Vec<_> = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
     Ok((PyArrowStream { schema, batches: batches.concat() }, answered))
@@ -357,6 +358,7 @@ pub fn contributions(index: &PyIndex, event: &Bound<'_, PyAny>, query: &PyQuery)
         }
         Ok(((ids, columns), slow))
     })?;
+    warn_of_surprises(event.py(), index)?;
     let (ids, columns) = columns;
     let id_field = Field::new("id", ids[0].data_type().clone(), false);
     let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false));

@@ -64,6 +64,13 @@ fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
     }
 }
 
+/// Warns whoever called the Python function that called the kernel.
+pub fn warning(py: Python<'_>, name: &str, message: &str) -> PyResult<()> {
+    let category = class(py, name)?;
+    py.import("warnings")?.call_method1("warn", (message, category, 2))?;
+    Ok(())
+}
+
 /// A class of `tamis.errors`, which is written in Python because its classes have two bases.
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();

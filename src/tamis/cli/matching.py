@@ -132,7 +132,7 @@ class Asked:
         readable = Lines([], [], [])
         for number, text, place in zip(portion.numbers, portion.events, portion.places, strict=True):
             try:
-                tamis.Event(text)
+                tamis.Event(text, strict=self.index.strict)
             except tamis.EventError as error:
                 if not self.skip_bad:
                     message = at_place(f"{source}:{place}", error)

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::contract::{Work, WrongKind};
+use super::surprises::bit_of;
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
 use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
@@ -112,17 +114,43 @@ impl ExpectedKinds {
         kinds != 0 && kinds >> kind as u32 & 1 == 0
     }
 
-    /// How many values of an event are of a kind that none expects.
-    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| self.is_wrong_value(*attribute, *value);
-        event.values.iter().filter(is_wrong).count() as u64
+    /// How many values of an event are of a kind that none expects, and on which attributes.
+    #[inline]
+    pub fn mismatches(&self, event: &Event<'_>) -> Work {
+        let mut work = Work::default();
+        for (attribute, value) in &event.values {
+            if self.is_wrong_value(*attribute, *value) {
+                work += mismatch(*attribute);
+            }
+        }
+        work
     }
 
     /// The same for a range of events in columns.
-    pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> u64 {
-        let mut count = 0;
-        self.for_each_wrong(columns, range, |_, _| count += 1);
-        count
+    pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> Work {
+        let mut work = Work::default();
+        self.for_each_wrong(columns, range, |attribute, _| work += mismatch(attribute));
+        work
+    }
+
+    /// The attributes with such values in a range of events, each with the kind of its first.
+    pub fn wrong_kinds(&self, events: &dyn EventSource, range: Range<usize>) -> Vec<WrongKind> {
+        let mut found: BTreeMap<TermId, Kind> = BTreeMap::new();
+        let mut add = |attribute, kind| {
+            found.entry(attribute).or_insert(kind);
+        };
+        if let Some(columns) = events.columns() {
+            self.for_each_wrong(columns, range, &mut add);
+        } else {
+            self.for_each_wrong_value(events, range, &mut add);
+        }
+        let expected = |term: TermId| {
+            let kinds = self.kinds(term);
+            let document = self.is_document(term).then_some(Kind::Str);
+            let named = Kind::ALL.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
+            named.chain(document).collect()
+        };
+        found.into_iter().map(|(term, found)| WrongKind { term, found, expected: expected(term) }).collect()
     }
 
     /// Calls `found` with every value in columns that is of a kind that none expects. Only columns that may
@@ -157,16 +185,25 @@ impl ExpectedKinds {
             self.for_each_wrong(columns, 0..columns.len(), &mut add);
             return counts;
         }
+        self.for_each_wrong_value(events, 0..events.len(), &mut add);
+        counts
+    }
+
+    fn for_each_wrong_value(
+        &self,
+        events: &dyn EventSource,
+        range: Range<usize>,
+        mut found: impl FnMut(TermId, Kind),
+    ) {
         let mut event = Event::default();
-        for row in 0..events.len() {
+        for row in range {
             events.fill(row, &mut event);
             for (attribute, value) in &event.values {
                 if let Some(kind) = value.kind().filter(|_| self.is_wrong_value(*attribute, *value)) {
-                    add(*attribute, kind);
+                    found(*attribute, kind);
                 }
             }
         }
-        counts
     }
 
     /// What is expected of attributes by name, with the numbers that they get.
@@ -193,6 +230,10 @@ impl ExpectedKinds {
         });
         named.collect()
     }
+}
+
+fn mismatch(attribute: TermId) -> Work {
+    Work { mismatches: 1, wrong_terms: bit_of(attribute), ..Work::default() }
 }
 
 #[cfg(test)]

@@ -123,6 +123,12 @@ impl Terms {
         self.get(path).filter(|id| self.now != Some(*id))
     }
 
+    /// Whether a field of that name is an attribute, or lies inside one: in an element of an array.
+    pub fn needs(&self, path: &str) -> bool {
+        let around = path.match_indices('.').map(|(dot, _)| &path[..dot]);
+        around.chain([path]).any(|path| self.of_field(path).is_some())
+    }
+
     /// Whether the moment of a query decides something.
     pub fn needs_now(&self) -> bool {
         self.now.is_some()

@@ -1,10 +1,11 @@
 //! Many events as lines of JSON, each read by the thread that matches it.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::{Skipped, read_with};
-use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Value, ValueRef};
+use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Unreadable, Value, ValueRef};
 use crate::fork::Mutex;
 
 /// The lines of a text that are not empty, as events of one index.
@@ -29,6 +30,8 @@ pub struct JsonLines<'t> {
     skipped: Skipped,
     lines: Vec<Line>,
     fault: Mutex<Option<(usize, EventError)>>,
+    /// By row, what no value can hold.
+    unreadable: Mutex<BTreeMap<usize, Unreadable>>,
 }
 
 struct Line {
@@ -53,7 +56,7 @@ impl<'t> JsonLines<'t> {
             }
             start = end + 1;
         }
-        Self { text, attributes, schema, skipped, lines, fault: Mutex::new(None) }
+        Self { text, attributes, schema, skipped, lines, fault: Mutex::new(None), unreadable: Mutex::default() }
     }
 
     /// What is wrong with the first line that could not be read, of those that were asked for.
@@ -64,11 +67,16 @@ impl<'t> JsonLines<'t> {
     fn note(&self, row: usize, mut error: EventError) {
         let mut fault = self.fault.lock();
         if fault.as_ref().is_none_or(|(first, _)| row < *first) {
-            if let Some(place) = &mut error.place {
-                let before = &self.text[..self.lines[row].start];
-                place.line = 1 + memchr::memchr_iter(b'\n', before).count() as u32;
-            }
+            self.put_line(row, &mut error);
             *fault = Some((row, error));
+        }
+    }
+
+    /// The place in a line as one in the whole text.
+    fn put_line(&self, row: usize, error: &mut EventError) {
+        if let Some(place) = &mut error.place {
+            let before = &self.text[..self.lines[row].start];
+            place.line = 1 + memchr::memchr_iter(b'\n', before).count() as u32;
         }
     }
 }
@@ -84,12 +92,30 @@ impl EventSource for JsonLines<'_> {
         event.values.clear();
         event.weights.clear();
         event.has_intervals = false;
+        event.unreadable.clear();
         let mut scratch = SCRATCH.take().unwrap_or_default();
         match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
-            Ok(read) => outlive(&read, line, made, event),
+            Ok(read) => {
+                if !read.unreadable.is_empty() {
+                    self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
+                }
+                outlive(&read, line, made, event);
+            }
             Err(error) => self.note(row, error),
         }
         SCRATCH.set(Some(scratch));
+    }
+
+    fn unreadable(&self) -> Unreadable {
+        let mut all = Unreadable::default();
+        for (row, unreadable) in self.unreadable.lock().iter() {
+            let mut unreadable = unreadable.clone();
+            if let Some(first) = unreadable.first.as_mut().filter(|_| all.first.is_none()) {
+                self.put_line(*row, first);
+            }
+            all.add(unreadable);
+        }
+        all
     }
 }
 
@@ -123,6 +149,7 @@ fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>
     }
     event.weights.extend_from_slice(&read.weights);
     event.has_intervals = read.has_intervals;
+    event.unreadable.clone_from(&read.unreadable);
 }
 
 /// The part of a line that a text is, if it is one.
