@@ -10,6 +10,9 @@ Each error says what is wrong, where, and, when it can, what would be right:
 1 31
 """
 
+import sys
+import warnings
+
 
 class TamisError(Exception):
     """The base of every error that Tamis raises.
@@ -43,6 +46,33 @@ class ValueWarning(UserWarning):
     >>> len(caught), caught[0].category.__name__
     (1, 'ValueWarning')
     """
+
+
+class UnreadableValueWarning(ValueWarning):
+    """Nothing in the language can hold a value of an event, so its attribute is absent.
+
+    Such are integers of more than 64 bits, lists of mixed kinds, NaT. `tamis.Index(strict=True)` raises instead.
+
+    >>> issubclass(UnreadableValueWarning, ValueWarning)
+    True
+    """
+
+
+def warn_of_value(message: str, unreadable: bool = False) -> None:  # noqa: FBT001, FBT002 -- called by the kernel
+    """Warn of a value, at the place outside of this package that asked about the event.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_value("`age` is a string")
+    >>> str(caught[0].message)
+    '`age` is a string'
+    """
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "tamis":
+        frame, level = frame.f_back, level + 1
+    category = UnreadableValueWarning if unreadable else ValueWarning
+    warnings.warn(message, category, stacklevel=level)
 
 
 class ExpressionError(TamisError, ValueError):

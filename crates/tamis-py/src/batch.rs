@@ -27,7 +27,7 @@ use crate::weights::GivenWeights;
 
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
-    Tables { batches: Vec<RecordBatch>, intervals: Vec<String> },
+    Tables { batches: Vec<RecordBatch>, intervals: Vec<String>, cells: bool },
     Records(Vec<Record>),
 }
 
@@ -35,7 +35,7 @@ impl Given {
     pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
-            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals });
+            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals, cells: false });
         }
         if let Ok(text) = events.cast::<PyString>() {
             let text = text.to_str()?;
@@ -82,6 +82,14 @@ impl<'e> Batch<'e> {
         Ok(Self { events, weights })
     }
 
+    /// The same, where columns of text hold cells of a CSV file, if so it is.
+    fn with_cells(mut self, are_cells: bool) -> Self {
+        if let Events::Read(Given::Tables { cells, .. }) = &mut self.events {
+            *cells = are_cells;
+        }
+        self
+    }
+
     /// The events of a batch with the weights beside them.
     fn weighted<'s>(
         &self,
@@ -97,6 +105,7 @@ impl<'e> Batch<'e> {
     fn visit(
         &self,
         index: &Index,
+        version: &dyn Version,
         terms: &Terms,
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -109,10 +118,16 @@ impl<'e> Batch<'e> {
                 }
                 lines.fault().map_or(Ok(()), |fault| Err(fault.into()))
             }
-            Events::Read(Given::Tables { batches, intervals }) => {
+            Events::Read(Given::Tables { batches, intervals, cells }) => {
                 let mut first = 0;
+                let expected = cells.then(|| version.expected_kinds());
                 for batch in batches {
-                    let events = ArrowEvents::with_intervals(batch, terms, index.schema(), intervals)
+                    let schema = index.schema();
+                    let events = match &expected {
+                        Some(expected) => ArrowEvents::of_cells(batch, terms, schema, expected),
+                        None => ArrowEvents::with_intervals(batch, terms, schema, intervals),
+                    };
+                    let events = events
                         .map_err(|error| EventError { row: error.row.map(|row| first + row), ..error })?;
                     match &self.weights {
                         None => visit(first, &events)?,
@@ -155,6 +170,9 @@ pub struct Options {
     /// Whether JSON that nobody asks for is checked.
     #[pyo3(item)]
     validate: bool,
+    /// Whether columns of text hold cells of a CSV file, which each predicate reads as the kind it is about.
+    #[pyo3(item)]
+    cells: bool,
 }
 
 impl Options {
@@ -190,7 +208,8 @@ pub fn ask_batch(
     let threads = options.threads(py)?;
     let (layout, skipped) = (options.layout(), options.skipped());
     let mut left = options.most.unwrap_or(usize::MAX);
-    let given = Batch::from_python(events, options.intervals, options.weights, skipped)?;
+    let given =
+        Batch::from_python(events, options.intervals, options.weights, skipped)?.with_cells(options.cells);
     let asked = py.detach(|| {
         let reader = index.reader()?;
         let moment = Moment::of(query);
@@ -198,7 +217,7 @@ pub fn ask_batch(
         let query = &*moment.query(&terms);
         let mut tables = vec![];
         let mut answered = 0;
-        given.visit(index, &terms, |at, events| {
+        given.visit(index, &*reader, &terms, |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {
                 let output = Output { layout, first: first + at };
@@ -329,7 +348,7 @@ pub fn time_events(
         let reader = index.index().reader()?;
         let mut times = vec![];
         let terms = Moment::of(&query).terms(reader.terms()).into_owned();
-        given.visit(index.index(), &terms, |_, events| {
+        given.visit(index.index(), &*reader, &terms, |_, events| {
             times.extend(least_times(events, repeats, |event, space| {
                 reader.ask(&query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));

@@ -238,7 +238,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Int(integer) => integer.into_bound_py_any(py),
         Value::Float(float) => float.into_bound_py_any(py),
         Value::Decimal(decimal) => decimal_class(py)?.call1((decimal.to_string(),)),
-        Value::Str(text) => text.into_bound_py_any(py),
+        Value::Str(text) | Value::Cell(text) => text.into_bound_py_any(py),
         Value::Timestamp(micros) => {
             let module = py.import("datetime")?;
             let epoch =

@@ -64,11 +64,9 @@ fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
     }
 }
 
-/// Warns whoever called the Python function that called the kernel.
-pub fn warning(py: Python<'_>, name: &str, message: &str) -> PyResult<()> {
-    let category = class(py, name)?;
-    py.import("warnings")?.call_method1("warn", (message, category, 2))?;
-    Ok(())
+/// Warns whoever called the package.
+pub fn warn_of_value(py: Python<'_>, message: &str, is_unreadable: bool) -> PyResult<()> {
+    py.import("tamis.errors")?.call_method1("warn_of_value", (message, is_unreadable)).map(drop)
 }
 
 /// A class of `tamis.errors`, which is written in Python because its classes have two bases.

@@ -1,5 +1,7 @@
 //! Events as Python objects, where a plain dict is not enough.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use tamis_core::event::{Fields, Record, RecordBuilder, Value, json};
@@ -177,6 +179,19 @@ impl PyEvent {
             Some(unreadable) => Err(unreadable.clone()).or_raise(py),
             None => Ok(Self(record)),
         }
+    }
+
+    /// The cells of a row of a CSV file: text that each predicate reads as the kind it is about.
+    ///
+    /// >>> import tamis
+    /// >>> event = tamis.Event.of_cells({"zip": "02134"})
+    /// >>> [tamis.parse(text).evaluate(event) for text in ("zip = '02134'", "zip > 5", "zip = '2134'")]
+    /// [True, True, False]
+    #[staticmethod]
+    fn of_cells(py: Python<'_>, cells: BTreeMap<String, Option<String>>) -> PyResult<Self> {
+        let cell = |text: Option<String>| text.map_or(Value::Null, |text| Value::Cell(text.into()));
+        let values = cells.into_iter().map(|(name, text)| (name, cell(text)));
+        Record::new(values, []).or_raise(py).map(Self)
     }
 
     /// What was given and no value can hold: (attribute, why), in order. These attributes are absent.

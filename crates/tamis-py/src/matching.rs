@@ -12,13 +12,14 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::SlowEvent;
 use tamis_core::engine::contract::Answer;
+use tamis_core::engine::surprises::Surprise;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;
 use tamis_core::query::{Query, current_time};
 
 use crate::convert::walk_mapping;
-use crate::errors::{OrRaise, warning};
+use crate::errors::{OrRaise, warn_of_value};
 use crate::event::{Source, source, with_record};
 use crate::id_cache::IdCache;
 use crate::results::Found;
@@ -93,7 +94,8 @@ pub fn ask<'py>(
 #[inline]
 pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
     for surprise in index.take_surprises() {
-        warning(py, "ValueWarning", &surprise.to_string())?;
+        let is_unreadable = matches!(surprise, Surprise::Unreadable(_));
+        warn_of_value(py, &surprise.to_string(), is_unreadable)?;
     }
     Ok(())
 }

@@ -114,8 +114,10 @@ class Asked:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
         import tamis
 
+        cells = not isinstance(portion, Lines) and portion.cells
+
         def ask(events: Any) -> Any:
-            return self.index.ask_batch(self.query, events, threads=self.threads)
+            return self.index.ask_batch(self.query, events, threads=self.threads, cells=cells)
 
         self.wrong_types.look(portion)
         try:

@@ -12,6 +12,7 @@ use super::contract::{Work, WrongKind};
 use super::surprises::bit_of;
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
+use crate::event::value::cell::readings;
 use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
@@ -88,6 +89,12 @@ impl ExpectedKinds {
         by_attribute[place] |= kinds;
     }
 
+    /// The kind that all predicates on an attribute expect, if there is one and only one.
+    pub fn only_kind(&self, attribute: TermId) -> Option<Kind> {
+        let kinds = self.kinds(attribute);
+        Kind::ALL.into_iter().find(|kind| kinds == 1 << *kind as u32).filter(|_| !self.is_document(attribute))
+    }
+
     fn kinds(&self, attribute: TermId) -> u32 {
         self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !(ASKED | DOCUMENT)
     }
@@ -103,6 +110,10 @@ impl ExpectedKinds {
         match value {
             ValueRef::Str(text) if self.is_document(attribute) => {
                 with_document(text, |document| document.is_none())
+            }
+            ValueRef::Cell(text) => {
+                let kinds = self.kinds(attribute);
+                kinds != 0 && !readings(text).any(|read| read.kind().is_some_and(|kind| kinds >> kind as u32 & 1 == 1))
             }
             value => value.kind().is_some_and(|kind| self.is_wrong(attribute, kind)),
         }

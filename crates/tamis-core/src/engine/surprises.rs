@@ -41,7 +41,10 @@ impl Surprise {
 impl fmt::Display for Surprise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Surprise::Unreadable(error) => write!(f, "{error}\nUntil then the attribute is absent there."),
+            Surprise::Unreadable(error) => {
+                let message = format!("{}; the attribute is absent there", error.message);
+                EventError { message, ..error.clone() }.fmt(f)
+            }
             Surprise::WrongKind { attribute, found, expected, has_schema } => {
                 if expected.contains(found) {
                     return write!(f, "attribute `{attribute}` is no document that can be read");

@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::timestamp::{can_be_written, format_timestamp, parse_timestamp};
 use super::value::Kind;
+use super::value::cell::read_cell;
 use super::{Record, Value, ValueRef, json};
 use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
@@ -395,10 +396,8 @@ impl Schema {
     /// Turns text and epoch numbers into timestamps where they are declared. Everything else stays as it is: an
     /// integer is a fine float, and a value of another type makes the predicates on it undefined.
     pub fn coerce(&self, record: &mut Record) {
-        if self.has_timestamps {
-            for (name, value) in record.values_mut() {
-                self.coerce_value(name, value);
-            }
+        for (name, value) in record.values_mut() {
+            self.coerce_value(name, value);
         }
     }
 
@@ -411,7 +410,24 @@ impl Schema {
         }
     }
 
+    /// A cell as the declared type of its attribute; text where it cannot be read so.
+    pub(super) fn read_cell(&self, attribute: &str, text: &str) -> Value {
+        let read = match self.get(attribute) {
+            Some(Type::Timestamp(unit)) => read_cell(text, Kind::Timestamp).or_else(|| {
+                let number = read_cell(text, Kind::Number)?;
+                unit.micros(number.as_ref()).map(Value::Timestamp)
+            }),
+            Some(of) => read_cell(text, of.kind()),
+            None => None,
+        };
+        read.unwrap_or_else(|| Value::Str(text.into()))
+    }
+
     pub(super) fn coerce_value(&self, attribute: &str, value: &mut Value) {
+        if let Value::Cell(text) = value {
+            *value = self.read_cell(attribute, text);
+            return;
+        }
         if !self.has_timestamps {
             return;
         }

@@ -137,7 +137,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
         Value::Float(number) if number.is_nan() => json!({"$float": "NaN"}),
         Value::Float(number) => json!({"$float": if *number > 0.0 { "Infinity" } else { "-Infinity" }}),
         Value::Decimal(decimal) => json!({"$decimal": decimal.to_string()}),
-        Value::Str(text) => json!(**text),
+        Value::Str(text) | Value::Cell(text) => json!(**text),
         Value::Timestamp(micros) => json!({"$timestamp": format_timestamp_iso(*micros)}),
         Value::Array(items) => items.iter().map(value_json).collect(),
         Value::Record => json!({}),

@@ -274,7 +274,12 @@ impl Writer {
                 format!("TIMESTAMP '{text}{zone}'")
             }
             (
-                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_),
+                Value::Array(_)
+                | Value::Record
+                | Value::Fields(_)
+                | Value::Interval(_)
+                | Value::Among(_)
+                | Value::Cell(_),
                 _,
             ) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));

@@ -155,6 +155,14 @@ impl<'b> ColumnView<'b> {
         matches!(self.data, Data::Arrays { .. })
     }
 
+    /// Whether some value is a cell that was not read yet.
+    pub(super) fn holds_cells(&self) -> bool {
+        match &self.data {
+            Data::Computed(values) => values.iter().any(|value| matches!(value, Value::Cell(_))),
+            _ => false,
+        }
+    }
+
     pub fn is_made_of_intervals(&self) -> bool {
         matches!(self.data, Data::Intervals(_))
     }

@@ -28,9 +28,12 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
 
 use super::error::EventError;
+use super::value::Kind;
 use super::{Event, Schema, TermId, Terms, Unreadable, ValueRef};
 
 pub use column::{ColumnView, See};
@@ -43,6 +46,8 @@ pub struct ArrowEvents<'b> {
     /// The Boolean terms whose truth was found in each row.
     booleans: Vec<Box<[(TermId, bool)]>>,
     unreadable: Unreadable,
+    /// Whether some value may stand for several.
+    has_sets: bool,
 }
 
 impl<'b> ArrowEvents<'b> {
@@ -76,7 +81,28 @@ impl<'b> ArrowEvents<'b> {
         schema: Option<&Schema>,
         interval_columns: &[String],
     ) -> Result<Self, EventError> {
-        let (mut columns, unreadable) = resolve::columns(batch, terms, schema, interval_columns)?;
+        Self::read(batch, terms, schema, interval_columns, None)
+    }
+
+    /// The same, where columns of text hold cells, as those of a CSV file; `expected` are the kinds of values that
+    /// predicates expect. Where they expect one kind, the column is read as that; see [`cell`](crate::value::cell).
+    pub fn of_cells(
+        batch: &'b RecordBatch,
+        terms: &Terms,
+        schema: Option<&Schema>,
+        expected: &BTreeMap<String, Vec<Kind>>,
+    ) -> Result<Self, EventError> {
+        Self::read(batch, terms, schema, &[], Some(expected))
+    }
+
+    fn read(
+        batch: &'b RecordBatch,
+        terms: &Terms,
+        schema: Option<&Schema>,
+        interval_columns: &[String],
+        cells: Option<&BTreeMap<String, Vec<Kind>>>,
+    ) -> Result<Self, EventError> {
+        let (mut columns, unreadable) = resolve::columns(batch, terms, schema, interval_columns, cells)?;
         let rows = batch.num_rows();
         if let Some((id, now)) = terms.now() {
             put(&mut columns, id, ColumnView::same(now, rows));
@@ -84,7 +110,10 @@ impl<'b> ArrowEvents<'b> {
         if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
-        let mut events = Self { columns, rows, booleans: vec![], unreadable };
+        let has_sets = columns.iter().any(|(_, column)| {
+            column.is_made_of_intervals() || cells.is_some() && column.holds_cells()
+        });
+        let mut events = Self { columns, rows, booleans: vec![], unreadable, has_sets };
         if terms.has_families() {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
         }
@@ -152,7 +181,7 @@ impl<'b> ArrowEvents<'b> {
 
     /// Whether some value may stand for several.
     pub fn has_intervals(&self) -> bool {
-        self.columns.iter().any(|(_, column)| column.is_made_of_intervals())
+        self.has_sets
     }
 
     /// Every column that some subscription uses, sorted by attribute.

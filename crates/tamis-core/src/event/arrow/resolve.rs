@@ -1,5 +1,7 @@
 //! From the columns of a batch to the views that subscriptions use.
 
+use std::collections::BTreeMap;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, MapArray, RecordBatch, StructArray};
 use arrow_schema::DataType;
@@ -11,6 +13,7 @@ use super::view::{UnreadableRows, decoded, in_row, unsupported, view};
 use crate::event::error::EventError;
 use crate::event::fields::given_twice;
 use crate::event::value::Kind;
+use crate::event::value::cell::read_cell;
 use crate::event::{Schema, TermId, Terms, Type, Unreadable, Value, ValueRef};
 
 /// The views of all columns that some subscription uses, sorted by attribute, and what could not be read in them.
@@ -19,9 +22,10 @@ pub(super) fn columns<'b>(
     terms: &Terms,
     schema: Option<&Schema>,
     interval_columns: &[String],
+    cells: Option<&BTreeMap<String, Vec<Kind>>>,
 ) -> Result<(Vec<(TermId, ColumnView<'b>)>, Unreadable), EventError> {
     let mut resolver =
-        Resolver { terms, schema, interval_columns, columns: Vec::new(), unreadable: Unreadable::default() };
+        Resolver { terms, schema, interval_columns, cells, columns: Vec::new(), unreadable: Unreadable::default() };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
     }
@@ -37,6 +41,8 @@ struct Resolver<'b, 'i> {
     terms: &'i Terms,
     schema: Option<&'i Schema>,
     interval_columns: &'i [String],
+    /// If columns of text hold cells: the kinds that predicates expect.
+    cells: Option<&'i BTreeMap<String, Vec<Kind>>>,
     columns: Vec<(TermId, ColumnView<'b>)>,
     unreadable: Unreadable,
 }
@@ -118,6 +124,9 @@ impl<'b> Resolver<'b, '_> {
 
     /// Turns text and epoch numbers into timestamps where the schema declares them.
     fn coerced(&self, path: &str, view: ColumnView<'b>) -> ColumnView<'b> {
+        if let Some(expected) = self.cells.filter(|_| view.kind() == Some(Kind::Str)) {
+            return self.of_cells(path, view, expected.get(path).map_or(&[], |kinds| &kinds[..]));
+        }
         let Some((schema, declared)) = self.schema.and_then(|schema| Some((schema, schema.get(path)?)))
         else {
             return view;
@@ -147,6 +156,24 @@ impl<'b> Resolver<'b, '_> {
                 ColumnView { place, data: Data::Intervals(intervals) }
             }
             data => ColumnView { place, data },
+        }
+    }
+}
+
+impl<'b> Resolver<'b, '_> {
+    /// A column of cells as what it is declared as, or as the only kind that predicates expect. Otherwise each predicate
+    /// reads the cells.
+    fn of_cells(&self, path: &str, view: ColumnView<'b>, expected: &[Kind]) -> ColumnView<'b> {
+        let text = |value: ValueRef<'_>| Box::<str>::from(value.text());
+        if let Some(schema) = self.schema {
+            return view.mapped(|value| schema.read_cell(path, value.text()));
+        }
+        match expected {
+            [Kind::Str] => view,
+            [kind] => view.mapped(|value| read_cell(value.text(), *kind).unwrap_or(Value::Str(text(value)))),
+            // `IS NULL` alone, which any value will do for.
+            [] if !self.terms.has_computed() => view,
+            _ => view.mapped(|value| Value::Cell(text(value))),
         }
     }
 }
