@@ -68,7 +68,7 @@ def test_any_mapping_is_an_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [{"a": object()}, {"a": 2**63}, {"a": [1, "x"]}, {1: 2}, {"a": "\ud800"}, "[]", "{"]
+    "event", [{"a": object()}, {1: 2}, {"a": "\ud800"}, "[]", "{"]
 )
 def test_bad_events_are_refused(event: object) -> None:
     with pytest.raises(EventError):
