@@ -118,6 +118,8 @@ RULES = [
     "(x = '5') IS UNKNOWN",
     "AT LEAST 2 OF (x > 5, x = '02134', y > 1)",
     "x = '5' XOR x = 5",
+    "x = '02134' AND x > 5",
+    "NOT x = 'abc' AND x > 5 AND y IS NOT NULL",
     "hour(x) = 12",
     "ip_in(x, '10.0.0.0/8')",
     "within_distance(x, y, 5.0, 5.0, 1000)",

@@ -143,11 +143,7 @@ fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     })
 }
 
-fn array(
-    items: &Bound<'_, PyAny>,
-    depth: usize,
-    unreadable: &mut Vec<EventError>,
-) -> Result<Value, Refused> {
+fn array(items: &Bound<'_, PyAny>, depth: usize, unreadable: &mut Vec<EventError>) -> Result<Value, Refused> {
     let items = items.try_iter()?.map(|item| element(&item?, depth, unreadable)).collect::<Result<_, _>>()?;
     Value::array(items).map_err(|wrong| {
         Refused::unreadable(wrong, "send numbers as numbers and text as text, or as two lists")

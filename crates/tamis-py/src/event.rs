@@ -149,11 +149,7 @@ impl PyEvent {
 impl PyEvent {
     #[new]
     #[pyo3(signature = (values, weights = None, *, strict = false))]
-    fn new(
-        values: &Bound<'_, PyAny>,
-        weights: Option<&Bound<'_, PyDict>>,
-        strict: bool,
-    ) -> PyResult<Self> {
+    fn new(values: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyDict>>, strict: bool) -> PyResult<Self> {
         let py = values.py();
         let mut builder = RecordBuilder::default();
         match source(values)? {

@@ -96,7 +96,8 @@ impl PyIndex {
     ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        let index = tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?.with_strictness(strict);
+        let index =
+            tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?.with_strictness(strict);
         match optimize {
             "auto" => index.optimize_automatically(true),
             "manual" => index.optimize_automatically(false),

@@ -113,7 +113,9 @@ impl ExpectedKinds {
             }
             ValueRef::Cell(text) => {
                 let kinds = self.kinds(attribute);
-                kinds != 0 && !readings(text).any(|read| read.kind().is_some_and(|kind| kinds >> kind as u32 & 1 == 1))
+                kinds != 0
+                    && !readings(text)
+                        .any(|read| read.kind().is_some_and(|kind| kinds >> kind as u32 & 1 == 1))
             }
             value => value.kind().is_some_and(|kind| self.is_wrong(attribute, kind)),
         }

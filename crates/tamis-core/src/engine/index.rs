@@ -6,9 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use super::contract::{
-    Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace, WrongKind,
-};
+use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace, WrongKind};
 use super::contributions::Contributions;
 use super::observed::{Observed, SlowEvent};
 use super::production::Production;

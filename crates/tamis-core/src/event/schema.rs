@@ -119,8 +119,7 @@ const TYPE_NAMES: [(&str, Type); 35] = [
     ("date", TIMESTAMP),
 ];
 
-const TYPE_HINT: &str =
-    "types are bool, int, float, string, timestamp (timestamp_ms for epoch milliseconds) and arrays of them, such as \
+const TYPE_HINT: &str = "types are bool, int, float, string, timestamp (timestamp_ms for epoch milliseconds) and arrays of them, such as \
      array<string>";
 
 impl Type {
@@ -678,7 +677,10 @@ mod tests {
             // In the years that can be written, milliseconds are no seconds.
             (Value::Int(1_769_860_800_000), Value::Int(1_769_860_800_000)),
             (Value::Float(f64::NAN), Value::Float(f64::NAN)),
-            (interval(Value::Int(1), Value::Int(2)), interval(Value::Timestamp(1_000_000), Value::Timestamp(2_000_000))),
+            (
+                interval(Value::Int(1), Value::Int(2)),
+                interval(Value::Timestamp(1_000_000), Value::Timestamp(2_000_000)),
+            ),
             (
                 interval(text("1970-01-01"), text("1970-01-02")),
                 interval(Value::Timestamp(0), Value::Timestamp(86_400_000_000)),

@@ -116,11 +116,14 @@ impl Function {
         let read: Vec<Value> = match rules.notation {
             Notation::Infix(COMPARISON) => read_pair([values[0], values[1]]).into(),
             _ => {
-                let read = values.iter().enumerate().map(|(place, value)| match (*value, self.takes(place)) {
-                    (ValueRef::Cell(text), Some(kind)) => read_cell(text, kind).unwrap_or(Value::Str(text.into())),
-                    (ValueRef::Cell(text), None) if !rules.takes_nulls => Value::Str(text.into()),
-                    (value, _) => value.to_owned(),
-                });
+                let read =
+                    values.iter().enumerate().map(|(place, value)| match (*value, self.takes(place)) {
+                        (ValueRef::Cell(text), Some(kind)) => {
+                            read_cell(text, kind).unwrap_or(Value::Str(text.into()))
+                        }
+                        (ValueRef::Cell(text), None) if !rules.takes_nulls => Value::Str(text.into()),
+                        (value, _) => value.to_owned(),
+                    });
                 read.collect()
             }
         };

@@ -49,7 +49,9 @@ pub fn read_cell(text: &str, kind: Kind) -> Option<Value> {
 
 /// All that a cell can be read as; text comes first.
 pub fn readings(text: &str) -> impl Iterator<Item = Value> + '_ {
-    [Kind::Str, Kind::Number, Kind::Bool, Kind::Timestamp].into_iter().filter_map(|kind| read_cell(text, kind))
+    [Kind::Str, Kind::Number, Kind::Bool, Kind::Timestamp]
+        .into_iter()
+        .filter_map(|kind| read_cell(text, kind))
 }
 
 /// A cell for whoever takes several kinds: a number if it reads as one, else text.
@@ -102,7 +104,10 @@ mod tests {
         let cell = |text| ValueRef::Cell(text);
         assert_eq!(read_pair([cell("10"), cell("9")]), [Value::Int(10), Value::Int(9)]);
         assert_eq!(read_pair([cell("10"), cell("x")]), [Value::Str("10".into()), Value::Str("x".into())]);
-        assert_eq!(read_pair([cell("10"), ValueRef::Str("9")]), [Value::Str("10".into()), Value::Str("9".into())]);
+        assert_eq!(
+            read_pair([cell("10"), ValueRef::Str("9")]),
+            [Value::Str("10".into()), Value::Str("9".into())]
+        );
         assert_eq!(read_pair([ValueRef::Int(9), cell("10")]), [Value::Int(9), Value::Int(10)]);
     }
 }

@@ -127,7 +127,12 @@ impl Value {
                 Value::Float(x) if !x.is_nan() => {}
                 Value::Float(_) => return Err(format!("the {end} end of an interval must not be NaN")),
                 Value::Null => return Err(format!("the {end} end of an interval must not be null")),
-                Value::Array(_) | Value::Record | Value::Fields(_) | Value::Interval(_) | Value::Among(_) | Value::Cell(_) => {
+                Value::Array(_)
+                | Value::Record
+                | Value::Fields(_)
+                | Value::Interval(_)
+                | Value::Among(_)
+                | Value::Cell(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
             }

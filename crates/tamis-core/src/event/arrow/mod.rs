@@ -110,9 +110,9 @@ impl<'b> ArrowEvents<'b> {
         if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
-        let has_sets = columns.iter().any(|(_, column)| {
-            column.is_made_of_intervals() || cells.is_some() && column.holds_cells()
-        });
+        let has_sets = columns
+            .iter()
+            .any(|(_, column)| column.is_made_of_intervals() || cells.is_some() && column.holds_cells());
         let mut events = Self { columns, rows, booleans: vec![], unreadable, has_sets };
         if terms.has_families() {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();

@@ -24,8 +24,14 @@ pub(super) fn columns<'b>(
     interval_columns: &[String],
     cells: Option<&BTreeMap<String, Vec<Kind>>>,
 ) -> Result<(Vec<(TermId, ColumnView<'b>)>, Unreadable), EventError> {
-    let mut resolver =
-        Resolver { terms, schema, interval_columns, cells, columns: Vec::new(), unreadable: Unreadable::default() };
+    let mut resolver = Resolver {
+        terms,
+        schema,
+        interval_columns,
+        cells,
+        columns: Vec::new(),
+        unreadable: Unreadable::default(),
+    };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
     }
@@ -91,7 +97,8 @@ impl<'b> Resolver<'b, '_> {
     /// Makes one column of every key of a map that is used.
     fn entries(&mut self, path: &str, array: &'b MapArray, place: &Place) -> Result<(), EventError> {
         let place = place.clone().without(array.nulls());
-        let keys = view(path, &**array.keys(), Place::same(array.keys().len()), &mut UnreadableRows::default())?;
+        let keys =
+            view(path, &**array.keys(), Place::same(array.keys().len()), &mut UnreadableRows::default())?;
         let offsets = array.value_offsets();
         let mut columns: Vec<(String, Vec<Option<usize>>)> = Vec::new();
         let mut column_of_key: FxHashMap<&str, Option<usize>> = FxHashMap::default();

@@ -56,7 +56,15 @@ impl<'t> JsonLines<'t> {
             }
             start = end + 1;
         }
-        Self { text, attributes, schema, skipped, lines, fault: Mutex::new(None), unreadable: Mutex::default() }
+        Self {
+            text,
+            attributes,
+            schema,
+            skipped,
+            lines,
+            fault: Mutex::new(None),
+            unreadable: Mutex::default(),
+        }
     }
 
     /// What is wrong with the first line that could not be read, of those that were asked for.

@@ -375,51 +375,52 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         self.name()?;
         self.cursor.peek();
         let at = self.cursor.at();
-        let value = match marker {
-            Marker::Timestamp => {
-                let text = self.cursor.string()?;
-                let micros = parse_timestamp(&text).ok_or_else(|| {
-                    Fault::new(at, format!("{text:?} is no timestamp"))
-                        .with_hint("timestamps are written \"2026-01-31T12:00:00Z\"")
-                })?;
-                Ok(Value::Timestamp(micros))
-            }
-            Marker::Float => match &*self.cursor.string()? {
-                "NaN" => Ok(Value::Float(f64::NAN)),
-                "Infinity" => Ok(Value::Float(f64::INFINITY)),
-                "-Infinity" => Ok(Value::Float(f64::NEG_INFINITY)),
-                other => {
-                    return Err(Fault::new(at, format!("{other:?} is no such float"))
-                        .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
+        let value =
+            match marker {
+                Marker::Timestamp => {
+                    let text = self.cursor.string()?;
+                    let micros = parse_timestamp(&text).ok_or_else(|| {
+                        Fault::new(at, format!("{text:?} is no timestamp"))
+                            .with_hint("timestamps are written \"2026-01-31T12:00:00Z\"")
+                    })?;
+                    Ok(Value::Timestamp(micros))
                 }
-            },
-            Marker::Decimal => {
-                let text = self.cursor.string()?;
-                Value::decimal(&text).map_err(|refused| {
-                    Fault::new(at, format!("{text:?} is no decimal: {refused}"))
-                        .with_hint("decimals are written {\"$decimal\": \"12345678901234567.89\"}")
-                })
-            }
-            Marker::Where => {
-                let text = self.cursor.string()?;
-                Ok(Value::among_text(&text).map_err(|wrong| {
-                    Fault::new(at, wrong.message)
-                        .with_hint("a set of values is written {\"$where\": \"> 15\"}")
-                })?)
-            }
-            Marker::Interval => {
-                let hint = "intervals are written {\"$interval\": [20, 30]}";
-                match self.items()?.map(<[Value; 2]>::try_from) {
-                    Err(unreadable) => Err(unreadable),
-                    Ok(Err(ends)) => {
-                        let message = format!("an interval has two ends, not {}", ends.len());
-                        return Err(Fault::new(at, message).with_hint(hint));
+                Marker::Float => match &*self.cursor.string()? {
+                    "NaN" => Ok(Value::Float(f64::NAN)),
+                    "Infinity" => Ok(Value::Float(f64::INFINITY)),
+                    "-Infinity" => Ok(Value::Float(f64::NEG_INFINITY)),
+                    other => {
+                        return Err(Fault::new(at, format!("{other:?} is no such float"))
+                            .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
                     }
-                    Ok(Ok([low, high])) => Ok(Value::interval(low, high)
-                        .map_err(|wrong| Fault::new(at, wrong).with_hint(hint))?),
+                },
+                Marker::Decimal => {
+                    let text = self.cursor.string()?;
+                    Value::decimal(&text).map_err(|refused| {
+                        Fault::new(at, format!("{text:?} is no decimal: {refused}"))
+                            .with_hint("decimals are written {\"$decimal\": \"12345678901234567.89\"}")
+                    })
                 }
-            }
-        };
+                Marker::Where => {
+                    let text = self.cursor.string()?;
+                    Ok(Value::among_text(&text).map_err(|wrong| {
+                        Fault::new(at, wrong.message)
+                            .with_hint("a set of values is written {\"$where\": \"> 15\"}")
+                    })?)
+                }
+                Marker::Interval => {
+                    let hint = "intervals are written {\"$interval\": [20, 30]}";
+                    match self.items()?.map(<[Value; 2]>::try_from) {
+                        Err(unreadable) => Err(unreadable),
+                        Ok(Err(ends)) => {
+                            let message = format!("an interval has two ends, not {}", ends.len());
+                            return Err(Fault::new(at, message).with_hint(hint));
+                        }
+                        Ok(Ok([low, high])) => Ok(Value::interval(low, high)
+                            .map_err(|wrong| Fault::new(at, wrong).with_hint(hint))?),
+                    }
+                }
+            };
         match self.cursor.peek() {
             Some(b',') => Err(Fault::new(self.cursor.at(), "another name follows").with_hint(ONLY_NAME_HINT)),
             _ => self.cursor.expect(b'}', "`}`").map(|()| value),
