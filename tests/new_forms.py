@@ -1,8 +1,8 @@
 """Random expressions in the newer forms of the language, each with what it means in plain Python.
 
-Computed terms, quantifiers over arrays of scalars and of records, time that moves, networks, places. A form is a text and a
-function from an event to True, False or None; thresholds, truth tests and connectives join them by Kleene's logic.
-Nothing is shared with the kernel.
+Computed terms, quantifiers over arrays of scalars and of records, time that moves, networks, places. A form
+is a text and a function from an event to True, False or None; thresholds, truth tests and connectives join
+them by Kleene's logic. Nothing is shared with the kernel.
 """
 
 import ipaddress
@@ -90,7 +90,11 @@ def numbers(generator: random.Random, names: tuple[str, ...], depth: int) -> For
     if depth == 0 or generator.random() < 0.3:
         return attribute(generator.choice(names))
     inner = numbers(generator, names, depth - 1)
-    other = numbers(generator, names, depth - 1) if generator.random() < 0.5 else constant(generator.randint(1, 5))
+    other = (
+        numbers(generator, names, depth - 1)
+        if generator.random() < 0.5
+        else constant(generator.randint(1, 5))
+    )
     match generator.randrange(7):
         case 0:
             return lifted(f"({inner.text} + {other.text})", lambda a, b: a + b, inner, other)
@@ -99,7 +103,12 @@ def numbers(generator: random.Random, names: tuple[str, ...], depth: int) -> For
         case 2:
             return lifted(f"({inner.text} * {other.text})", lambda a, b: a * b, inner, other)
         case 3:
-            return lifted(f"({inner.text} % {other.text})", lambda a, b: int(math.fmod(a, b)) if b else None, inner, other)
+            return lifted(
+                f"({inner.text} % {other.text})",
+                lambda a, b: int(math.fmod(a, b)) if b else None,
+                inner,
+                other,
+            )
         case 4:
             return lifted(f"abs({inner.text})", abs, inner)
         case 5:
@@ -129,7 +138,11 @@ def textual(generator: random.Random, name: str = "s") -> Form:
             lifted(f"concat({name}, 'b')", lambda value: value + "b", text),
         ]
     )
-    return compared(computed, generator.choice(["=", "!=", "<", ">="]), constant(generator.choice(["a", "ab", "A", "b", "AB", ""])))
+    return compared(
+        computed,
+        generator.choice(["=", "!=", "<", ">="]),
+        constant(generator.choice(["a", "ab", "A", "b", "AB", ""])),
+    )
 
 
 def temporal(generator: random.Random) -> Form:
@@ -142,10 +155,12 @@ def temporal(generator: random.Random) -> Form:
         case 1:
             days = generator.randint(-3, 3)
             sign = "+" if days >= 0 else "-"
-            moment = Form(f"current_timestamp() {sign} INTERVAL {abs(days)} DAYS", lambda _: NOW + timedelta(days))
+            moment = Form(
+                f"current_timestamp() {sign} INTERVAL {abs(days)} DAYS", lambda _: NOW + timedelta(days)
+            )
             return compared(at, generator.choice(list(COMPARISONS)), moment)
         case 2:
-            shifted = lifted(f"t + INTERVAL 90 MINUTES", lambda value: value + timedelta(minutes=90), at)
+            shifted = lifted("t + INTERVAL 90 MINUTES", lambda value: value + timedelta(minutes=90), at)
             return compared(shifted, "<", constant(NOW.replace(tzinfo=UTC)))
         case _:
             weekday = lifted("dayofweek(t)", lambda value: value.isoweekday() % 7 + 1, at)
@@ -153,7 +168,9 @@ def temporal(generator: random.Random) -> Form:
 
 
 def network(generator: random.Random) -> Form:
-    cidr = generator.choice(["10.0.0.0/8", "10.1.0.0/16", "192.168.0.0/24", "2001:db8::/32", "10.1.2.3/32", "0.0.0.0/0"])
+    cidr = generator.choice(
+        ["10.0.0.0/8", "10.1.0.0/16", "192.168.0.0/24", "2001:db8::/32", "10.1.2.3/32", "0.0.0.0/0"]
+    )
     block = ipaddress.ip_network(cidr)
 
     def inside(text: str) -> bool | None:
@@ -172,7 +189,10 @@ EARTH = 6_371_008.8
 def place(generator: random.Random) -> Form:
     latitude, longitude = attribute("lat"), attribute("lon")
     if generator.random() < 0.5:
-        at, metres = (generator.choice([0.0, 10.0, 52.5]), generator.choice([0.0, 13.4, 179.9])), generator.choice([1000, 200_000, 3_000_000])
+        at, metres = (
+            (generator.choice([0.0, 10.0, 52.5]), generator.choice([0.0, 13.4, 179.9])),
+            generator.choice([1000, 200_000, 3_000_000]),
+        )
 
         def near(lat: float, lon: float) -> bool | None:
             if not -90 <= lat <= 90:
@@ -248,9 +268,8 @@ def over_records(generator: random.Random, array: str, variable: str, *, nested:
         if given is None:
             return None
         truths: list[Truth] = []
-        for record in given:
-            if record is None:
-                record = {}
+        for element in given:
+            record = element or {}
             cost = record.get("price")
             parts: list[Truth] = [
                 None if record.get("sku") is None else record["sku"] == sku,
@@ -290,10 +309,15 @@ def expression(generator: random.Random, depth: int = 2) -> Form:
         Form(" XOR ".join(texts), lambda event: exclusive(truths(event))),
         Form(f"NOT {texts[0]}", lambda event: negate(first.of(event))),
         Form(f"AT LEAST {least} OF ({', '.join(texts)})", lambda event: at_least(least, truths(event))),
-        Form(f"AT MOST {least} OF ({', '.join(texts)})", lambda event: negate(at_least(least + 1, truths(event)))),
+        Form(
+            f"AT MOST {least} OF ({', '.join(texts)})",
+            lambda event: negate(at_least(least + 1, truths(event))),
+        ),
         Form(
             f"EXACTLY {least} OF ({', '.join(texts)})",
-            lambda event: at_least(2, [at_least(least, truths(event)), negate(at_least(least + 1, truths(event)))]),
+            lambda event: at_least(
+                2, [at_least(least, truths(event)), negate(at_least(least + 1, truths(event)))]
+            ),
         ),
         Form(f"{texts[0]} IS {test}", lambda event: first.of(event) is wanted),
         Form(f"{texts[0]} IS NOT {test}", lambda event: first.of(event) is not wanted),
@@ -307,9 +331,16 @@ def expression(generator: random.Random, depth: int = 2) -> Form:
 def record(generator: random.Random, *, parts: bool) -> dict[str, Any] | None:
     if generator.random() < 0.1:
         return None
-    made: dict[str, Any] = {"sku": generator.choice(["A", "B", "C", None]), "price": generator.choice([0, 1, 3, 5, None])}
+    made: dict[str, Any] = {
+        "sku": generator.choice(["A", "B", "C", None]),
+        "price": generator.choice([0, 1, 3, 5, None]),
+    }
     if parts:
-        made["parts"] = None if generator.random() < 0.2 else [record(generator, parts=False) for _ in range(generator.randint(0, 2))]
+        made["parts"] = (
+            None
+            if generator.random() < 0.2
+            else [record(generator, parts=False) for _ in range(generator.randint(0, 2))]
+        )
     return made
 
 
@@ -319,7 +350,12 @@ def event(generator: random.Random) -> dict[str, Any]:
         "i": [0, 1, 2, 3, 5, 9, -4],
         "j": [0, 1, 2, 4],
         "s": ["", "a", "A", "ab", " a ", "b", "É"],
-        "t": [NOW, NOW - timedelta(days=1), NOW + timedelta(days=3), datetime(2026, 5, 31, 23, 30, tzinfo=UTC)],
+        "t": [
+            NOW,
+            NOW - timedelta(days=1),
+            NOW + timedelta(days=3),
+            datetime(2026, 5, 31, 23, 30, tzinfo=UTC),
+        ],
         "addr": ["10.1.2.3", "10.9.9.9", "192.168.0.7", "2001:db8::1", "nowhere", "8.8.8.8"],
         "lat": [0.0, 0.5, 10.0, 21.5, 52.5, 89.0],
         "lon": [0.0, 0.5, 13.4, 21.5, -179.9, 179.9],

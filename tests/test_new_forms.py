@@ -1,7 +1,8 @@
 """Computed terms, thresholds, truth tests, quantifiers, moving time, networks and places, on every path.
 
-The judge is `new_forms`: each random expression carries its meaning in plain Python. Faults looked for: a path that answers
-otherwise than the others; a finder of Boolean terms that loses a member among thousands; false taken for undefined.
+The judge is `new_forms`: each random expression carries its meaning in plain Python. Faults looked for: a
+path that answers otherwise than the others; a finder of Boolean terms that loses a member among thousands;
+false taken for undefined.
 """
 
 import json
@@ -42,12 +43,18 @@ def expected(forms: list[Form], events: list[dict[str, Any]]) -> list[list[int]]
 @pytest.fixture(scope="module")
 def index(forms: list[Form]) -> Index:
     made = Index()
-    made.add_many(range(len(forms)), [form.text for form in forms], priorities=[float(at % 7) for at in range(len(forms))])
+    made.add_many(
+        range(len(forms)),
+        [form.text for form in forms],
+        priorities=[float(at % 7) for at in range(len(forms))],
+    )
     return made
 
 
 def to_json(event: dict[str, Any]) -> str:
-    return json.dumps(event, default=lambda at: {"$timestamp": at.isoformat()} if isinstance(at, datetime) else at)
+    return json.dumps(
+        event, default=lambda at: {"$timestamp": at.isoformat()} if isinstance(at, datetime) else at
+    )
 
 
 NAMES = ("i", "j", "s", "t", "addr", "lat", "lon", "ints", "items")
@@ -73,7 +80,9 @@ def test_the_reference_evaluator(forms: list[Form], events: list[dict[str, Any]]
             assert parsed.evaluate(event, now=NOW) is form.of(event), (form.text, event)
 
 
-def test_one_by_one(index: Index, events: list[dict[str, Any]], expected: list[list[int]], forms: list[Form]) -> None:
+def test_one_by_one(
+    index: Index, events: list[dict[str, Any]], expected: list[list[int]], forms: list[Form]
+) -> None:
     for event, rules in zip(events, expected, strict=True):
         found = index.match(event, now=NOW)
         assert found == rules, [forms[at].text for at in {*found} ^ {*rules}]
@@ -95,7 +104,9 @@ def test_batches(index: Index, events: list[dict[str, Any]], expected: list[list
     assert best == [sorted(rules, key=lambda at: (-float(at % 7), at))[:3] for rules in expected]
 
 
-def test_snapshots_and_changes(index: Index, events: list[dict[str, Any]], expected: list[list[int]], forms: list[Form], tmp_path: Path) -> None:
+def test_snapshots_and_changes(
+    index: Index, events: list[dict[str, Any]], expected: list[list[int]], forms: list[Form], tmp_path: Path
+) -> None:
     index.save(tmp_path / "rules.tamis")
     opened = Index.open(tmp_path / "rules.tamis")
     grown = Index()
@@ -159,7 +170,9 @@ def test_thousands_of_quantified_rules_in_one_index(events: list[dict[str, Any]]
     generator = random.Random(20)
     forms = [new_forms.quantified(generator) for _ in range(3_000)]
     many = Index()
-    many.add_many(range(len(forms)), [form.text if at % 3 else f"NOT ({form.text})" for at, form in enumerate(forms)])
+    many.add_many(
+        range(len(forms)), [form.text if at % 3 else f"NOT ({form.text})" for at, form in enumerate(forms)]
+    )
     for event in events[:30]:
         wanted = [at for at, form in enumerate(forms) if form.of(event) is (at % 3 > 0)]
         assert many.match(event, now=NOW) == wanted

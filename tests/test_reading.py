@@ -1,7 +1,7 @@
 """Reading events: by the schema and by the predicate's own kind, never by which other rules exist.
 
-Faults that these tests look for: a rule changes another one's answer; one route of input reads what another does
-not; a value that cannot be read stops a batch, or vanishes without a word; a warning for every event.
+Faults that these tests look for: a rule changes another one's answer; one route of input reads what another
+does not; a value that cannot be read stops a batch, or vanishes without a word; a warning for every event.
 """
 
 import json
@@ -126,21 +126,45 @@ RULES = [
     "ANY(x) > 5",
     "array_contains(x, 5)",
 ]
-CELLS = ["02134", "2134", "5", "5.0", "6", "true", "False", "abc", "", None, "2026-01-31 12:00:00", "10.1.2.3", "nan", "1e3"]
+CELLS = [
+    "02134",
+    "2134",
+    "5",
+    "5.0",
+    "6",
+    "true",
+    "False",
+    "abc",
+    "",
+    None,
+    "2026-01-31 12:00:00",
+    "10.1.2.3",
+    "nan",
+    "1e3",
+]
 
 
-def answers(rules: list[str], cells: list[tuple[str | None, str | None]], algorithm: str) -> dict[str, set[int]]:
+def answers(
+    rules: list[str], cells: list[tuple[str | None, str | None]], algorithm: str
+) -> dict[str, set[int]]:
     """For each rule, the rows that it matches within the index of all of them."""
     index = Index(algorithm=algorithm)
     index.add_many(range(len(rules)), rules)
-    table = pa.table({name: pa.array(list(column), pa.string()) for name, column in zip("xy", zip(*cells, strict=True), strict=True)})
+    table = pa.table(
+        {
+            name: pa.array(list(column), pa.string())
+            for name, column in zip("xy", zip(*cells, strict=True), strict=True)
+        }
+    )
     found = index.ask_batch(Query("all"), table, cells=True)
     by_rule: dict[str, set[int]] = {rule: set() for rule in rules}
     for row, rule in zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True):
         by_rule[rules[rule]].add(row)
     for row, (x, y) in enumerate(cells):
         event = tamis.Event.of_cells({"x": x, "y": y})
-        assert [rules[rule] for rule in index.match(event)] == [rule for rule in rules if row in by_rule[rule]]
+        assert [rules[rule] for rule in index.match(event)] == [
+            rule for rule in rules if row in by_rule[rule]
+        ]
     return by_rule
 
 

@@ -375,8 +375,8 @@ class Matching:
     ) -> Any:
         """The answers to a `tamis.Query` about many events.
 
-        With `cells`, columns of text are those of a CSV file, which says nothing of types: each predicate reads
-        them as the kind of value that it is about, or as the schema declares them.
+        With `cells`, columns of text are those of a CSV file, which says nothing of types: each predicate
+        reads them as the kind of value that it is about, or as the schema declares them.
 
         They are what `match_batch`, `top_k_batch` or `count_batch` gives; for "exists" a `pyarrow.Array` of
         booleans, and for "owners" a table of `event` and `owner`.

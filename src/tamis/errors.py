@@ -51,14 +51,15 @@ class ValueWarning(UserWarning):
 class UnreadableValueWarning(ValueWarning):
     """Nothing in the language can hold a value of an event, so its attribute is absent.
 
-    Such are integers of more than 64 bits, lists of mixed kinds, NaT. `tamis.Index(strict=True)` raises instead.
+    Such are integers of more than 64 bits, lists of mixed kinds, NaT. `tamis.Index(strict=True)` raises
+    instead.
 
     >>> issubclass(UnreadableValueWarning, ValueWarning)
     True
     """
 
 
-def warn_of_value(message: str, unreadable: bool = False) -> None:  # noqa: FBT001, FBT002 -- called by the kernel
+def warn_of_value(message: str, unreadable: bool = False) -> None:
     """Warn of a value, at the place outside of this package that asked about the event.
 
     >>> import warnings

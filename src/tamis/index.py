@@ -38,8 +38,10 @@ class Index(Changing, Matching):
     A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit, and read ISO
     strings and epoch numbers as timestamps where they are declared; without one attributes are learnt from
     the subscriptions, and values stay as they are. What no value can hold (an integer of more than 64 bits, a
-    list of mixed kinds) makes its attribute absent; with `strict`, it raises `tamis.EventError`. `algorithm` is one of `tamis.ALGORITHMS`, and `options` are
-    that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
+    list of mixed kinds) makes its attribute absent; with `strict`, it raises `tamis.EventError`.
+
+    `algorithm` is one of `tamis.ALGORITHMS`, and `options` are that algorithm's. Ids are strings or 64-bit
+    integers; the first one fixes which.
 
     An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
     reorganized in the background when events turn out to have many more candidates than it was laid out

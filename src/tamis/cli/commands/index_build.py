@@ -16,6 +16,7 @@ def build(
         Format | None,
         typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
     ] = None,
+    *,
     schema: o.Schema = None,
     skip_bad: o.SkipBad = False,
     as_json: o.AsJson = False,

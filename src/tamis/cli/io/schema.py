@@ -38,5 +38,7 @@ def read_schema(text: str | None) -> dict[str, str]:
             message, _, hint = str(error).removeprefix(f"attribute `{name}`: ").partition("\nhint: ")
             raise UserError(f"--schema: {message}, for `{name}`", hint=hint or None) from None
         if not name:
-            raise UserError(f"--schema: `{kind}` is the type of no attribute", hint="write name=type,name=type")
+            raise UserError(
+                f"--schema: `{kind}` is the type of no attribute", hint="write name=type,name=type"
+            )
     return types
