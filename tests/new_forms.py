@@ -230,9 +230,9 @@ def quantified(generator: random.Random) -> Form:
 
             return Form(f"ANY(ints) {symbol} {limit}", some)
         case 2:
-            return over_records(generator, "items", "i", nested=False)
+            return over_records(generator, "items", generator.choice(["i", "item"]), nested=False)
         case _:
-            return over_records(generator, "items", "i", nested=True)
+            return over_records(generator, "items", generator.choice(["i", "item"]), nested=True)
 
 
 def any_or_all(name: str, truths: list[Truth]) -> Truth:

@@ -178,3 +178,74 @@ def test_thousands_of_quantified_rules_in_one_index(events: list[dict[str, Any]]
         assert many.match(event, now=NOW) == wanted
     found = pairs(many.match_batch(to_table(events[:30]), now=NOW), 30)
     assert found == [many.match(event, now=NOW) for event in events[:30]]
+
+
+# --- engines that know nothing of us --------------------------------------------------------------
+
+PART = pa.struct([("sku", pa.string()), ("price", pa.int64())])
+ITEM = pa.struct([("sku", pa.string()), ("price", pa.int64()), ("parts", pa.list_(PART))])
+
+
+def engine_table(events: list[dict[str, Any]], timestamp: pa.DataType) -> pa.Table:
+    types = {
+        "row": pa.int64(),
+        "i": pa.int64(),
+        "j": pa.int64(),
+        "s": pa.string(),
+        "t": timestamp,
+        "addr": pa.string(),
+        "lat": pa.float64(),
+        "lon": pa.float64(),
+        "ints": pa.list_(pa.int64()),
+        "items": pa.list_(ITEM),
+    }
+    rows = [{"row": row} | event for row, event in enumerate(events)]
+    return pa.Table.from_pylist(rows, pa.schema(list(types.items())))
+
+
+def said(forms: list[Form], dialect: str, count: int) -> list[tuple[Form, str]]:
+    """The first forms that have a text for an engine, and do not ask for its clock.
+
+    DuckDB takes the column for a variable of the same name, where Spark and we take the variable.
+    """
+    found = []
+    for form in forms:
+        if "current_timestamp" in form.text or (dialect == "duckdb" and "i ->" in form.text):
+            continue
+        try:
+            found.append((form, tamis.parse(form.text).to_sql(dialect)))  # type: ignore[arg-type]
+        except tamis.ExpressionError:
+            continue
+    return found[:count]
+
+
+def judge(asked: list[tuple[Form, str]], events: list[dict[str, Any]], answers: list[list[Any]]) -> None:
+    assert len(asked) > 20
+    wrong = [
+        f"{form.text}\n  for {event}\n  is {form.of(event)}, the engine says {theirs}"
+        for event, row in zip(events, answers, strict=True)
+        for (form, _), theirs in zip(asked, row, strict=True)
+        if form.of(event) is not theirs
+    ]
+    assert not wrong, f"{len(wrong)} disagreements, the shortest:\n" + min(wrong, key=len)
+
+
+def test_duckdb(duck: Any, forms: list[Form], events: list[dict[str, Any]]) -> None:
+    asked = said(forms, "duckdb", 60)
+    duck.register("new_forms", engine_table(events, pa.timestamp("us")))
+    duck.execute("PRAGMA disable_optimizer")
+    try:
+        selected = ", ".join(f"({text}) AS c{at}" for at, (_, text) in enumerate(asked))
+        answers = duck.sql(f"SELECT {selected} FROM new_forms ORDER BY row").fetchall()
+    finally:
+        duck.execute("PRAGMA enable_optimizer")
+    judge(asked, events, [list(row) for row in answers])
+
+
+@pytest.mark.spark
+def test_spark(spark: Any, forms: list[Form], events: list[dict[str, Any]]) -> None:
+    asked = said(forms, "spark", 40)
+    frame = spark.createDataFrame(engine_table(events, pa.timestamp("us", tz="UTC")))
+    selected = [f"({text}) AS c{at}" for at, (_, text) in enumerate(asked)]
+    rows = frame.selectExpr("row", *selected).collect()
+    judge(asked, events, [list(row)[1:] for row in sorted(rows, key=lambda row: row["row"])])
