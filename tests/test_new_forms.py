@@ -220,7 +220,7 @@ def said(forms: list[Form], dialect: str, count: int) -> list[tuple[Form, str]]:
 
 
 def judge(asked: list[tuple[Form, str]], events: list[dict[str, Any]], answers: list[list[Any]]) -> None:
-    assert len(asked) > 20
+    assert len(asked) >= 25
     wrong = [
         f"{form.text}\n  for {event}\n  is {form.of(event)}, the engine says {theirs}"
         for event, row in zip(events, answers, strict=True)
@@ -244,7 +244,7 @@ def test_duckdb(duck: Any, forms: list[Form], events: list[dict[str, Any]]) -> N
 
 @pytest.mark.spark
 def test_spark(spark: Any, forms: list[Form], events: list[dict[str, Any]]) -> None:
-    asked = said(forms, "spark", 40)
+    asked = said(forms, "spark", 25)
     frame = spark.createDataFrame(engine_table(events, pa.timestamp("us", tz="UTC")))
     selected = [f"({text}) AS c{at}" for at, (_, text) in enumerate(asked)]
     rows = frame.selectExpr("row", *selected).collect()
