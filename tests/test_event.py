@@ -67,9 +67,7 @@ def test_any_mapping_is_an_event() -> None:
     assert tamis.parse("a = 1").evaluate(UserDict({"a": 1})) is True
 
 
-@pytest.mark.parametrize(
-    "event", [{"a": object()}, {"a": 2**63}, {"a": [1, "x"]}, {1: 2}, {"a": "\ud800"}, "[]", "{"]
-)
+@pytest.mark.parametrize("event", [{"a": object()}, {1: 2}, {"a": "\ud800"}, "[]", "{"])
 def test_bad_events_are_refused(event: object) -> None:
     with pytest.raises(EventError):
         Event(event)  # type: ignore[arg-type]

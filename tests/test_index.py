@@ -340,7 +340,7 @@ class TestQuestions:
         assert index.top_k(event, 1, now=early) == [Match("a", 1.0, 1)]
         assert index.match(event, tags=["t"], now=early) == ["a"]
 
-    @pytest.mark.parametrize("event", ["[]", "{", b"\xff", {"x": object()}, {"x": {"y"}, 1: 2}, {"x": 2**63}])
+    @pytest.mark.parametrize("event", ["[]", "{", b"\xff", {"x": object()}, {"x": {"y"}, 1: 2}])
     @pytest.mark.parametrize("algorithm", ["auto", "scan"])
     def test_bad_events(self, event: Any, algorithm: str) -> None:
         index = Index(algorithm=algorithm)

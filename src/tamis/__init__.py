@@ -27,7 +27,9 @@ from tamis.errors import (
     TamisError,
     UnknownAttributeWarning,
     UnknownIdError,
+    UnreadableValueWarning,
     UnsupportedExpressionError,
+    ValueWarning,
     XmlError,
 )
 from tamis.explain import Explanation, WhyNot
@@ -83,7 +85,9 @@ __all__ = [
     "TamisError",
     "UnknownAttributeWarning",
     "UnknownIdError",
+    "UnreadableValueWarning",
     "UnsupportedExpressionError",
+    "ValueWarning",
     "Where",
     "WhyNot",
     "Xml",

@@ -39,8 +39,8 @@ def as_list(events: Any) -> list[Any] | None:
     return list(events) if isinstance(events, list | tuple) else None
 
 
-def readable(events: Sequence[Any]) -> tuple[list[int], list[RefusedEvent]]:
-    """Which events can be read, and what is wrong with the others.
+def readable(events: Sequence[Any], *, strict: bool = False) -> tuple[list[int], list[RefusedEvent]]:
+    """Which events can be read, for an index that is strict or not, and what is wrong with the others.
 
     >>> readable([{"x": 1}, "{"])[0]
     [0]
@@ -48,7 +48,7 @@ def readable(events: Sequence[Any]) -> tuple[list[int], list[RefusedEvent]]:
     rows, refused = [], []
     for row, event in enumerate(events):
         try:
-            Event(event)
+            Event(event, strict=strict)
         except (EventError, TypeError) as error:
             refused.append(RefusedEvent(row, error))
         else:

@@ -448,7 +448,7 @@ class Matching:
         if listed is None:
             found = self.ask_batch(query, events, **options)
         else:
-            rows, refused = _batches.readable(listed)
+            rows, refused = _batches.readable(listed, strict=self._kernel.strict)
             found = self.ask_batch(query, [listed[row] for row in rows], **options)
             found = _batches.renumbered(found, rows)
         if payloads:
@@ -467,8 +467,12 @@ class Matching:
         threads: int | None = None,
         lists: bool = False,
         validate: bool = True,
+        cells: bool = False,
     ) -> Any:
         """The answers to a `tamis.Query` about many events.
+
+        With `cells`, columns of text are those of a CSV file, which says nothing of types: each predicate
+        reads them as the kind of value that it is about, or as the schema declares them.
 
         They are what `match_batch`, `top_k_batch` or `count_batch` gives; for "exists" a `pyarrow.Array` of
         booleans, and for "owners" a table of `event` and `owner`.
@@ -478,9 +482,12 @@ class Matching:
         >>> index.add("a", "age > 21", tags=["q4"])
         >>> index.ask_batch(Query("exists", tags=["q4"]), [{"age": 25}, {"age": 18}]).to_pylist()
         [True, False]
+        >>> index.add("zip", "zip = '02134' AND zip > 5")
+        >>> index.ask_batch(Query("count"), pa.table({"zip": ["02134", "2134"]}), cells=True).to_pylist()
+        [1, 0]
         """
         _refuse_one_event(events)
-        options = _options(intervals, threads, weights, lists=lists, validate=validate)
+        options = _options(intervals, threads, weights, lists=lists, validate=validate, cells=cells)
         self._warn_of_unknown_names(query)
         if query.ask in ("count", "exists"):
             parts = events if isinstance(events, pa.RecordBatchReader) else [events]
@@ -679,6 +686,7 @@ def _options(
     *,
     lists: bool = False,
     validate: bool = True,
+    cells: bool = False,
 ) -> dict[str, Any]:
     if isinstance(intervals, str):
         raise TypeError(f"intervals is a list of columns; write intervals=[{intervals!r}]")
@@ -690,4 +698,5 @@ def _options(
         "lists": lists,
         "validate": validate,
         "lines_before": 0,
+        "cells": cells,
     }

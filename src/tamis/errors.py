@@ -10,6 +10,9 @@ Each error says what is wrong, where, and, when it can, what would be right:
 1 31
 """
 
+import sys
+import warnings
+
 
 class TamisError(Exception):
     """The base of every error that Tamis raises.
@@ -25,6 +28,52 @@ class UnknownAttributeWarning(UserWarning):
     >>> issubclass(UnknownAttributeWarning, TamisError)
     False
     """
+
+
+class ValueWarning(UserWarning):
+    """A value of an event that makes predicates undefined and is hardly meant.
+
+    It is of a kind that no predicate on its attribute expects, or nothing in the language can hold it. An
+    index warns of each attribute once; `stats()["observed"]["type_mismatches"]` counts all such values.
+
+    >>> import tamis, warnings
+    >>> index = tamis.Index()
+    >>> index.add("a", "age > 21")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     index.match({"age": "27"}), index.match({"age": "28"})
+    ([], [])
+    >>> len(caught), caught[0].category.__name__
+    (1, 'ValueWarning')
+    """
+
+
+class UnreadableValueWarning(ValueWarning):
+    """Nothing in the language can hold a value of an event, so its attribute is absent.
+
+    Such are integers of more than 64 bits, lists of mixed kinds, NaT. `tamis.Index(strict=True)` raises
+    instead.
+
+    >>> issubclass(UnreadableValueWarning, ValueWarning)
+    True
+    """
+
+
+def warn_of_value(message: str, unreadable: bool = False) -> None:
+    """Warn of a value, at the place outside of this package that asked about the event.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_value("`age` is a string")
+    >>> str(caught[0].message)
+    '`age` is a string'
+    """
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "tamis":
+        frame, level = frame.f_back, level + 1
+    category = UnreadableValueWarning if unreadable else ValueWarning
+    warnings.warn(message, category, stacklevel=level)
 
 
 class ExpressionError(TamisError, ValueError):

@@ -36,9 +36,13 @@ ALGORITHMS: tuple[str, ...] = tuple(_kernel.algorithms())
 class Index(Changing, Matching, OnDevice):
     """Subscriptions, and for each event those that it satisfies.
 
-    A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit; without one
-    attributes are learnt from the subscriptions. `algorithm` is one of `tamis.ALGORITHMS`, and `options` are
-    that algorithm's. Ids are strings or 64-bit integers; the first one fixes which.
+    A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit, and read ISO
+    strings and epoch numbers as timestamps where they are declared; without one attributes are learnt from
+    the subscriptions, and values stay as they are. What no value can hold (an integer of more than 64 bits, a
+    list of mixed kinds) makes its attribute absent; with `strict`, it raises `tamis.EventError`.
+
+    `algorithm` is one of `tamis.ALGORITHMS`, and `options` are that algorithm's. Ids are strings or 64-bit
+    integers; the first one fixes which.
 
     An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
     reorganized in the background when events turn out to have many more candidates than it was laid out
@@ -65,10 +69,11 @@ class Index(Changing, Matching, OnDevice):
         options: Mapping[str, bool | int | float | str] | None = None,
         *,
         optimize: Literal["auto", "manual"] = "auto",
+        strict: bool = False,
     ) -> None:
         """Make an empty index."""
         declared = None if schema is None else json.dumps(plain_schema(schema))
-        self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize)
+        self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize, strict)
         self._seen_rankings = set()
         self._opened_from: FileState | None = None
 
@@ -82,7 +87,7 @@ class Index(Changing, Matching, OnDevice):
 
     def _empty_like(self) -> "Index":
         """An index without subscriptions that refuses what this one refuses."""
-        return Index(self.schema, self.algorithm, self.options, optimize="manual")
+        return Index(self.schema, self.algorithm, self.options, optimize="manual", strict=self.strict)
 
     # --- looking up --------------------------------------------------------------------------------
 
@@ -150,9 +155,15 @@ class Index(Changing, Matching, OnDevice):
         return pa.table(columns)
 
     def __repr__(self) -> str:
-        """What it is and how many subscriptions it holds."""
+        """What it is and how many subscriptions it holds.
+
+        >>> Index(schema={"age": "int", "at": "timestamp_ms"})
+        <tamis.Index schema={'age': 'int', 'at': 'timestamp_ms'} with 0 subscriptions>
+        """
         named = "" if self.algorithm == "auto" else f" algorithm={self.algorithm!r}"
-        return f"<tamis.Index{named} with {len(self):,} subscriptions>"
+        declared = "" if self.schema is None else f" schema={_shortened(self.schema)}"
+        strict = " strict" if self.strict else ""
+        return f"<tamis.Index{named}{declared}{strict} with {len(self):,} subscriptions>"
 
     def _repr_html_(self) -> str:
         """What it is and its first subscriptions, for a notebook."""
@@ -199,6 +210,20 @@ class Index(Changing, Matching, OnDevice):
         """
         declared = self._kernel.schema
         return None if declared is None else json.loads(declared)
+
+    @property
+    def strict(self) -> bool:
+        """Whether what no value can hold raises an error, instead of making its attribute absent.
+
+        >>> index = Index(strict=True)
+        >>> index.add("a", "n > 1")
+        >>> index.match({"n": 2**70})
+        Traceback (most recent call last):
+        ...
+        tamis.errors.EventError: attribute `n`: the integer 1180591620717411303424 does not fit in 64 bits
+        ...
+        """
+        return self._kernel.strict
 
     @property
     def attributes(self) -> dict[str, tuple[str, ...]]:
@@ -397,7 +422,7 @@ class Index(Changing, Matching, OnDevice):
                 self._opened_from = state_of(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, copy: bool = False) -> "Index":
+    def open(cls, path: str | os.PathLike[str], *, copy: bool = False, strict: bool = False) -> "Index":
         """Open a snapshot file by mapping it into memory: processes that open the same file share one copy.
 
         The index can be changed; changes stay in memory until the next `save`. A file that is truncated,
@@ -406,7 +431,7 @@ class Index(Changing, Matching, OnDevice):
         An open file may be replaced by a rename, as `save` does, and must not be overwritten in place. One
         that was raises `tamis.SnapshotError` at the next use; one that became shorter may end the process.
         With `copy`, the file is read into memory, where nothing can happen to it: it opens as fast as it can
-        be read, and processes do not share it.
+        be read, and processes do not share it. The schema is in the file; `strict` is not.
 
         >>> Index.open("no-such-file.tamis")
         Traceback (most recent call last):
@@ -415,7 +440,7 @@ class Index(Changing, Matching, OnDevice):
         """
         while True:
             before = state_of(path)
-            index = cls._around(_kernel.Index.open(path, copy))
+            index = cls._around(_kernel.Index.open(path, copy, strict))
             if before == state_of(path):  # else it was replaced meanwhile, and which one was opened is open
                 index._opened_from = before
                 return index
@@ -430,9 +455,9 @@ class Index(Changing, Matching, OnDevice):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a snapshot, or, for algorithms that have none, as subscriptions."""
         if self.algorithm == "auto":
-            return _from_bytes, (type(self), self._kernel.to_bytes())
+            return _from_bytes, (type(self), self._kernel.to_bytes(), self.strict)
         made_with = (self.schema, self.algorithm, self.options)
-        return _from_subscriptions, (type(self), made_with, [self[id] for id in self])
+        return _from_subscriptions, (type(self), made_with, [self[id] for id in self], self.strict)
 
     def __copy__(self) -> "Index":
         """An index of its own with the same subscriptions."""
@@ -445,14 +470,14 @@ class Index(Changing, Matching, OnDevice):
         return self.__copy__()
 
 
-def _from_bytes(cls: type[Index], snapshot: bytes) -> Index:
-    return cls._around(_kernel.Index.from_bytes(snapshot))
+def _from_bytes(cls: type[Index], snapshot: bytes, strict: bool = False) -> Index:
+    return cls._around(_kernel.Index.from_bytes(snapshot, strict))
 
 
 def _from_subscriptions(
-    cls: type[Index], made_with: tuple[Any, ...], subscriptions: list[Subscription]
+    cls: type[Index], made_with: tuple[Any, ...], subscriptions: list[Subscription], strict: bool = False
 ) -> Index:
-    index = cls(*made_with)
+    index = cls(*made_with, strict=strict)
     for held in subscriptions:
         index.add(
             held.id,
@@ -469,6 +494,17 @@ def _from_subscriptions(
 
 
 _TYPE_NAMES = {bool: "bool", int: "int", float: "float", str: "string", datetime: "timestamp"}
+
+
+_SHOWN_ATTRIBUTES = 4
+
+
+def _shortened(schema: Mapping[str, str]) -> str:
+    """The schema, or its first attributes where there are many."""
+    if len(schema) <= _SHOWN_ATTRIBUTES:
+        return str(schema)
+    shown = ", ".join(f"{name!r}: {of!r}" for name, of in list(schema.items())[:_SHOWN_ATTRIBUTES])
+    return f"{{{shown}, … {len(schema) - _SHOWN_ATTRIBUTES:,} more}}"
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

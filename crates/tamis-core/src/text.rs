@@ -93,7 +93,7 @@ impl Display for LiteralText<'_> {
             // Always with a point or an exponent.
             Value::Float(x) => f.write_str(&float_text(*x)),
             Value::Decimal(decimal) => decimal.fmt(f),
-            Value::Str(text) => write_string(f, text),
+            Value::Str(text) | Value::Cell(text) => write_string(f, text),
             Value::Timestamp(micros) => write!(f, "TIMESTAMP '{}'", format_timestamp(*micros)),
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
             Value::Record | Value::Fields(_) | Value::Nested(_) => f.write_str("a record"),

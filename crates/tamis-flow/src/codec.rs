@@ -58,7 +58,7 @@ impl Writer {
                 self.0.push(4);
                 self.text(&number.plain());
             }
-            Value::Str(text) => {
+            Value::Str(text) | Value::Cell(text) => {
                 self.0.push(5);
                 self.text(text);
             }

@@ -22,13 +22,13 @@ use crate::device::warn_of_failure;
 use crate::errors::{OrRaise, argument_error};
 use crate::event::with_record;
 use crate::index::PyIndex;
-use crate::matching::{Moment, coerced, with_event};
+use crate::matching::{Moment, coerced, warn_of_surprises, with_event};
 use crate::query::PyQuery;
 use crate::weights::GivenWeights;
 
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
-    Tables { batches: Vec<RecordBatch>, intervals: Vec<String> },
+    Tables { batches: Vec<RecordBatch>, intervals: Vec<String>, cells: bool },
     Records(Vec<Record>),
 }
 
@@ -36,7 +36,7 @@ impl Given {
     pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
-            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals });
+            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals, cells: false });
         }
         if let Ok(text) = events.cast::<PyString>() {
             let text = text.to_str()?;
@@ -84,6 +84,14 @@ impl<'e> Batch<'e> {
         Ok(Self { events, weights })
     }
 
+    /// The same, where columns of text hold cells of a CSV file, if so it is.
+    fn with_cells(mut self, are_cells: bool) -> Self {
+        if let Events::Read(Given::Tables { cells, .. }) = &mut self.events {
+            *cells = are_cells;
+        }
+        self
+    }
+
     /// The events of a batch with the weights beside them.
     fn weighted<'s>(
         &self,
@@ -99,6 +107,7 @@ impl<'e> Batch<'e> {
     fn visit(
         &self,
         index: &Index,
+        version: &dyn Version,
         terms: &Terms,
         mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -111,10 +120,16 @@ impl<'e> Batch<'e> {
                 }
                 lines.fault().map_or(Ok(()), |fault| Err(fault.into()))
             }
-            Events::Read(Given::Tables { batches, intervals }) => {
+            Events::Read(Given::Tables { batches, intervals, cells }) => {
                 let mut first = 0;
+                let expected = cells.then(|| version.expected_kinds());
                 for batch in batches {
-                    let events = ArrowEvents::with_intervals(batch, terms, index.schema(), intervals)
+                    let schema = index.schema();
+                    let events = match &expected {
+                        Some(expected) => ArrowEvents::of_cells(batch, terms, schema, expected),
+                        None => ArrowEvents::with_intervals(batch, terms, schema, intervals),
+                    };
+                    let events = events
                         .map_err(|error| EventError { row: error.row.map(|row| first + row), ..error })?;
                     match &self.weights {
                         None => visit(first, &events)?,
@@ -160,6 +175,9 @@ pub struct Options {
     /// How many lines of a file come before JSON lines.
     #[pyo3(item)]
     lines_before: usize,
+    /// Whether columns of text hold cells of a CSV file, which each predicate reads as the kind it is about.
+    #[pyo3(item)]
+    cells: bool,
 }
 
 impl Options {
@@ -196,7 +214,8 @@ pub fn ask_batch(
     let (layout, skipped) = (options.layout(), options.skipped());
     let mut left = options.most.unwrap_or(usize::MAX);
     let given =
-        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?;
+        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
+            .with_cells(options.cells);
     let asked = py.detach(|| {
         let reader = index.reader()?;
         let moment = Moment::of(query);
@@ -204,7 +223,7 @@ pub fn ask_batch(
         let query = &*moment.query(&terms);
         let mut tables = vec![];
         let mut answered = 0;
-        given.visit(index, &terms, |at, events| {
+        given.visit(index, &*reader, &terms, |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {
                 let output = Output { layout, first: first + at };
@@ -223,6 +242,7 @@ pub fn ask_batch(
     });
     let (schema, tables, answered) = asked.or_raise(py)?;
     warn_of_failure(py, index)?;
+    warn_of_surprises(py, index)?;
     let batches = tables.into_iter().map(|columns| columns.batches(&schema));
     let batches: Vec<_> = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
     Ok((PyArrowStream { schema, batches: batches.concat() }, answered))
@@ -336,7 +356,7 @@ pub fn time_events(
         let reader = index.index().reader()?;
         let mut times = vec![];
         let terms = Moment::of(&query).terms(reader.terms()).into_owned();
-        given.visit(index.index(), &terms, |_, events| {
+        given.visit(index.index(), &*reader, &terms, |_, events| {
             times.extend(least_times(events, repeats, |event, space| {
                 reader.ask(&query, event, space).map_or(0, |(answer, _)| answer.matches())
             }));
@@ -365,6 +385,7 @@ pub fn contributions(index: &PyIndex, event: &Bound<'_, PyAny>, query: &PyQuery)
         }
         Ok(((ids, columns), slow))
     })?;
+    warn_of_surprises(event.py(), index)?;
     let (ids, columns) = columns;
     let id_field = Field::new("id", ids[0].data_type().clone(), false);
     let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), false));

@@ -14,15 +14,32 @@ use crate::event::{PyInterval, PyWhere};
 pub struct Refused {
     pub message: String,
     pub hint: Option<&'static str>,
+    /// Whether it is a value of Python's that the language has no room for: an integer of more than 64 bits, a decimal of
+    /// too many digits, NaT, a list of mixed kinds. An event with one is read without that attribute.
+    pub is_unreadable: bool,
 }
 
 impl Refused {
     fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, is_unreadable: false }
     }
 
     fn with_hint(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { message: message.into(), hint: Some(hint) }
+        Self { message: message.into(), hint: Some(hint), is_unreadable: false }
+    }
+
+    fn unreadable(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { is_unreadable: true, ..Self::with_hint(message, hint) }
+    }
+}
+
+impl Refused {
+    fn into_error(self, path: &str) -> EventError {
+        let error = EventError::new(self.message).at_path(path);
+        match self.hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 }
 
@@ -34,11 +51,17 @@ impl From<PyErr> for Refused {
 
 /// The value of a Python object: a scalar, an array of scalars, an interval, another set or, for a dict, a record.
 pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
-    value_at_depth(object, 1)
+    value_at_depth(object, 1, &mut vec![])
 }
 
 /// The same for an object inside so many lists and records.
-fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
+///
+/// Fields of records inside it that cannot be read are absent there and go to `unreadable`, by their paths inside it.
+fn value_at_depth(
+    object: &Bound<'_, PyAny>,
+    depth: usize,
+    unreadable: &mut Vec<EventError>,
+) -> Result<Value, Refused> {
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -69,7 +92,7 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refu
         return timestamp(object);
     }
     if is_array(object) {
-        return array(object, depth);
+        return array(object, depth, unreadable);
     }
     if object.is_instance_of::<PyDict>() {
         return Ok(Value::Record);
@@ -77,7 +100,7 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refu
     if object.is_instance(decimal_class(object.py())?)? {
         return decimal(object);
     }
-    from_numpy(object, depth)
+    from_numpy(object, depth, unreadable)
 }
 
 fn is_array(object: &Bound<'_, PyAny>) -> bool {
@@ -89,11 +112,20 @@ fn is_array(object: &Bound<'_, PyAny>) -> bool {
 
 fn integer(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     object.extract().map(Value::Int).map_err(|_| {
-        Refused::with_hint(
-            format!("the integer {object} does not fit in 64 bits"),
+        Refused::unreadable(
+            format!("the integer {} does not fit in 64 bits", shortened(object)),
             "use decimal.Decimal, which is exact, a float, or a string",
         )
     })
+}
+
+/// An integer as text; one of very many digits is not written out, which Python refuses.
+fn shortened(integer: &Bound<'_, PyAny>) -> String {
+    match integer.str() {
+        Ok(text) if text.to_string_lossy().len() <= 40 => text.to_string_lossy().into_owned(),
+        Ok(text) => format!("{}…", &text.to_string_lossy()[..30]),
+        Err(_) => "of thousands of digits".into(),
+    }
 }
 
 fn decimal_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -110,17 +142,23 @@ fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
         return Ok(Value::Float(if text.starts_with('-') { -float } else { float }));
     }
     Value::decimal(text).map_err(|refused| {
-        Refused::with_hint(format!("the decimal {text} cannot be compared: {refused}"), "round it")
+        Refused::unreadable(format!("the decimal {text} cannot be compared: {refused}"), "round it")
     })
 }
 
-fn array(items: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
-    let items = items.try_iter()?.map(|item| element(&item?, depth)).collect::<Result<_, _>>()?;
-    Value::array(items).map_err(Refused::new)
+fn array(items: &Bound<'_, PyAny>, depth: usize, unreadable: &mut Vec<EventError>) -> Result<Value, Refused> {
+    let items = items.try_iter()?.map(|item| element(&item?, depth, unreadable)).collect::<Result<_, _>>()?;
+    Value::array(items).map_err(|wrong| {
+        Refused::unreadable(wrong, "send numbers as numbers and text as text, or as two lists")
+    })
 }
 
 /// An element of an array; a dict is a record with fields of its own.
-fn element(item: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
+fn element(
+    item: &Bound<'_, PyAny>,
+    depth: usize,
+    unreadable: &mut Vec<EventError>,
+) -> Result<Value, Refused> {
     if depth > json::MAX_DEPTH {
         return Err(Refused::new(format!(
             "lists and records are nested deeper than {} levels",
@@ -128,11 +166,13 @@ fn element(item: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
         )));
     }
     if !item.is_instance_of::<PyDict>() {
-        return value_at_depth(item, depth + 1);
+        return value_at_depth(item, depth + 1, unreadable);
     }
     let mut fields = RecordBuilder::default();
     let read = walk_nested(item, &mut fields, depth + 1).and_then(|()| fields.finish());
-    read.map(|record| record.into_element()).map_err(|error| Refused::new(error.to_string()))
+    let record = read.map_err(|error| Refused::new(error.to_string()))?;
+    unreadable.extend_from_slice(record.unreadable());
+    Ok(record.into_element())
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
@@ -155,15 +195,23 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
         aware
     };
     let elapsed = object.sub(epoch)?;
+    // NaT, the absent time of pandas, is a datetime of which every part is NaN.
+    if elapsed.getattr("days")?.is_instance_of::<PyFloat>() {
+        return Err(Refused::unreadable("NaT is no time", "leave the attribute out, or send None"));
+    }
     let part = |name: &str| elapsed.getattr(name)?.extract::<i64>();
     let seconds = part("days")? * 86_400 + part("seconds")?;
     Ok(Value::Timestamp(seconds * 1_000_000 + part("microseconds")?))
 }
 
 /// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
-fn from_numpy(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Refused> {
+fn from_numpy(
+    object: &Bound<'_, PyAny>,
+    depth: usize,
+    unreadable: &mut Vec<EventError>,
+) -> Result<Value, Refused> {
     if let Some(plain) = plain_of_numpy(object)? {
-        return value_at_depth(&plain, depth);
+        return value_at_depth(&plain, depth, unreadable);
     }
     let name = class_name(object);
     Err(Refused::with_hint(
@@ -199,7 +247,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Int(integer) => integer.into_bound_py_any(py),
         Value::Float(float) => float.into_bound_py_any(py),
         Value::Decimal(decimal) => decimal_class(py)?.call1((decimal.to_string(),)),
-        Value::Str(text) => text.into_bound_py_any(py),
+        Value::Str(text) | Value::Cell(text) => text.into_bound_py_any(py),
         Value::Timestamp(micros) => {
             let module = py.import("datetime")?;
             let epoch =
@@ -310,14 +358,24 @@ fn walk_field<'a>(
                 walk_nested(object, fields, depth + 1)?;
             }
         } else {
-            let value = value_at_depth(object, depth).map_err(|refused| {
-                let error = EventError::new(refused.message).at_path(fields.path());
-                match refused.hint {
-                    Some(hint) => error.with_hint(hint),
-                    None => error,
+            let mut inside = vec![];
+            match value_at_depth(object, depth, &mut inside) {
+                Ok(value) => {
+                    for error in inside {
+                        let path = format!("{}.{}", fields.path(), error.path.as_deref().unwrap_or_default());
+                        fields.put_unreadable(error.at_path(&path));
+                    }
+                    fields.put_owned(value);
                 }
-            })?;
-            fields.put_owned(value);
+                Err(refused) => {
+                    let is_unreadable = refused.is_unreadable;
+                    let error = refused.into_error(fields.path());
+                    if !is_unreadable {
+                        return Err(error);
+                    }
+                    fields.put_unreadable(error);
+                }
+            }
         }
     }
     fields.leave();

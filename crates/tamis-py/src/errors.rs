@@ -64,6 +64,11 @@ fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
     }
 }
 
+/// Warns whoever called the package.
+pub fn warn_of_value(py: Python<'_>, message: &str, is_unreadable: bool) -> PyResult<()> {
+    py.import("tamis.errors")?.call_method1("warn_of_value", (message, is_unreadable)).map(drop)
+}
+
 /// A class of `tamis.errors`, which is written in Python because its classes have two bases.
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();

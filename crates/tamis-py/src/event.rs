@@ -1,5 +1,7 @@
 //! Events as Python objects, where a plain dict is not enough.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use tamis_core::event::{Fields, Record, RecordBuilder, Value, json};
@@ -120,7 +122,8 @@ impl PyWhere {
 
 /// An event that was read once, to be matched many times, and that may carry weights per attribute.
 ///
-/// Made from a dict, or from JSON text or bytes.
+/// Made from a dict, or from JSON text or bytes. What no value can hold (an integer of more than 64 bits, a list of
+/// mixed kinds, NaT) makes its attribute absent and is in `unreadable`; with `strict` it is an error.
 ///
 /// >>> import tamis
 /// >>> event = tamis.Event({"age": 27, "hours": tamis.Interval(20, 30)}, weights={"age": 0.6})
@@ -145,8 +148,8 @@ impl PyEvent {
 #[pymethods]
 impl PyEvent {
     #[new]
-    #[pyo3(signature = (values, weights = None))]
-    fn new(values: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    #[pyo3(signature = (values, weights = None, *, strict = false))]
+    fn new(values: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyDict>>, strict: bool) -> PyResult<Self> {
         let py = values.py();
         let mut builder = RecordBuilder::default();
         match source(values)? {
@@ -159,6 +162,7 @@ impl PyEvent {
                 for (name, weight) in event.get().0.weights() {
                     builder.put_weight(name, weight).or_raise(py)?;
                 }
+                event.get().0.unreadable().iter().for_each(|error| builder.put_unreadable(error.clone()));
             }
             Source::Json(text) => json::walk(&text, &mut builder).or_raise(py)?,
             Source::Mapping => walk_mapping(values, &mut builder).or_raise(py)?,
@@ -166,7 +170,36 @@ impl PyEvent {
         for (name, weight) in weights.into_iter().flat_map(|weights| weights.iter()) {
             builder.put_weight(name.extract()?, weight.extract()?).or_raise(py)?;
         }
-        builder.finish().or_raise(py).map(Self)
+        let record = builder.finish().or_raise(py)?;
+        match record.unreadable().first().filter(|_| strict) {
+            Some(unreadable) => Err(unreadable.clone()).or_raise(py),
+            None => Ok(Self(record)),
+        }
+    }
+
+    /// The cells of a row of a CSV file: text that each predicate reads as the kind it is about.
+    ///
+    /// >>> import tamis
+    /// >>> event = tamis.Event.of_cells({"zip": "02134"})
+    /// >>> [tamis.parse(text).evaluate(event) for text in ("zip = '02134'", "zip > 5", "zip = '2134'")]
+    /// [True, True, False]
+    #[staticmethod]
+    fn of_cells(py: Python<'_>, cells: BTreeMap<String, Option<String>>) -> PyResult<Self> {
+        let cell = |text: Option<String>| text.map_or(Value::Null, |text| Value::Cell(text.into()));
+        let values = cells.into_iter().map(|(name, text)| (name, cell(text)));
+        Record::new(values, []).or_raise(py).map(Self)
+    }
+
+    /// What was given and no value can hold: (attribute, why), in order. These attributes are absent.
+    ///
+    /// >>> import tamis
+    /// >>> event = tamis.Event({"n": 2**70, "age": 27})
+    /// >>> event.unreadable[0][0], "n" in event, "age" in event
+    /// ('n', False, True)
+    #[getter]
+    fn unreadable(&self) -> Vec<(String, String)> {
+        let shown = self.0.unreadable().iter();
+        shown.map(|error| (error.path.clone().unwrap_or_default(), error.message.clone())).collect()
     }
 
     /// The value of an attribute by its dotted name; `KeyError` when it is absent.

@@ -92,10 +92,12 @@ impl PyIndex {
         schema: Option<&str>,
         options: Vec<(String, Setting)>,
         optimize: &str,
+        strict: bool,
     ) -> PyResult<Self> {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let options: Vec<_> = options.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        let index = tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?;
+        let index =
+            tamis_algorithms::new_index(algorithm, schema, &options).or_raise(py)?.with_strictness(strict);
         match optimize {
             "auto" => index.optimize_automatically(true),
             "manual" => index.optimize_automatically(false),
@@ -275,6 +277,12 @@ impl PyIndex {
         self.0.schema().map(Schema::to_json)
     }
 
+    /// Whether what no value can hold is an error.
+    #[getter]
+    fn strict(&self) -> bool {
+        self.0.is_strict()
+    }
+
     // --- queries -----------------------------------------------------------------------------------
 
     /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank.
@@ -289,10 +297,10 @@ impl PyIndex {
     }
 
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, copy: bool) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf, copy: bool, strict: bool) -> PyResult<Self> {
         py.detach(|| if copy { Index::open_copied(path) } else { Index::open(path) })
             .or_raise(py)
-            .map(Self::of)
+            .map(|index| Self::of(index.with_strictness(strict)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -300,8 +308,9 @@ impl PyIndex {
     }
 
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py).map(Self::of)
+    fn from_bytes(py: Python<'_>, bytes: &[u8], strict: bool) -> PyResult<Self> {
+        let index = py.detach(|| Index::from_bytes(bytes.to_vec())).or_raise(py)?;
+        Ok(Self::of(index.with_strictness(strict)))
     }
 
     fn verify(&self, py: Python<'_>) -> PyResult<()> {

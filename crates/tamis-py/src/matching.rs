@@ -12,13 +12,14 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::SlowEvent;
 use tamis_core::engine::contract::Answer;
+use tamis_core::engine::surprises::Surprise;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;
 use tamis_core::query::{Query, current_time};
 
 use crate::convert::walk_mapping;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, warn_of_value};
 use crate::event::{Source, source, with_record};
 use crate::id_cache::IdCache;
 use crate::results::Found;
@@ -55,7 +56,7 @@ pub fn ask<'py>(
     query: &Query,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = event.py();
-    let answered = with_event(index, event, query, |reader, event, query, space| {
+    let asked = with_event(index, event, query, |reader, event, query, space| {
         let (answer, slow) = index.ask(&**reader, query, event, space)?;
         let answered = match answer {
             Answer::All(places) => Answered::All(Found::new(reader, places)),
@@ -69,7 +70,9 @@ pub fn ask<'py>(
             }
         };
         Ok((answered, slow))
-    })?;
+    });
+    let answered = asked?;
+    warn_of_surprises(py, index)?;
     match answered {
         Answered::All(found) => Ok(found.to_list(py, ids)?.into_any()),
         Answered::Count(count) => count.into_bound_py_any(py),
@@ -85,6 +88,16 @@ pub fn ask<'py>(
             shown?.into_bound_py_any(py)
         }
     }
+}
+
+/// Warns of values that are hardly meant: of each attribute once. Whoever turned warnings into errors gets one.
+#[inline]
+pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
+    for surprise in index.take_surprises() {
+        let is_unreadable = matches!(surprise, Surprise::Unreadable(_));
+        warn_of_value(py, &surprise.to_string(), is_unreadable)?;
+    }
+    Ok(())
 }
 
 /// Resolves an event for the current version and asks something about it. What was slow is noted.

@@ -130,7 +130,7 @@ impl PySelectivities {
             Selectivities::from_events(expressions.iter(), |terms, visit| {
                 let terms = &terms.at(current_time());
                 match &events {
-                    Given::Tables { batches, intervals } => {
+                    Given::Tables { batches, intervals, .. } => {
                         for batch in batches {
                             visit(&ArrowEvents::with_intervals(batch, terms, None, intervals)?);
                         }

@@ -1,5 +1,7 @@
 //! Values of a kind that no predicate expects, in events from Python.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use tamis_core::engine::ExpectedKinds;
 use tamis_core::event::arrow::ArrowEvents;
@@ -11,9 +13,11 @@ use crate::errors::{OrRaise, argument_error};
 
 /// (attribute, kind of value, how many), sorted by attribute as they were given.
 #[pyfunction]
+#[pyo3(signature = (expected, events, cells = false))]
 pub fn wrong_values(
     expected: Vec<(String, Vec<String>)>,
     events: &Bound<'_, PyAny>,
+    cells: bool,
 ) -> PyResult<Vec<(String, &'static str, u64)>> {
     let py = events.py();
     let mut named = vec![];
@@ -22,6 +26,8 @@ pub fn wrong_values(
         let kinds = kinds.ok_or_else(|| argument_error(py, format!("`{name}` expects an unknown kind")))?;
         named.push((name.as_str(), kinds));
     }
+    let by_name: BTreeMap<String, Vec<Kind>> =
+        named.iter().map(|(name, kinds)| (String::from(*name), kinds.clone())).collect();
     let (expected, terms) = ExpectedKinds::named(named);
     let given = Given::from_python(events, vec![])?;
     let counted = py.detach(|| {
@@ -38,7 +44,10 @@ pub fn wrong_values(
         match &given {
             Given::Tables { batches, .. } => {
                 for batch in batches {
-                    count(&ArrowEvents::new(batch, &terms, None)?);
+                    count(&match cells {
+                        true => ArrowEvents::of_cells(batch, &terms, None, &by_name)?,
+                        false => ArrowEvents::new(batch, &terms, None)?,
+                    });
                 }
             }
             Given::Records(records) => {

@@ -122,8 +122,10 @@ class Asked:
         """Ask about a portion; if an event in it cannot be read, stop there or ask about the others."""
         import tamis
 
+        cells = not isinstance(portion, Lines) and portion.cells
+
         def ask(events: Any) -> Any:
-            return self.index.ask_batch(self.query, events, threads=self.threads)
+            return self.index.ask_batch(self.query, events, threads=self.threads, cells=cells)
 
         self.wrong_types.look(portion)
         try:
@@ -140,7 +142,7 @@ class Asked:
         readable = Lines([], [], [])
         for number, text, place in zip(portion.numbers, portion.events, portion.places, strict=True):
             try:
-                tamis.Event(text)
+                tamis.Event(text, strict=self.index.strict)
             except tamis.EventError as error:
                 if not self.skip_bad:
                     message = at_place(f"{source}:{place}", error)

@@ -47,8 +47,8 @@ Schema = Annotated[
     typer.Option(
         "--schema",
         metavar="TYPES",
-        help="Types of attributes, as age=int,name=string or a JSON file: rules that cannot fit are refused, "
-        "and CSV columns are read so.",
+        help="Types of attributes, as age=int,at=timestamp_ms or a JSON file: rules that cannot fit are "
+        "refused, and ISO text, epoch numbers and CSV cells are read so.",
     ),
 ]
 Row = Annotated[int, typer.Option("--row", min=0, help="Which event of the file, counted from 0.")]

@@ -1,7 +1,8 @@
 """Drive events from a source through a query into a sink, with progress and an exit code."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tamis.cli.failure import FOUND, NOT_FOUND, UserError, warn
@@ -22,7 +23,6 @@ class Input:
     inline: list[str] | None = None
     encoding: str | None = None
     separator: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
     documents: Sequence[str] | None = None
     """XML files, each of which is an event, in place of `path`."""
 
@@ -34,10 +34,15 @@ def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | Non
     is_quiet = asked.query.ask == "exists"
     name, portions = _portions(events, asked)
     try:
-        if is_quiet:
-            found = any(asked.any_match(name, portion) for portion in portions)
-        else:
-            found = _write_whole(asked, name, portions, open_sink(output, to))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore", tamis.ValueWarning)  # `wrong_types` says it of all events at once
+            warnings.simplefilter("always", tamis.UnreadableValueWarning)
+            if is_quiet:
+                found = any(asked.any_match(name, portion) for portion in portions)
+            else:
+                found = _write_whole(asked, name, portions, open_sink(output, to))
+        for unreadable in caught:
+            warn(str(unreadable.message).replace("\nhint: ", "; "))
     except tamis.TamisError as error:
         raise UserError(str(error).splitlines()[0]) from None
     if asked.skipped:
@@ -60,7 +65,7 @@ def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
     if events.documents is not None:
         return "--xml", read_xml_files(events.documents)
     source = open_events(events.path, events.format, skip_bad=asked.skip_bad, encoding=events.encoding)
-    source.separator, source.types = events.separator, events.types
+    source.separator = events.separator
 
     def reported() -> Iterator[Portion]:
         with Progress("matching", unit="events") as progress:

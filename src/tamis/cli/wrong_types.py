@@ -49,7 +49,8 @@ class WrongTypes:
         for record in records:
             self._seen.update(_paths(record, ""))
         with suppress(EventError):  # reported where events are matched
-            for path, kind, count in wrong_values(list(self._expected.items()), readable):
+            cells = not isinstance(portion, Lines) and portion.cells
+            for path, kind, count in wrong_values(list(self._expected.items()), readable, cells):
                 self._wrong[path, kind] += count
 
     def summary(self) -> str | None:

@@ -30,7 +30,7 @@ use super::expected_kinds::ExpectedKinds;
 use super::id_column::id_columns;
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
-use crate::event::{Event, EventSource, Schema, Terms};
+use crate::event::{Event, EventSource, Schema, TermId, Terms};
 use crate::query::{Ask, Filter, Measure, Query, Ranking, TopK};
 pub use crate::subscription::Location;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
@@ -322,6 +322,12 @@ pub trait Version: Sync {
         expected.by_name(&terms)
     }
 
+    /// The attributes on which some events of a range have values of a kind that no predicate expects, with the kind of the
+    /// first such value and the kinds that are expected. Engines that do not count such values know of none.
+    fn wrong_kinds(&self, _events: &dyn EventSource, _range: Range<usize>) -> Vec<WrongKind> {
+        vec![]
+    }
+
     /// Other subscriptions that share parts of their expression with this one in the structure, sorted by id.
     fn neighbours(&self, _location: Location) -> Vec<Location> {
         vec![]
@@ -414,6 +420,14 @@ pub struct Scored {
     pub score: f64,
 }
 
+/// An attribute that has a value of a kind that no predicate on it expects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrongKind {
+    pub term: TermId,
+    pub found: Kind,
+    pub expected: Vec<Kind>,
+}
+
 /// What one event cost.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Work {
@@ -423,6 +437,8 @@ pub struct Work {
     pub evaluations: u64,
     /// Values of a kind that no predicate on their attribute expects.
     pub mismatches: u64,
+    /// The terms that these values are on, a bit each; see [`bit_of`](super::surprises::bit_of).
+    pub wrong_terms: u64,
 }
 
 impl std::ops::AddAssign for Work {
@@ -430,6 +446,7 @@ impl std::ops::AddAssign for Work {
         self.candidates += other.candidates;
         self.evaluations += other.evaluations;
         self.mismatches += other.mismatches;
+        self.wrong_terms |= other.wrong_terms;
     }
 }
 

@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::contract::{Work, WrongKind};
+use super::surprises::bit_of;
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
+use crate::event::value::cell::readings;
 use crate::event::{Event, EventSource, TermId, Terms, ValueRef};
 use crate::expr::Expr;
 use crate::expr::atoms::AtomTable;
@@ -86,6 +89,12 @@ impl ExpectedKinds {
         by_attribute[place] |= kinds;
     }
 
+    /// The kind that all predicates on an attribute expect, if there is one and only one.
+    pub fn only_kind(&self, attribute: TermId) -> Option<Kind> {
+        let kinds = self.kinds(attribute);
+        Kind::ALL.into_iter().find(|kind| kinds == 1 << *kind as u32).filter(|_| !self.is_document(attribute))
+    }
+
     fn kinds(&self, attribute: TermId) -> u32 {
         self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !(ASKED | DOCUMENT)
     }
@@ -102,6 +111,12 @@ impl ExpectedKinds {
             ValueRef::Str(text) if self.is_document(attribute) => {
                 with_document(text, |document| document.is_none())
             }
+            ValueRef::Cell(text) => {
+                let kinds = self.kinds(attribute);
+                kinds != 0
+                    && !readings(text)
+                        .any(|read| read.kind().is_some_and(|kind| kinds >> kind as u32 & 1 == 1))
+            }
             value => value.kind().is_some_and(|kind| self.is_wrong(attribute, kind)),
         }
     }
@@ -112,17 +127,43 @@ impl ExpectedKinds {
         kinds != 0 && kinds >> kind as u32 & 1 == 0
     }
 
-    /// How many values of an event are of a kind that none expects.
-    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
-        let is_wrong = |(attribute, value): &&(TermId, ValueRef<'_>)| self.is_wrong_value(*attribute, *value);
-        event.values.iter().filter(is_wrong).count() as u64
+    /// How many values of an event are of a kind that none expects, and on which attributes.
+    #[inline]
+    pub fn mismatches(&self, event: &Event<'_>) -> Work {
+        let mut work = Work::default();
+        for (attribute, value) in &event.values {
+            if self.is_wrong_value(*attribute, *value) {
+                work += mismatch(*attribute);
+            }
+        }
+        work
     }
 
     /// The same for a range of events in columns.
-    pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> u64 {
-        let mut count = 0;
-        self.for_each_wrong(columns, range, |_, _| count += 1);
-        count
+    pub fn mismatches_in(&self, columns: &ArrowEvents<'_>, range: Range<usize>) -> Work {
+        let mut work = Work::default();
+        self.for_each_wrong(columns, range, |attribute, _| work += mismatch(attribute));
+        work
+    }
+
+    /// The attributes with such values in a range of events, each with the kind of its first.
+    pub fn wrong_kinds(&self, events: &dyn EventSource, range: Range<usize>) -> Vec<WrongKind> {
+        let mut found: BTreeMap<TermId, Kind> = BTreeMap::new();
+        let mut add = |attribute, kind| {
+            found.entry(attribute).or_insert(kind);
+        };
+        if let Some(columns) = events.columns() {
+            self.for_each_wrong(columns, range, &mut add);
+        } else {
+            self.for_each_wrong_value(events, range, &mut add);
+        }
+        let expected = |term: TermId| {
+            let kinds = self.kinds(term);
+            let document = self.is_document(term).then_some(Kind::Str);
+            let named = Kind::ALL.into_iter().filter(|kind| kinds >> *kind as u32 & 1 == 1);
+            named.chain(document).collect()
+        };
+        found.into_iter().map(|(term, found)| WrongKind { term, found, expected: expected(term) }).collect()
     }
 
     /// Calls `found` with every value in columns that is of a kind that none expects. Only columns that may
@@ -157,16 +198,25 @@ impl ExpectedKinds {
             self.for_each_wrong(columns, 0..columns.len(), &mut add);
             return counts;
         }
+        self.for_each_wrong_value(events, 0..events.len(), &mut add);
+        counts
+    }
+
+    fn for_each_wrong_value(
+        &self,
+        events: &dyn EventSource,
+        range: Range<usize>,
+        mut found: impl FnMut(TermId, Kind),
+    ) {
         let mut event = Event::default();
-        for row in 0..events.len() {
+        for row in range {
             events.fill(row, &mut event);
             for (attribute, value) in &event.values {
                 if let Some(kind) = value.kind().filter(|_| self.is_wrong_value(*attribute, *value)) {
-                    add(*attribute, kind);
+                    found(*attribute, kind);
                 }
             }
         }
-        counts
     }
 
     /// What is expected of attributes by name, with the numbers that they get.
@@ -193,6 +243,10 @@ impl ExpectedKinds {
         });
         named.collect()
     }
+}
+
+fn mismatch(attribute: TermId) -> Work {
+    Work { mismatches: 1, wrong_terms: bit_of(attribute), ..Work::default() }
 }
 
 #[cfg(test)]

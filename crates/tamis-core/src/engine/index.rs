@@ -1,18 +1,20 @@
 //! The index that users hold: an engine, a schema if there is one, and what was observed.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace};
+use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace, WrongKind};
 use super::contributions::Contributions;
 use super::device::{Device, DeviceMemory};
 use super::observed::{Observed, SlowEvent};
 use super::production::Production;
+use super::surprises::{Surprise, Surprises};
 use crate::error::Result;
-use crate::event::{Event, Schema, Value};
+use crate::event::{Event, EventSource, Schema, Unreadable, Value};
 use crate::expr::limits::check_limits;
 use crate::fork::Mutex;
 use crate::query::Query;
@@ -24,8 +26,11 @@ pub struct Index {
     /// The options of the algorithm that were set.
     options: Vec<(String, Value)>,
     schema: Option<Schema>,
+    /// Whether what no value can hold is an error.
+    strict: bool,
     observed: Observed,
     device: Mutex<Option<Arc<DeviceMemory>>>,
+    surprises: Surprises,
 }
 
 impl Default for Index {
@@ -46,7 +51,18 @@ impl Index {
         options: Vec<(String, Value)>,
         schema: Option<Schema>,
     ) -> Self {
-        Self { engine, options, schema, observed: Observed::default(), device: Mutex::default() }
+        let (observed, surprises) = (Observed::default(), Surprises::default());
+        Self { engine, options, schema, strict: false, observed, surprises, device: Mutex::default() }
+    }
+
+    /// The same index; if it is strict, what an event gives and no value can hold is an error. Otherwise the attribute is
+    /// absent, and is counted.
+    pub fn with_strictness(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.strict
     }
 
     pub fn algorithm(&self) -> &'static str {
@@ -181,12 +197,53 @@ impl Index {
         event: &Event<'_>,
         ask: impl FnOnce() -> Result<(usize, Work, T)>,
     ) -> Result<(T, Option<SlowEvent>)> {
+        if !event.unreadable.is_empty() {
+            self.note_unreadable(Unreadable::from(&*event.unreadable))?;
+        }
         let start = Instant::now();
         let (matches, work, answer) = ask()?;
         let nanoseconds = start.elapsed().as_nanos() as u64;
+        if self.is_surprised(&work) {
+            self.note_surprises(&vec![event.clone()], 0..1, &work);
+        }
         self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
         let is_slow = self.observed.is_slow(nanoseconds);
         Ok((answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None })))
+    }
+
+    /// Whether matching met a value that is hardly meant, on an attribute that was not told of yet.
+    #[inline]
+    pub(super) fn is_surprised(&self, work: &Work) -> bool {
+        self.surprises.are_new(work)
+    }
+
+    /// Looks for such values in a range of events.
+    #[cold]
+    pub(super) fn note_surprises(&self, events: &dyn EventSource, range: Range<usize>, work: &Work) {
+        let reader = self.unchecked_reader();
+        for WrongKind { term, found, expected } in reader.wrong_kinds(events, range) {
+            let attribute = reader.terms().name(term).into();
+            let has_schema = self.schema.is_some();
+            self.surprises.add(Surprise::WrongKind { attribute, found, expected, has_schema });
+        }
+        self.surprises.tell_bits(work.wrong_terms);
+    }
+
+    /// Counts what no value can hold, or refuses it.
+    #[cold]
+    pub(super) fn note_unreadable(&self, unreadable: Unreadable) -> Result<()> {
+        let Unreadable { count, first: Some(first) } = unreadable else { return Ok(()) };
+        if self.strict {
+            return Err(first.into());
+        }
+        self.observed.note(0, 0, Work { mismatches: count, ..Work::default() }, 0);
+        self.surprises.add(Surprise::Unreadable(first));
+        Ok(())
+    }
+
+    /// What events brought and hardly anybody means: of each attribute once, and each once to whoever asks.
+    pub fn take_surprises(&self) -> Vec<Surprise> {
+        self.surprises.take()
     }
 
     // --- devices -----------------------------------------------------------------------------------
@@ -258,6 +315,8 @@ impl Index {
             "attributes": reader.terms().attributes().count(),
             "computed_terms": reader.terms().computed_per_event(),
             "optimizing": self.is_optimizing(),
+            "schema": self.schema().map(|schema| schema.iter().map(|(name, of)| (name.into(), of.to_string().into())).collect::<serde_json::Map<String, Json>>()),
+            "strict": self.strict,
         });
         let observed = json!({ "observed": self.observed.statistics() });
         let device = self.device().map_or(Json::Null, |device| device.statistics());

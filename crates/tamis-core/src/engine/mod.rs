@@ -16,6 +16,7 @@ pub(crate) mod observed;
 pub(crate) mod production;
 pub mod quantified;
 pub(crate) mod segment;
+pub mod surprises;
 pub mod why_matched;
 
 pub use crate::subscription::{Id, IdKind, IdRef, Subscription};

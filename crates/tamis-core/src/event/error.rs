@@ -55,6 +55,28 @@ impl fmt::Display for EventError {
 
 impl std::error::Error for EventError {}
 
+/// What many events gave for attributes and no value can hold: how much, and the first of it.
+#[derive(Clone, Debug, Default)]
+pub struct Unreadable {
+    pub count: u64,
+    pub first: Option<EventError>,
+}
+
+impl Unreadable {
+    pub fn add(&mut self, other: Unreadable) {
+        self.count += other.count;
+        if self.first.is_none() {
+            self.first = other.first;
+        }
+    }
+}
+
+impl From<&[EventError]> for Unreadable {
+    fn from(errors: &[EventError]) -> Self {
+        Self { count: errors.len() as u64, first: errors.first().cloned() }
+    }
+}
+
 impl From<EventError> for crate::Error {
     fn from(error: EventError) -> Self {
         crate::Error::Event(error.to_string())

@@ -42,6 +42,10 @@ pub trait Fields<'a> {
     /// The same for a value that the reader had to build.
     fn put_owned(&mut self, value: Value);
 
+    /// Says why the current field has no value although the event gives it one: an integer of more than 64 bits, an array
+    /// of mixed kinds. It is absent.
+    fn put_unreadable(&mut self, error: EventError);
+
     /// Gives the event's weight for an attribute, by its full dotted name.
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError>;
 
@@ -129,7 +133,7 @@ pub struct EventBuilder<'a, 'i> {
 }
 
 impl<'a, 'i> EventBuilder<'a, 'i> {
-    /// With a schema, strings of attributes that are declared as timestamps become timestamps.
+    /// With a schema, strings and numbers of attributes that are declared as timestamps become timestamps.
     pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
         scratch.known.prepare(terms);
         let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
@@ -143,6 +147,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
         self.event.values.clear();
         self.event.weights.clear();
         self.event.has_intervals = false;
+        self.event.unreadable.clear();
         self.scratch.owned.clear();
         self.scratch.strings.clear();
         self.scratch.places.clear();
@@ -212,8 +217,8 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
 
     fn put(&mut self, mut value: ValueRef<'a>) {
         let Some(attribute) = self.current() else { return };
-        if let (Some(schema), ValueRef::Str(text)) = (self.schema, value)
-            && let Some(micros) = schema.coerce_text(self.path(), text)
+        if let Some(schema) = self.schema
+            && let Some(micros) = schema.coerce_scalar(self.path(), value)
         {
             value = ValueRef::Timestamp(micros);
         }
@@ -229,6 +234,12 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
         self.scratch.places.push(self.event.values.len());
         self.scratch.owned.push(value);
         self.event.values.push((attribute, ValueRef::Null));
+    }
+
+    fn put_unreadable(&mut self, error: EventError) {
+        if self.current().is_some() {
+            self.event.unreadable.push(error);
+        }
     }
 
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {

@@ -14,10 +14,10 @@ pub use crate::term::{TermId, Terms};
 pub use crate::value::decimal::Decimal;
 pub use crate::value::set::Among;
 pub use crate::value::{self, Value, ValueRef, decimal, number, timestamp};
-pub use error::EventError;
+pub use error::{EventError, Unreadable};
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};
-pub use schema::{Schema, Type};
+pub use schema::{EpochUnit, Schema, Type};
 pub use source::EventSource;
 
 /// One event, resolved against the attribute names of an index: what every index reads.
@@ -31,6 +31,8 @@ pub struct Event<'a> {
     pub weights: Vec<(TermId, f64)>,
     /// Whether some attribute holds an interval, or another set of values, instead of a point.
     pub has_intervals: bool,
+    /// What the event gave for attributes and no value can hold. They are absent.
+    pub unreadable: Vec<EventError>,
 }
 
 impl<'a> Event<'a> {

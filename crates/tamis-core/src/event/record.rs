@@ -19,6 +19,8 @@ pub struct Record {
     as_written: Vec<Value>,
     /// All strings, once somebody has asked for them.
     strings: OnceLock<Value>,
+    /// What was given and no value can hold.
+    unreadable: Vec<EventError>,
 }
 
 impl PartialEq for Record {
@@ -106,6 +108,18 @@ impl Record {
         self.values().any(|(_, value)| value.is_set())
     }
 
+    /// Why attributes are absent although the event gave them something; in the order in which it did.
+    ///
+    /// ```
+    /// use tamis_core::event::json::read_record;
+    /// let record = read_record(br#"{"n": 99999999999999999999, "age": 27}"#).unwrap();
+    /// assert_eq!(record.unreadable()[0].path.as_deref(), Some("n"));
+    /// assert!(record.get("n").is_none() && record.get("age").is_some());
+    /// ```
+    pub fn unreadable(&self) -> &[EventError] {
+        &self.unreadable
+    }
+
     /// The event's weights, sorted by attribute.
     pub fn weights(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
         self.weights.iter().map(|(name, weight)| (&**name, *weight))
@@ -134,6 +148,8 @@ impl Record {
             .weights
             .extend(self.weights.iter().filter_map(|(name, weight)| Some((terms.named(name)?, *weight))));
         event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
+        let is_used = |error: &&EventError| error.path.as_ref().is_some_and(|path| terms.needs(path));
+        event.unreadable.extend(self.unreadable.iter().filter(is_used).cloned());
         event
     }
 }
@@ -143,13 +159,15 @@ impl Record {
 pub struct RecordBuilder {
     values: Vec<(Box<str>, Value)>,
     weights: Vec<(Box<str>, f64)>,
+    unreadable: Vec<EventError>,
     path: Path,
 }
 
 impl RecordBuilder {
     /// The record, once everything is read; an error when a name was given twice.
     pub fn finish(self) -> Result<Record, EventError> {
-        Record::new(self.values, self.weights)
+        let record = Record::new(self.values, self.weights)?;
+        Ok(Record { unreadable: self.unreadable, ..record })
     }
 }
 
@@ -173,6 +191,10 @@ impl<'a> Fields<'a> for RecordBuilder {
 
     fn put_owned(&mut self, value: Value) {
         self.values.push((self.path.as_str().into(), value));
+    }
+
+    fn put_unreadable(&mut self, error: EventError) {
+        self.unreadable.push(error);
     }
 
     fn put_weight(&mut self, attribute: &str, weight: f64) -> Result<(), EventError> {

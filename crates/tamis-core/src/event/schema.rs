@@ -2,16 +2,17 @@
 //!
 //! A schema is strict about subscriptions: a predicate on an attribute that is not declared, or with
 //! a literal that cannot fit, is refused. It is lenient about events: attributes that are not declared
-//! are ignored, a value of another type is kept (it makes the predicates on it undefined), and text
-//! becomes a timestamp where one is declared.
+//! are ignored, a value of another type is kept (it makes the predicates on it undefined), and where a
+//! timestamp is declared, text in ISO form and epoch numbers become timestamps.
 
 use std::fmt;
 
 use rustc_hash::FxBuildHasher;
 
-use super::timestamp::{format_timestamp, parse_timestamp};
+use super::timestamp::{can_be_written, format_timestamp, parse_timestamp};
 use super::value::Kind;
-use super::{Record, Value, json};
+use super::value::cell::read_cell;
+use super::{Record, Value, ValueRef, json};
 use crate::error::{Error, ExpressionError, Result};
 use crate::expr::Predicate;
 use crate::expr::operators::Syntax;
@@ -25,14 +26,62 @@ pub enum Type {
     Int,
     Float,
     Str,
-    Timestamp,
+    /// Numbers count these units since the epoch.
+    Timestamp(EpochUnit),
     /// An array of scalars of one type, or of records.
     Array(Box<Type>),
     /// A record with any fields; only in an array.
     Record,
 }
 
-const TYPE_NAMES: [(&str, Type); 31] = [
+/// What a number counts where a timestamp is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EpochUnit {
+    Seconds,
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl EpochUnit {
+    /// Microseconds since the epoch, nanoseconds rounded down; `None` outside the years 0001 to 9999: a count of
+    /// milliseconds that is taken for seconds is refused and does not become another time.
+    ///
+    /// ```
+    /// use tamis_core::event::{EpochUnit, ValueRef};
+    /// assert_eq!(EpochUnit::Milliseconds.micros(ValueRef::Int(1500)), Some(1_500_000));
+    /// assert_eq!(EpochUnit::Seconds.micros(ValueRef::Float(1.5)), Some(1_500_000));
+    /// assert_eq!(EpochUnit::Seconds.micros(ValueRef::Int(1_769_860_800_000)), None);
+    /// ```
+    pub fn micros(self, number: ValueRef<'_>) -> Option<i64> {
+        let micros = match (number, self) {
+            (ValueRef::Int(count), EpochUnit::Seconds) => count.checked_mul(1_000_000)?,
+            (ValueRef::Int(count), EpochUnit::Milliseconds) => count.checked_mul(1000)?,
+            (ValueRef::Int(count), EpochUnit::Microseconds) => count,
+            (ValueRef::Int(count), EpochUnit::Nanoseconds) => count.div_euclid(1000),
+            (ValueRef::Float(_) | ValueRef::Decimal(_), unit) => {
+                let per_unit = match unit {
+                    EpochUnit::Seconds => 1e6,
+                    EpochUnit::Milliseconds => 1e3,
+                    EpochUnit::Microseconds => 1.0,
+                    EpochUnit::Nanoseconds => 1e-3,
+                };
+                // To the nearest: most decimal fractions of a second are no floats.
+                let micros = (number.nearest_float()? * per_unit).round();
+                if micros.is_nan() || micros.abs() > i64::MAX as f64 {
+                    return None;
+                }
+                micros as i64
+            }
+            _ => return None,
+        };
+        can_be_written(micros).then_some(micros)
+    }
+}
+
+const TIMESTAMP: Type = Type::Timestamp(EpochUnit::Seconds);
+
+const TYPE_NAMES: [(&str, Type); 35] = [
     ("bool", Type::Bool),
     ("boolean", Type::Bool),
     ("int", Type::Int),
@@ -60,14 +109,18 @@ const TYPE_NAMES: [(&str, Type); 31] = [
     ("text", Type::Str),
     ("char", Type::Str),
     ("varchar", Type::Str),
-    ("timestamp", Type::Timestamp),
-    ("timestamp_ntz", Type::Timestamp),
-    ("datetime", Type::Timestamp),
-    ("date", Type::Timestamp),
+    ("timestamp", TIMESTAMP),
+    ("timestamp_s", TIMESTAMP),
+    ("timestamp_ms", Type::Timestamp(EpochUnit::Milliseconds)),
+    ("timestamp_us", Type::Timestamp(EpochUnit::Microseconds)),
+    ("timestamp_ns", Type::Timestamp(EpochUnit::Nanoseconds)),
+    ("timestamp_ntz", TIMESTAMP),
+    ("datetime", TIMESTAMP),
+    ("date", TIMESTAMP),
 ];
 
-const TYPE_HINT: &str =
-    "types are bool, int, float, string, timestamp and arrays of them, such as array<string>";
+const TYPE_HINT: &str = "types are bool, int, float, string, timestamp (timestamp_ms for epoch milliseconds) and arrays of them, such as \
+     array<string>";
 
 impl Type {
     /// Reads the name of a type, as SQL, Spark or Arrow write it. Case does not matter.
@@ -109,7 +162,7 @@ impl Type {
             Type::Bool => Kind::Bool,
             Type::Int | Type::Float => Kind::Number,
             Type::Str => Kind::Str,
-            Type::Timestamp => Kind::Timestamp,
+            Type::Timestamp(_) => Kind::Timestamp,
             Type::Array(_) => Kind::Array,
             Type::Record => Kind::Record,
         }
@@ -123,7 +176,10 @@ impl fmt::Display for Type {
             Type::Int => f.write_str("int"),
             Type::Float => f.write_str("float"),
             Type::Str => f.write_str("string"),
-            Type::Timestamp => f.write_str("timestamp"),
+            Type::Timestamp(EpochUnit::Seconds) => f.write_str("timestamp"),
+            Type::Timestamp(EpochUnit::Milliseconds) => f.write_str("timestamp_ms"),
+            Type::Timestamp(EpochUnit::Microseconds) => f.write_str("timestamp_us"),
+            Type::Timestamp(EpochUnit::Nanoseconds) => f.write_str("timestamp_ns"),
             Type::Array(of) => write!(f, "array<{of}>"),
             Type::Record => f.write_str("record"),
         }
@@ -143,8 +199,10 @@ impl Schema {
         let mut schema = Schema::default();
         for (name, of) in types {
             let name = name.into();
-            schema.has_timestamps |=
-                matches!(&of, Type::Timestamp) || matches!(&of, Type::Array(of) if **of == Type::Timestamp);
+            schema.has_timestamps |= match &of {
+                Type::Array(of) => matches!(**of, Type::Timestamp(_)),
+                of => matches!(of, Type::Timestamp(_)),
+            };
             if schema.types.contains_key(&name) {
                 return Err(Error::Argument(format!("attribute `{name}` is declared twice")));
             }
@@ -334,35 +392,57 @@ impl Schema {
         }
     }
 
-    /// Turns text into timestamps where they are declared. Everything else stays as it is: an integer is
-    /// a fine float, and a value of another type makes the predicates on it undefined.
+    /// Turns text and epoch numbers into timestamps where they are declared. Everything else stays as it is: an
+    /// integer is a fine float, and a value of another type makes the predicates on it undefined.
     pub fn coerce(&self, record: &mut Record) {
-        if self.has_timestamps {
-            record.rewrite(|name, value| self.coerce_value(name, value));
+        record.rewrite(|name, value| self.coerce_value(name, value));
+    }
+
+    /// The timestamp that a scalar means for this attribute, if it is declared as one.
+    #[inline]
+    pub(super) fn coerce_scalar(&self, attribute: &str, value: ValueRef<'_>) -> Option<i64> {
+        match self.has_timestamps.then(|| self.get(attribute))? {
+            Some(Type::Timestamp(unit)) => timestamp(value, *unit),
+            _ => None,
         }
     }
 
-    /// The timestamp that this text means for this attribute, if it is declared as one.
-    pub(super) fn coerce_text(&self, attribute: &str, text: &str) -> Option<i64> {
-        let is_timestamp = self.has_timestamps && self.get(attribute) == Some(&Type::Timestamp);
-        if is_timestamp { parse_timestamp(text) } else { None }
+    /// A cell as the declared type of its attribute; text where it cannot be read so.
+    pub(super) fn read_cell(&self, attribute: &str, text: &str) -> Value {
+        let read = match self.get(attribute) {
+            Some(Type::Timestamp(unit)) => read_cell(text, Kind::Timestamp).or_else(|| {
+                let number = read_cell(text, Kind::Number)?;
+                unit.micros(number.as_ref()).map(Value::Timestamp)
+            }),
+            Some(of) => read_cell(text, of.kind()),
+            None => None,
+        };
+        read.unwrap_or_else(|| Value::Str(text.into()))
     }
 
     /// Puts what the schema makes of a value in its place, and returns what was there.
     pub(super) fn coerce_value(&self, attribute: &str, value: &mut Value) -> Option<Value> {
+        if let Value::Cell(text) = value {
+            let read = self.read_cell(attribute, text);
+            return Some(std::mem::replace(value, read));
+        }
         if !self.has_timestamps {
             return None;
         }
         let coerced = match (self.get(attribute), &*value) {
-            (Some(Type::Timestamp), Value::Str(_)) => as_timestamp(value),
-            (Some(Type::Timestamp), Value::Interval(ends)) => {
-                let ends = as_timestamp(&ends.0).zip(as_timestamp(&ends.1));
+            (Some(Type::Timestamp(unit)), Value::Interval(ends)) => {
+                let ends = as_timestamp(&ends.0, *unit).zip(as_timestamp(&ends.1, *unit));
                 // Text and time may sort differently; an interval that would be empty stays text.
                 ends.and_then(|(low, high)| Value::interval(low, high).ok())
             }
-            (Some(Type::Array(of)), Value::Array(items)) if **of == Type::Timestamp => {
-                items.iter().map(as_timestamp).collect::<Option<Vec<Value>>>().map(Value::Array)
-            }
+            (Some(Type::Timestamp(unit)), value) => timestamp(value.as_ref(), *unit).map(Value::Timestamp),
+            (Some(Type::Array(of)), Value::Array(items)) => match **of {
+                Type::Timestamp(unit) => {
+                    let items = items.iter().map(|item| as_timestamp(item, unit));
+                    items.collect::<Option<Vec<Value>>>().map(Value::Array)
+                }
+                _ => None,
+            },
             _ => None,
         };
         coerced.map(|coerced| std::mem::replace(value, coerced))
@@ -381,11 +461,18 @@ fn check_now(predicate: &Predicate) -> Result<(), ExpressionError> {
     }
 }
 
-fn as_timestamp(value: &Value) -> Option<Value> {
+/// The timestamp that text or a number means.
+fn timestamp(value: ValueRef<'_>, unit: EpochUnit) -> Option<i64> {
     match value {
-        Value::Str(text) => parse_timestamp(text).map(Value::Timestamp),
+        ValueRef::Str(text) => parse_timestamp(text),
+        number => unit.micros(number),
+    }
+}
+
+fn as_timestamp(value: &Value, unit: EpochUnit) -> Option<Value> {
+    match value {
         Value::Timestamp(_) | Value::Null => Some(value.clone()),
-        _ => None,
+        value => timestamp(value.as_ref(), unit).map(Value::Timestamp),
     }
 }
 
@@ -416,10 +503,10 @@ fn hint_for(predicate: &Predicate, declared: &Type, expected: Kind) -> String {
 /// How the literal would be written to fit the type.
 fn literal_hint(literal: &Value, declared: &Type) -> Option<String> {
     match (declared, literal) {
-        (Type::Timestamp, Value::Str(text)) if parse_timestamp(text).is_some() => {
+        (Type::Timestamp(_), Value::Str(text)) if parse_timestamp(text).is_some() => {
             Some(format!("write TIMESTAMP '{text}'"))
         }
-        (Type::Timestamp, _) => Some("timestamps are written TIMESTAMP '2026-01-31 12:00:00'".into()),
+        (Type::Timestamp(_), _) => Some("timestamps are written TIMESTAMP '2026-01-31 12:00:00'".into()),
         (Type::Int | Type::Float, Value::Str(text)) if text.parse::<f64>().is_ok() => {
             Some(format!("write {text} without quotes"))
         }
@@ -460,6 +547,30 @@ mod tests {
             operands: [operand].into(),
             weight: None,
         }
+    }
+
+    #[test]
+    fn numbers_count_the_unit_that_is_declared() {
+        let schema = Schema::parse([
+            ("s", "timestamp_s"),
+            ("ms", "TIMESTAMP_MS"),
+            ("us", "timestamp_us"),
+            ("ns", "timestamp_ns"),
+            ("all", "array<timestamp_ms>"),
+        ])
+        .unwrap();
+        let shown = r#"{"all":"array<timestamp_ms>","ms":"timestamp_ms","ns":"timestamp_ns","s":"timestamp","us":"timestamp_us"}"#;
+        assert_eq!(schema.to_json(), shown);
+        let names = ["s", "ms", "us", "ns"];
+        let mut record = Record::new(names.map(|name| (name, Value::Int(1_769_860_800))), []).unwrap();
+        schema.coerce(&mut record);
+        let micros = [1_769_860_800_000_000, 1_769_860_800_000, 1_769_860_800, 1_769_860];
+        for (name, micros) in names.into_iter().zip(micros) {
+            assert_eq!(record.get(name), Some(&Value::Timestamp(micros)), "{name}");
+        }
+        let mut all = Value::Array(vec![Value::Int(1), Value::Null, Value::Str("1970-01-01".into())]);
+        schema.coerce_value("all", &mut all);
+        assert_eq!(all, Value::Array(vec![Value::Timestamp(1000), Value::Null, Value::Timestamp(0)]));
     }
 
     #[test]
@@ -557,7 +668,16 @@ mod tests {
 
         for (given, kept) in [
             (text("soon"), text("soon")),
-            (Value::Int(7), Value::Int(7)),
+            (Value::Int(7), Value::Timestamp(7_000_000)),
+            (Value::Float(-0.5), Value::Timestamp(-500_000)),
+            (Value::Bool(true), Value::Bool(true)),
+            // In the years that can be written, milliseconds are no seconds.
+            (Value::Int(1_769_860_800_000), Value::Int(1_769_860_800_000)),
+            (Value::Float(f64::NAN), Value::Float(f64::NAN)),
+            (
+                interval(Value::Int(1), Value::Int(2)),
+                interval(Value::Timestamp(1_000_000), Value::Timestamp(2_000_000)),
+            ),
             (
                 interval(text("1970-01-01"), text("1970-01-02")),
                 interval(Value::Timestamp(0), Value::Timestamp(86_400_000_000)),

@@ -1,7 +1,7 @@
 //! Many events, wherever they are stored.
 
-use super::Event;
 use super::arrow::ArrowEvents;
+use super::{Event, Unreadable};
 
 /// Events by number.
 pub trait EventSource: Sync {
@@ -18,6 +18,9 @@ pub trait EventSource: Sync {
     fn columns(&self) -> Option<&ArrowEvents<'_>> {
         None
     }
+
+    /// What was given for attributes and no value can hold, in the events that were read so far.
+    fn unreadable(&self) -> Unreadable;
 }
 
 impl EventSource for ArrowEvents<'_> {
@@ -32,6 +35,10 @@ impl EventSource for ArrowEvents<'_> {
     fn columns(&self) -> Option<&ArrowEvents<'_>> {
         self.is_columnar().then_some(self)
     }
+
+    fn unreadable(&self) -> Unreadable {
+        ArrowEvents::unreadable(self)
+    }
 }
 
 /// Events that are resolved already.
@@ -42,5 +49,18 @@ impl EventSource for Vec<Event<'_>> {
 
     fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
         event.clone_from(&self[row]);
+    }
+
+    fn unreadable(&self) -> Unreadable {
+        let mut all = Unreadable::default();
+        let unreadable = self.iter().enumerate().filter(|(_, event)| !event.unreadable.is_empty());
+        for (row, event) in unreadable {
+            let mut here = Unreadable::from(&*event.unreadable);
+            if let Some(first) = &mut here.first {
+                first.row = Some(row);
+            }
+            all.add(here);
+        }
+        all
     }
 }

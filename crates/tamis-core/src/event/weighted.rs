@@ -1,6 +1,6 @@
 //! Weights for many events, given beside them: one for all events, or one per event.
 
-use super::{Event, EventSource, TermId};
+use super::{Event, EventSource, TermId, Unreadable};
 
 /// The weights of one attribute.
 #[derive(Clone, Debug)]
@@ -36,5 +36,9 @@ impl EventSource for WeightedEvents<'_> {
                 event.weights.insert(place, (*attribute, weight));
             }
         }
+    }
+
+    fn unreadable(&self) -> Unreadable {
+        self.events.unreadable()
     }
 }

@@ -144,7 +144,7 @@ fn encode_operand(value: &Value, out: &mut Vec<u8>) {
             put_number(out, text.len() as u64);
             out.extend_from_slice(text.as_bytes());
         }
-        Value::Str(text) => {
+        Value::Str(text) | Value::Cell(text) => {
             if text.len() <= operand::LONGEST_SHORT_STRING {
                 out.push(operand::SHORT_STRING + text.len() as u8);
             } else {

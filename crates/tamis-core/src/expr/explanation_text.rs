@@ -8,6 +8,7 @@ use super::operators::{Operator, Syntax};
 use super::printer::Unweighted;
 use crate::text::LiteralText;
 use crate::value::Kind;
+use crate::value::cell::read_cell;
 use crate::value::timestamp::format_timestamp_iso;
 use crate::value::{Value, ValueRef};
 use crate::xml::{check, with_document};
@@ -40,7 +41,13 @@ impl Seen {
         {
             return Seen::Document { value: value.to_owned(), text: way_through(document, path) };
         }
-        match (value.kind(), predicate.operator.is_about(&predicate.operands)) {
+        let about = predicate.operator.is_about(&predicate.operands);
+        if let (ValueRef::Cell(text), Some(kind)) = (value, about)
+            && let Some(read) = read_cell(text, kind)
+        {
+            return Seen::Value(read);
+        }
+        match (value.kind(), about) {
             (Some(is), Some(needs)) if is != needs => Seen::WrongKind { value: value.to_owned(), is, needs },
             _ => Seen::Value(value.to_owned()),
         }
@@ -137,7 +144,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
         Value::Float(number) if number.is_nan() => json!({"$float": "NaN"}),
         Value::Float(number) => json!({"$float": if *number > 0.0 { "Infinity" } else { "-Infinity" }}),
         Value::Decimal(decimal) => json!({"$decimal": decimal.to_string()}),
-        Value::Str(text) => json!(**text),
+        Value::Str(text) | Value::Cell(text) => json!(**text),
         Value::Timestamp(micros) => json!({"$timestamp": format_timestamp_iso(*micros)}),
         Value::Array(items) => items.iter().map(value_json).collect(),
         Value::Record | Value::Nested(_) => json!({}),
@@ -183,6 +190,8 @@ mod tests {
     fn a_value_of_another_kind_says_so() {
         let less = predicate("age", "<", &[Value::Int(3)]);
         assert_eq!(Seen::by(&less, Some(ValueRef::Str("x"))).text(), "is 'x', a string, but needs a number");
+        assert_eq!(Seen::by(&less, Some(ValueRef::Cell("x"))).text(), "is 'x', a string, but needs a number");
+        assert_eq!(Seen::by(&less, Some(ValueRef::Cell("02"))).text(), "is 2");
         assert_eq!(Seen::by(&less, Some(ValueRef::Null)).text(), "is absent");
         assert_eq!(Seen::by(&less, Some(ValueRef::Int(7))).text(), "is 7");
     }

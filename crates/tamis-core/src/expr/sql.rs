@@ -279,7 +279,8 @@ impl Writer {
                 | Value::Fields(_)
                 | Value::Nested(_)
                 | Value::Interval(_)
-                | Value::Among(_),
+                | Value::Among(_)
+                | Value::Cell(_),
                 _,
             ) => {
                 return Err(ExpressionError::new("an operand must be a scalar"));

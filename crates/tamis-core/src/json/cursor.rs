@@ -108,6 +108,11 @@ impl<'a, M: Marks> Cursor<'a, M> {
         self.at
     }
 
+    /// All there is, read or not.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// What is not read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
@@ -255,8 +260,18 @@ impl<'a, M: Marks> Cursor<'a, M> {
     /// A number. One with a fraction or an exponent is a float, rounded to the nearest; but with more digits than
     /// any float is written with, it is exact.
     pub fn number(&mut self) -> Result<Value, Fault> {
+        self.numeral()?
+    }
+
+    /// The same, where a number that no value can hold is told from text that is no number. The cursor is after it.
+    pub fn numeral(&mut self) -> Result<Result<Value, Fault>, Fault> {
         let start = self.at;
         let is_integer = self.scan_number()?;
+        Ok(self.value_of_digits(start, is_integer))
+    }
+
+    #[inline]
+    fn value_of_digits(&self, start: usize, is_integer: bool) -> Result<Value, Fault> {
         let digits = &self.text[start..self.at];
         if is_integer {
             let too_large = || {

@@ -36,7 +36,7 @@ pub(crate) fn write_value(json: &mut String, value: &Value) {
         Value::Int(i) => json.push_str(&i.to_string()),
         Value::Float(x) => write_float(json, *x),
         Value::Decimal(decimal) => json.push_str(&format!("{{\"$decimal\":\"{decimal}\"}}")),
-        Value::Str(text) => write_text(json, text),
+        Value::Str(text) | Value::Cell(text) => write_text(json, text),
         Value::Timestamp(micros) => {
             json.push_str("{\"$timestamp\":\"");
             json.push_str(&format_timestamp_iso(*micros));

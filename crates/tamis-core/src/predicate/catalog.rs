@@ -25,6 +25,7 @@ use super::keys::ordered_key;
 use super::points::{self, PointTable, Points};
 use super::residual::ResidualPredicates;
 use crate::event::value::Kind;
+use crate::event::value::cell::readings;
 use crate::event::{Event, TermId, Value, ValueRef};
 use crate::snapshot::SharedSlice;
 
@@ -153,6 +154,9 @@ impl Catalog {
         fired: &mut impl Fired,
         lookups: &mut Lookups,
     ) {
+        if let ValueRef::Cell(text) = value {
+            return self.fire_cell(entry, text, bits, fired, lookups);
+        }
         let Some(kind) = value.kind() else { return set_if_residual(bits, entry.present, fired) };
         self.fire_present(entry, kind, bits, fired);
         match value {
@@ -162,32 +166,69 @@ impl Catalog {
             }
             // More than can be true; the matches are verified afterwards.
             ValueRef::Among(set) => self.fire_interval(entry, kind, set.hull(), bits, fired),
-            _ => {
-                let mut tables = (entry.first_points..).zip(self.points_of(entry));
-                let points = tables.find(|(_, table)| table.kind == kind as u32 && table.of_elements == 0);
-                let mut tables = (entry.first_cuts..).zip(self.cuts_of(entry));
-                let cuts = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
-                if let ValueRef::Str(text) = value {
-                    if let Some((_, table)) = points {
-                        let named = self.points.lookup(table, value, &self.pool);
-                        named.iter().for_each(|bit| set(bits, *bit, fired));
-                    }
-                    if let Some((_, table)) = cuts {
-                        let rank = self.cuts.rank_of_text(table, text, &self.pool);
-                        self.fire_rank(table, rank, bits, fired);
-                    }
-                } else if let Some(key) = ordered_key(value) {
-                    if let Some((number, _)) = points {
-                        lookups.points.push(points::Search::new(&self.points, number, key));
-                    }
-                    if let Some((number, table)) = cuts {
-                        lookups.cuts.push(cuts::Search::new(number, table, key));
-                    }
-                }
-            }
+            _ => self.fire_scalar(entry, kind, value, bits, fired, lookups),
         }
         if entry.residual > 0 {
             self.residual.fire(self.attribute_index(entry), value, &mut |bit| set(bits, bit, fired));
+        }
+    }
+
+    /// The points and ranges that a scalar satisfies.
+    #[inline]
+    fn fire_scalar(
+        &self,
+        entry: &AttributeEntry,
+        kind: Kind,
+        value: ValueRef<'_>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+        lookups: &mut Lookups,
+    ) {
+        let mut tables = (entry.first_points..).zip(self.points_of(entry));
+        let points = tables.find(|(_, table)| table.kind == kind as u32 && table.of_elements == 0);
+        let mut tables = (entry.first_cuts..).zip(self.cuts_of(entry));
+        let cuts = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
+        if let ValueRef::Str(text) = value {
+            if let Some((_, table)) = points {
+                let named = self.points.lookup(table, value, &self.pool);
+                named.iter().for_each(|bit| set(bits, *bit, fired));
+            }
+            if let Some((_, table)) = cuts {
+                let rank = self.cuts.rank_of_text(table, text, &self.pool);
+                self.fire_rank(table, rank, bits, fired);
+            }
+        } else if let Some(key) = ordered_key(value) {
+            if let Some((number, _)) = points {
+                lookups.points.push(points::Search::new(&self.points, number, key));
+            }
+            if let Some((number, table)) = cuts {
+                lookups.cuts.push(cuts::Search::new(number, table, key));
+            }
+        }
+    }
+
+    /// All that some reading of a cell satisfies: more than is true, as of a set of values. The matches are verified
+    /// afterwards.
+    #[cold]
+    fn fire_cell(
+        &self,
+        entry: &AttributeEntry,
+        text: &str,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+        lookups: &mut Lookups,
+    ) {
+        set_once(bits, entry.present, fired);
+        for reading in readings(text) {
+            let (value, Some(kind)) = (reading.as_ref(), reading.kind()) else { continue };
+            set_once(bits, entry.defined[kind as usize], fired);
+            self.fire_scalar(entry, kind, value, bits, fired, lookups);
+            if entry.residual > 0 {
+                self.residual.fire(self.attribute_index(entry), value, &mut |bit| set_once(bits, bit, fired));
+            }
+            if lookups.are_full() {
+                self.fire_lookups(lookups, bits, fired);
+            }
         }
     }
 
@@ -351,6 +392,13 @@ impl Catalog {
 fn set_if_residual(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
     if bit != 0 {
         set(bits, bit, fired);
+    }
+}
+
+/// The same for a bit that may be set.
+fn set_once(bits: &mut Bits, bit: u32, fired: &mut impl Fired) {
+    if bit != 0 && !bits.replace(bit) {
+        fired.key(bit);
     }
 }
 

@@ -346,6 +346,7 @@ mod tests {
 
     use super::*;
     use crate::event::Record;
+    use crate::event::Unreadable;
     use crate::expr::parse;
     use crate::expr::testing::{any_event, any_expr, lookup};
 
@@ -413,6 +414,10 @@ mod tests {
 
         fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
             event.clone_from(&self.0[row]);
+        }
+
+        fn unreadable(&self) -> Unreadable {
+            Unreadable::default()
         }
     }
 }

@@ -9,6 +9,7 @@ use std::fmt::{self, Display, Formatter};
 use super::builtins::FUNCTIONS;
 use super::{Argument, Term};
 use crate::error::ExpressionError;
+use crate::value::cell::{read_cell, read_pair};
 use crate::value::{Kind, Value, ValueRef};
 
 /// How a function is written.
@@ -96,12 +97,41 @@ impl Function {
     /// Its value for these, where null stands for what is absent. `None` when it is undefined.
     pub fn compute(self, values: &[ValueRef<'_>]) -> Option<Value> {
         let rules = self.rules();
+        if values.iter().any(|value| matches!(value, ValueRef::Cell(_))) {
+            return self.compute_of_cells(values);
+        }
         let refused =
             |value: &ValueRef<'_>| value.is_set() || matches!(value, ValueRef::Null) && !rules.takes_nulls;
         if values.iter().any(refused) {
             return None;
         }
         (rules.compute)(values).filter(|value| !matches!(value, Value::Null))
+    }
+
+    /// The same where some values are cells, which are read as the kind that the function takes there. The first value that
+    /// is present stays what it is.
+    #[cold]
+    fn compute_of_cells(self, values: &[ValueRef<'_>]) -> Option<Value> {
+        let rules = self.rules();
+        let read: Vec<Value> = match rules.notation {
+            Notation::Infix(COMPARISON) => read_pair([values[0], values[1]]).into(),
+            _ => {
+                let read =
+                    values.iter().enumerate().map(|(place, value)| match (*value, self.takes(place)) {
+                        (ValueRef::Cell(text), Some(kind)) => {
+                            read_cell(text, kind).unwrap_or(Value::Str(text.into()))
+                        }
+                        (ValueRef::Cell(text), None) if !rules.takes_nulls => Value::Str(text.into()),
+                        (value, _) => value.to_owned(),
+                    });
+                read.collect()
+            }
+        };
+        let values: Vec<ValueRef<'_>> = read.iter().map(Value::as_ref).collect();
+        if rules.takes_nulls && rules.notation == Notation::Call {
+            return (rules.compute)(&values).filter(|value| !matches!(value, Value::Null));
+        }
+        self.compute(&values)
     }
 
     pub(super) fn check(self, arguments: &[Argument]) -> Result<(), ExpressionError> {

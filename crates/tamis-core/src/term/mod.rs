@@ -26,7 +26,7 @@ pub use table::{TermId, Terms, Uses};
 
 use crate::error::ExpressionError;
 use crate::text::{LiteralText, Name};
-use crate::value::{Kind, Value, ValueRef};
+use crate::value::{Kind, Value, ValueRef, cell};
 
 /// The name of `current_timestamp()`: an attribute that no event brings. Its value is the moment of the query.
 pub const NOW: &str = "current_timestamp()";
@@ -221,6 +221,14 @@ impl Computed {
     }
 }
 
+/// A cell as Boolean terms read it; `None` for all other values.
+fn guessed_cell(value: ValueRef<'_>) -> Option<Value> {
+    match value {
+        ValueRef::Cell(text) => Some(cell::guessed(text)),
+        _ => None,
+    }
+}
+
 /// The truth of a Boolean term, given the values of attributes.
 fn truth<'a>(boolean: &dyn BooleanTerm, value_of: &dyn Fn(&str) -> Option<ValueRef<'a>>) -> Option<bool> {
     let computed: Vec<Option<Value>> = boolean
@@ -235,7 +243,12 @@ fn truth<'a>(boolean: &dyn BooleanTerm, value_of: &dyn Fn(&str) -> Option<ValueR
         Term::Attribute(name) => value_of(name).unwrap_or(ValueRef::Null),
         _ => computed.as_ref().map_or(ValueRef::Null, Value::as_ref),
     });
-    boolean.truth(&inputs.collect::<Vec<_>>())
+    let mut inputs: Vec<ValueRef<'_>> = inputs.collect();
+    let guessed: Vec<Option<Value>> = inputs.iter().map(|value| guessed_cell(*value)).collect();
+    for (input, guessed) in inputs.iter_mut().zip(&guessed) {
+        *input = guessed.as_ref().map_or(*input, Value::as_ref);
+    }
+    boolean.truth(&inputs)
 }
 
 impl PartialEq for Term {

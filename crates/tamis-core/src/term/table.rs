@@ -139,6 +139,12 @@ impl Terms {
         Self { wants_strings: true, ..self }
     }
 
+    /// Whether a field of that name is an attribute, or lies inside one: in an element of an array.
+    pub fn needs(&self, path: &str) -> bool {
+        let around = path.match_indices('.').map(|(dot, _)| &path[..dot]);
+        around.chain([path]).any(|path| self.of_field(path).is_some())
+    }
+
     /// Whether the moment of a query decides something.
     pub fn needs_now(&self) -> bool {
         self.now.is_some()
@@ -377,6 +383,27 @@ impl Terms {
     /// Puts the Boolean terms that are true, and those that are false where that is asked, among the values of an event,
     /// which are sorted by number.
     pub fn find_booleans(&self, values: &mut Vec<(TermId, ValueRef<'_>)>) {
+        let guessed: Vec<Value> =
+            values.iter().filter_map(|(_, value)| super::guessed_cell(*value)).collect();
+        if !guessed.is_empty() {
+            let mut next = guessed.iter();
+            let mut read: Vec<(TermId, ValueRef<'_>)> = values
+                .iter()
+                .map(|(id, value)| match (value, ()) {
+                    (ValueRef::Cell(_), ()) => (*id, next.next().map_or(ValueRef::Null, Value::as_ref)),
+                    _ => (*id, *value),
+                })
+                .collect();
+            self.find_booleans(&mut read);
+            let found: Vec<(TermId, bool)> = read
+                .iter()
+                .filter(|(id, _)| values.binary_search_by_key(id, |(known, _)| *known).is_err())
+                .map(|(id, value)| (*id, matches!(value, ValueRef::Bool(true))))
+                .collect();
+            values.extend(found.into_iter().map(|(id, truth)| (id, ValueRef::Bool(truth))));
+            values.sort_unstable_by_key(|(id, _)| *id);
+            return;
+        }
         let mut found = vec![];
         for part in self.plan().families.iter().flat_map(|family| &family.parts) {
             part.finder.find(values, &mut |place, truth| {

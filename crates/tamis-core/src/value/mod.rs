@@ -1,5 +1,6 @@
 //! The values that events carry and predicates compare with.
 
+pub mod cell;
 pub mod decimal;
 pub mod number;
 pub mod set;
@@ -36,6 +37,8 @@ pub enum Value {
     Interval(Box<(Value, Value)>),
     /// Any other set of values, given by a predicate. Only in events.
     Among(Box<Among>),
+    /// Text that each predicate reads as the kind it is about; see [`cell`]. Only in events.
+    Cell(Box<str>),
 }
 
 /// A borrowed value: what an index sees of an event.
@@ -53,6 +56,7 @@ pub enum ValueRef<'a> {
     Fields(&'a [(Box<str>, Value)]),
     Interval(&'a (Value, Value)),
     Among(&'a Among),
+    Cell(&'a str),
 }
 
 /// Which values can be compared with one another.
@@ -103,6 +107,7 @@ impl Value {
             Value::Fields(fields) => ValueRef::Fields(fields),
             Value::Interval(ends) => ValueRef::Interval(ends),
             Value::Among(set) => ValueRef::Among(set),
+            Value::Cell(text) => ValueRef::Cell(text),
         }
     }
 
@@ -129,7 +134,8 @@ impl Value {
                 | Value::Fields(_)
                 | Value::Nested(_)
                 | Value::Interval(_)
-                | Value::Among(_) => {
+                | Value::Among(_)
+                | Value::Cell(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
             }
@@ -179,6 +185,7 @@ impl Value {
     pub fn for_each_string(&self, see: &mut impl FnMut(&Value)) {
         match self {
             Value::Str(_) => see(self),
+            Value::Cell(text) => see(&Value::Str(text.clone())),
             Value::Array(items) => items.iter().for_each(|item| item.for_each_string(see)),
             Value::Nested(strings) => strings.iter().for_each(see),
             Value::Fields(fields) => fields.iter().for_each(|(_, value)| value.for_each_string(see)),
@@ -196,7 +203,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Null => None,
             ValueRef::Bool(_) => Some(Kind::Bool),
             ValueRef::Int(_) | ValueRef::Float(_) | ValueRef::Decimal(_) => Some(Kind::Number),
-            ValueRef::Str(_) => Some(Kind::Str),
+            ValueRef::Str(_) | ValueRef::Cell(_) => Some(Kind::Str),
             ValueRef::Timestamp(_) => Some(Kind::Timestamp),
             ValueRef::Array(_) => Some(Kind::Array),
             ValueRef::Record | ValueRef::Fields(_) => Some(Kind::Record),
@@ -205,9 +212,9 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Whether it stands for several values: an interval, or another set.
+    /// Whether it stands for several values: an interval, another set, or a cell, which is another value for each kind.
     pub fn is_set(self) -> bool {
-        matches!(self, ValueRef::Interval(_) | ValueRef::Among(_))
+        matches!(self, ValueRef::Interval(_) | ValueRef::Among(_) | ValueRef::Cell(_))
     }
 
     pub fn number(self) -> Option<Number> {
@@ -260,6 +267,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Fields(fields) => Value::Fields(fields.into()),
             ValueRef::Interval(ends) => Value::Interval(Box::new(ends.clone())),
             ValueRef::Among(set) => Value::Among(Box::new(set.clone())),
+            ValueRef::Cell(text) => Value::Cell(text.into()),
         }
     }
 }
@@ -279,6 +287,7 @@ impl PartialEq for Value {
             (Value::Fields(a), Value::Fields(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
             (Value::Among(a), Value::Among(b)) => a == b,
+            (Value::Cell(a), Value::Cell(b)) => a == b,
             _ => false,
         }
     }
@@ -301,6 +310,7 @@ impl std::hash::Hash for Value {
             Value::Fields(fields) => fields.hash(state),
             Value::Interval(ends) => ends.hash(state),
             Value::Among(set) => set.hash(state),
+            Value::Cell(text) => text.hash(state),
         }
     }
 }

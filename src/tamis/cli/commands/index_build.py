@@ -16,6 +16,8 @@ def build(
         Format | None,
         typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
     ] = None,
+    *,
+    schema: o.Schema = None,
     skip_bad: o.SkipBad = False,
     as_json: o.AsJson = False,
 ) -> None:
@@ -27,9 +29,10 @@ def build(
     from tamis.cli.commands.index_info import human_bytes
     from tamis.cli.failure import UserError
     from tamis.cli.io.rules import load_index
+    from tamis.cli.io.schema import read_schema
 
     started = time.monotonic()
-    index = load_index(rules, rules_format, skip=skip_bad)
+    index = load_index(rules, rules_format, skip=skip_bad, schema=read_schema(schema))
     try:
         index.save(str(output))
     except (tamis.TamisError, OSError) as error:

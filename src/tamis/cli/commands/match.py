@@ -89,5 +89,5 @@ def match(
         raise UserError("events come from one file", hint="add --xml if they are XML documents")
     asked = Asked(index, query, key or (KEY if xml else None), threads, skip_bad, extra_columns(extra))
     documents = paths if xml else None
-    source = Input(paths[0], format, event, encoding, separator, types, documents)
+    source = Input(paths[0], format, event, encoding, separator, documents)
     return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

@@ -56,5 +56,5 @@ def topk(
         tags_none=tag_none,
     )
     asked = Asked(index, query, key, threads, skip_bad, extra_columns(extra))
-    source = Input(events, format, event, encoding, separator, types)
+    source = Input(events, format, event, encoding, separator)
     return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tamis._kernel import Event
 from tamis.cli.failure import UserError
 from tamis.cli.io.inputs import Format, Source, open_source, read_batches
 from tamis.cli.io.json_texts import read_json_texts
@@ -48,6 +49,8 @@ class Rows:
 
     first: int
     events: "pa.Table"
+    cells: bool = False
+    """Whether columns of text are cells of a CSV file, which each predicate reads as what it is about."""
 
     def __len__(self) -> int:
         """The number of events."""
@@ -88,7 +91,7 @@ def stream_events(source: Source) -> Iterator[Portion]:
             while first < batch.num_rows:
                 count, until = _next_run(count, source.skipped)
                 table = pa.Table.from_batches([batch.slice(first, until - count)])
-                yield Rows(count, table)
+                yield Rows(count, table, cells=source.has_cells)
                 first += table.num_rows
                 count += table.num_rows
 
@@ -118,7 +121,8 @@ def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> 
         if inside < len(portion):
             if isinstance(portion, Lines):
                 return f"{source.name}:{portion.places[inside]}", portion.events[inside]
-            return f"{source.name}: row {row}", portion.events.slice(inside, 1).to_pylist()[0]
+            record = portion.events.slice(inside, 1).to_pylist()[0]
+            return f"{source.name}: row {row}", Event.of_cells(record) if portion.cells else record
         count += len(portion)
     hint = f"rows count from 0, so the last is --row {count - 1}" if count else None
     raise UserError(f"{source.name} has {count:,} event{'' if count == 1 else 's'}, no row {row}", hint=hint)

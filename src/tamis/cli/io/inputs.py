@@ -7,7 +7,8 @@ bytes, so that a pipe needs no option.
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from csv import reader
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-_HEADER_AND_ONE = 2
 
 
 class Format(StrEnum):
@@ -83,8 +83,11 @@ class Source:
     """The file itself, below what decompresses it; None for a pipe."""
     separator: str | None = None
     """What stands between the fields of a CSV file, if it is no comma."""
-    types: Mapping[str, str] = field(default_factory=dict)
-    """The types of the columns of a CSV file that are not to be guessed."""
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether it is a file of texts that say nothing of types."""
+        return self.format in (Format.CSV, Format.TSV)
 
     @property
     def delimiter(self) -> str:
@@ -175,14 +178,7 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
             newlines_in_values=True,
             invalid_row_handler=_handler_of_bad_rows(source),
         )
-        convert = csv.ConvertOptions(
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            column_types={name: _ARROW_TYPES[kind] for name, kind in source.types.items()},
-        )
-        # With threads, the reader would not know the numbers of bad rows.
-        read = csv.ReadOptions(use_threads=False)
-        yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
+        yield from _csv_batches(source, parse)
     elif source.format is Format.PARQUET:
         import pyarrow.parquet as pq
 
@@ -200,20 +196,44 @@ def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
         raise AssertionError(f"{source.format} has no batches")
 
 
-_ARROW_TYPES = {
-    "bool": "bool",
-    "int": "int64",
-    "float": "float64",
-    "string": "string",
-    "timestamp": "timestamp[us]",
-}
+def _csv_batches(source: Source, parse: "csv.ParseOptions") -> Iterator["pa.RecordBatch"]:
+    """The rows of a CSV file, all columns as text: what a cell is depends on who reads it."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = _header(source)
+    # With threads, the reader would not know the numbers of bad rows.
+    read = csv.ReadOptions(use_threads=False, column_names=names)
+    convert = csv.ConvertOptions(
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+        column_types=dict.fromkeys(names, pa.string()),
+    )
+    if source.bytes.peek(1):  # type: ignore[attr-defined]  # else there is a header and nothing else
+        yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
+
+
+def _header(source: Source) -> list[str]:
+    """The names of the columns of a CSV file, from its first lines that are not blank.
+
+    >>> _header(Source("x", Format.CSV, io.BytesIO(b'id,"a\\nb"\\n1,2\\n'), 1))
+    ['id', 'a\\nb']
+    """
+    lines: list[str] = []
+    while line := source.bytes.readline():
+        lines.append(line.decode("utf-8", "replace"))
+        text = "".join(lines)
+        if text.strip() and text.count('"') % 2 == 0:
+            break
+    return next((row for row in reader(lines, delimiter=source.delimiter) if row), [])
 
 
 def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
     def handle(row: "csv.InvalidRow") -> str:
         if not source.skip_bad:
             return "error"
-        source.skipped.append(row.number - _HEADER_AND_ONE)
+        source.skipped.append(row.number - 1)
         return "skip"
 
     return handle

@@ -146,11 +146,17 @@ def load_index(
 
     if is_snapshot(path):
         try:
-            return tamis.Index.open(path)
+            index = tamis.Index.open(path)
         except tamis.TamisError as error:
             raise UserError(str(error)) from None
         except OSError as error:
             raise UserError(str(error), hint=similar_file(path)) from None
+        if schema and index.schema != tamis.Index(schema).schema:
+            raise UserError(
+                f"--schema: {path} is a saved index, whose schema is in it: {index.schema or 'none'}",
+                hint="tamis index build RULES OUTPUT --schema TYPES saves one with a schema",
+            )
+        return index
     rules = read_rules(path, asked)
     if not quiet:
         for note in rules.notes():

@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
-
-TYPES = ("bool", "int", "float", "string", "timestamp")
+from tamis.errors import TamisError
 
 
 def read_schema(text: str | None) -> dict[str, str]:
@@ -17,6 +15,8 @@ def read_schema(text: str | None) -> dict[str, str]:
     """
     if text is None:
         return {}
+    from tamis import Index
+
     if "=" in text:
         pairs = [part.partition("=") for part in text.split(",") if part.strip()]
         types = {name.strip(): kind.strip() for name, _, kind in pairs}
@@ -32,7 +32,13 @@ def read_schema(text: str | None) -> dict[str, str]:
         if not isinstance(types, dict) or not all(isinstance(kind, str) for kind in types.values()):
             raise UserError(f"--schema: {text} is no JSON object of names and types")
     for name, kind in types.items():
-        if not name or kind not in TYPES:
-            hint = suggestion(kind, TYPES) or f"types are {', '.join(TYPES)}"
-            raise UserError(f"--schema: `{kind}` is no type, for `{name}`", hint=hint)
+        try:
+            Index(schema={name: kind}) if name else None
+        except TamisError as error:
+            message, _, hint = str(error).removeprefix(f"attribute `{name}`: ").partition("\nhint: ")
+            raise UserError(f"--schema: {message}, for `{name}`", hint=hint or None) from None
+        if not name:
+            raise UserError(
+                f"--schema: `{kind}` is the type of no attribute", hint="write name=type,name=type"
+            )
     return types

@@ -102,7 +102,7 @@ pub fn ask_events(
     output: Output,
 ) -> Result<BatchAnswer> {
     let filter = &query.filter();
-    Ok(match &query.ask {
+    let answer = match &query.ask {
         Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most, output)?),
         Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
         Ask::Exists => {
@@ -113,7 +113,9 @@ pub fn ask_events(
         Ask::Best(ranking) => {
             BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads, most)?)
         }
-    })
+    };
+    index.note_unreadable(events.unreadable())?;
+    Ok(answer)
 }
 
 /// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
@@ -367,6 +369,9 @@ fn nanoseconds(start: Instant) -> u64 {
 /// Learns from the events of a block that begins with event `first`.
 fn observe(index: &Index, events: &dyn EventSource, first: usize, observed: Observation) {
     let Observation { events: count, matches, work, nanoseconds } = observed;
+    if index.is_surprised(&work) {
+        index.note_surprises(events, first..events.len().min(first + WIDTH), &work);
+    }
     index.observe_many(count, matches, work, nanoseconds, &|at, keep| {
         let mut event = Event::default();
         events.fill(first + at, &mut event);

@@ -121,10 +121,13 @@ impl<'e> Block<'e> {
     }
 
     /// How many values of the first `events` are of a kind that no predicate expects.
-    pub(super) fn mismatches(&self, events: usize) -> u64 {
+    pub(super) fn mismatches(&self, events: usize) -> Work {
         let expected = self.view.expected();
         match &self.events {
-            Events::Loaded(loaded) => loaded[..events].iter().map(|event| expected.mismatches(event)).sum(),
+            Events::Loaded(loaded) => loaded[..events].iter().fold(Work::default(), |mut all, event| {
+                all += expected.mismatches(event);
+                all
+            }),
             Events::Columns(columns, range) => {
                 expected.mismatches_in(columns, range.start..range.start + events)
             }
@@ -236,7 +239,7 @@ impl<'e> BlockSpace<'e> {
             Events::Loaded(events) => &events[at],
             Events::Columns(..) => loaded.get(at).unwrap_or(&point),
         };
-        let mut work = Work { mismatches: block.mismatches(block.len()), ..Work::default() };
+        let mut work = block.mismatches(block.len());
         let measure_at = |at| Measure::new(ranking, event_at(at), &view.terms);
         let measures: Vec<Measure<'_>> = (0..block.len()).map(measure_at).collect();
         let mut best: Vec<TopK<'_, Location>> =
@@ -393,7 +396,7 @@ impl<'e> BlockSpace<'e> {
         matches: usize,
         started: Instant,
     ) -> Observation {
-        let mut work = Work { mismatches: block.mismatches(answered), ..Work::default() };
+        let mut work = block.mismatches(answered);
         self.work[..alone].iter().for_each(|each| work += *each);
         work.candidates += (alone * block.view.buffer.len()) as u64;
         let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / answered.max(1) as u64;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
-use crate::engine::contract::{Blocks, Location, Observation, Scored, Version, Work};
+use crate::engine::contract::{Blocks, Location, Observation, Scored, Version};
 use crate::engine::device::{
     self, DEVICE_WIDTH, DeviceMemory, DeviceResult, KeptRows, ListedRows, LoadedPlan, RowOrder, Tokens,
 };
@@ -93,7 +93,7 @@ impl<'e> BlocksOnDevice<'e> {
     }
 
     fn observed(&self, block: &Block<'_>, events: usize, matches: usize, started: Instant) -> Observation {
-        let work = Work { mismatches: block.mismatches(events), ..Work::default() };
+        let work = block.mismatches(events);
         // Layouts learn from what candidates cost, and there were none.
         Observation { events: 0, matches, work, nanoseconds: started.elapsed().as_nanos() as u64 }
     }

@@ -27,6 +27,7 @@ impl OwnedEvent {
             values: self.values.iter().map(|(attribute, value)| (*attribute, value.as_ref())).collect(),
             weights: vec![],
             has_intervals: self.values.iter().any(|(_, value)| value.is_set()),
+            unreadable: vec![],
         }
     }
 }

@@ -39,7 +39,7 @@ impl View {
             return self.offer_matches(event, measure, filter, scratch, best);
         }
         let candidates = self.buffer.len() as u64;
-        let mut work = Work { candidates, mismatches: self.mismatches(event), ..Work::default() };
+        let mut work = Work { candidates, ..self.mismatches(event) };
         self.offer_buffered(event, measure, filter, best);
         for number in 0..self.parts.len() {
             work += match event.has_intervals {

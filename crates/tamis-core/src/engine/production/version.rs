@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use serde_json::Value as Json;
@@ -11,7 +12,7 @@ use super::device_blocks::BlocksOnDevice;
 use super::neighbours::neighbours;
 use super::statistics::statistics;
 use super::view::{Part, View};
-use crate::engine::contract::{Blocks, Location, Version, Work, Workspace};
+use crate::engine::contract::{Blocks, Location, Version, Work, Workspace, WrongKind};
 use crate::engine::device::DeviceMemory;
 use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
@@ -125,7 +126,7 @@ impl Version for View {
     ) -> Result<(Vec<Box<str>>, Work)> {
         let owners = View::owners(self);
         if owners.len() == 0 {
-            return Ok((vec![], Work { mismatches: self.mismatches(event), ..Work::default() }));
+            return Ok((vec![], self.mismatches(event)));
         }
         let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
         let work = self.collect(event, filter, space.of(), &mut per_owner);
@@ -179,6 +180,10 @@ impl Version for View {
             *counts.entry(tag.clone()).or_default() += 1;
         }
         counts
+    }
+
+    fn wrong_kinds(&self, events: &dyn EventSource, range: Range<usize>) -> Vec<WrongKind> {
+        self.expected().wrong_kinds(events, range)
     }
 
     fn expected_kinds(&self) -> BTreeMap<String, Vec<Kind>> {

@@ -80,8 +80,8 @@ impl View {
         rows.chain((0..self.buffer.len() as u32).map(Location::Buffer))
     }
 
-    /// How many values of an event are of a kind that no predicate expects.
-    pub fn mismatches(&self, event: &Event<'_>) -> u64 {
+    /// How many values of an event are of a kind that no predicate expects, as work.
+    pub fn mismatches(&self, event: &Event<'_>) -> Work {
         self.expected().mismatches(event)
     }
 
@@ -108,7 +108,7 @@ impl View {
         scratch: &mut Scratch,
         collector: &mut impl Collector,
     ) -> Work {
-        let mut work = Work { mismatches: self.mismatches(event), ..Work::default() };
+        let mut work = self.mismatches(event);
         if collector.may_stop() && self.collect_buffered(event, filter, collector).is_break() {
             return work;
         }

@@ -27,7 +27,7 @@ fn resolve<'a>(event: &'a testing::TestEvent, terms: &Terms) -> Event<'a> {
         event.iter().filter_map(|(name, value)| Some((terms.get(name)?, value.as_ref()))).collect();
     values.sort_by_key(|(attribute, _)| *attribute);
     let has_intervals = event.values().any(crate::event::Value::is_set);
-    Event { values, weights: vec![], has_intervals }
+    Event { values, has_intervals, ..Event::default() }
 }
 
 fn rows_found(layout: &Layout, event: &Event<'_>, scratch: &mut Scratch) -> Vec<u32> {

@@ -17,7 +17,7 @@ pub struct ColumnView<'b> {
     pub(super) data: Data<'b>,
 }
 
-/// The elements of a column. The last five variants are built when the batch is opened, one element a
+/// The elements of a column. The last variants are built when the batch is opened, one element a
 /// row; all others read the batch's own memory.
 pub(super) enum Data<'b> {
     Bool(&'b BooleanArray),
@@ -28,7 +28,7 @@ pub(super) enum Data<'b> {
     UInt8(&'b [u8]),
     UInt16(&'b [u16]),
     UInt32(&'b [u32]),
-    /// All present elements were checked to be below 2^63.
+    /// Those above 2^63 - 1 are absent.
     UInt64(&'b [u64]),
     Float16(&'b [<Float16Type as ArrowPrimitiveType>::Native]),
     Float32(&'b [f32]),
@@ -36,18 +36,17 @@ pub(super) enum Data<'b> {
     Utf8(&'b StringArray),
     LargeUtf8(&'b LargeStringArray),
     Utf8View(&'b StringViewArray),
-    /// So many microseconds each; all present elements were checked to fit.
+    /// So many microseconds each; those that do not fit are absent.
     Timestamp(&'b [i64], i64),
     TimestampNanos(&'b [i64]),
-    /// Days; all present elements were checked to fit.
+    /// Days; those that do not fit are absent.
     Date(&'b [i32]),
     Record,
     /// The same in all rows.
     Same(ValueRef<'b>),
-    Ready(Vec<ValueRef<'b>>),
     /// Numbers.
     Decimals(Vec<Value>),
-    /// The values of a computed term, null where it is undefined.
+    /// Values that were made of others, those of a computed term among them; null where there is none.
     Computed(Vec<Value>),
     /// Row `r` holds `values[offsets[r]..offsets[r + 1]]`.
     Arrays {
@@ -67,6 +66,11 @@ impl<'b> ColumnView<'b> {
     /// The values of a computed term, one a row, null where it is undefined.
     pub(super) fn computed(values: Vec<Value>) -> Self {
         Self { place: Place::same(values.len()), data: Data::Computed(values) }
+    }
+
+    /// The values of another column, each replaced by what it becomes.
+    pub(super) fn mapped(&self, convert: impl Fn(ValueRef<'_>) -> Value) -> Self {
+        Self::computed((0..self.len()).map(|row| self.value(row).map_or(Value::Null, &convert)).collect())
     }
 
     /// The same value in all rows.
@@ -99,7 +103,6 @@ impl<'b> ColumnView<'b> {
             Data::Date(days) => ValueRef::Timestamp(days[at] as i64 * MICROS_PER_DAY),
             Data::Record => ValueRef::Record,
             Data::Same(value) => *value,
-            Data::Ready(values) => values[at],
             Data::Decimals(values) => values[at].as_ref(),
             Data::Computed(values) => match values[at].as_ref() {
                 ValueRef::Null => return None,
@@ -143,13 +146,21 @@ impl<'b> ColumnView<'b> {
             Data::Record => Kind::Record,
             Data::Same(value) => return value.kind(),
             Data::Arrays { .. } => Kind::Array,
-            Data::Ready(_) | Data::Computed(_) | Data::Intervals(_) => return None,
+            Data::Computed(_) | Data::Intervals(_) => return None,
             _ => Kind::Number,
         })
     }
 
     pub fn is_made_of_arrays(&self) -> bool {
         matches!(self.data, Data::Arrays { .. })
+    }
+
+    /// Whether some value is a cell that was not read yet.
+    pub(super) fn holds_cells(&self) -> bool {
+        match &self.data {
+            Data::Computed(values) => values.iter().any(|value| matches!(value, Value::Cell(_))),
+            _ => false,
+        }
     }
 
     pub fn is_made_of_intervals(&self) -> bool {

@@ -5,7 +5,7 @@
 //!
 //! | Arrow | value |
 //! |---|---|
-//! | boolean, integers, floats (also of 16 bits) | the same; an unsigned integer above 2^63 - 1 is an error |
+//! | boolean, integers, floats (also of 16 bits) | the same; an unsigned integer above 2^63 - 1 is *unreadable* |
 //! | utf8, large utf8, utf8 view | string |
 //! | timestamp of any unit and zone, date | timestamp in UTC microseconds, nanoseconds rounded down |
 //! | decimal | the same number: an integer, a float that stands for it, or a decimal |
@@ -16,7 +16,8 @@
 //! | dictionary, run-end encoded | as its values |
 //! | null | absent |
 //!
-//! Anything else (binary, time of day, duration, union) is an error that names the column, if a
+//! What is unreadable (such an integer, seconds or days beyond the range of microseconds) is absent, and is counted; so is
+//! an array with such an element. Anything else (binary, time of day, duration, union) is an error that names the column, if a
 //! subscription uses it.
 
 mod column;
@@ -28,10 +29,13 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
 
 use super::error::EventError;
-use super::{Event, Schema, TermId, Terms, ValueRef};
+use super::value::Kind;
+use super::{Event, Schema, TermId, Terms, Unreadable, ValueRef};
 
 pub use column::{ColumnView, See};
 
@@ -42,11 +46,14 @@ pub struct ArrowEvents<'b> {
     rows: usize,
     /// The Boolean terms whose truth was found in each row.
     booleans: Vec<Box<[(TermId, bool)]>>,
+    unreadable: Unreadable,
+    /// Whether some value may stand for several.
+    has_sets: bool,
 }
 
 impl<'b> ArrowEvents<'b> {
-    /// Ties the columns of a batch to attributes. With a schema, text becomes a timestamp where one is
-    /// declared.
+    /// Ties the columns of a batch to attributes. With a schema, text and epoch numbers become timestamps where
+    /// they are declared.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -75,7 +82,28 @@ impl<'b> ArrowEvents<'b> {
         schema: Option<&Schema>,
         interval_columns: &[String],
     ) -> Result<Self, EventError> {
-        let mut columns = resolve::columns(batch, terms, schema, interval_columns)?;
+        Self::read(batch, terms, schema, interval_columns, None)
+    }
+
+    /// The same, where columns of text hold cells, as those of a CSV file; `expected` are the kinds of values that
+    /// predicates expect. Where they expect one kind, the column is read as that; see [`cell`](crate::value::cell).
+    pub fn of_cells(
+        batch: &'b RecordBatch,
+        terms: &Terms,
+        schema: Option<&Schema>,
+        expected: &BTreeMap<String, Vec<Kind>>,
+    ) -> Result<Self, EventError> {
+        Self::read(batch, terms, schema, &[], Some(expected))
+    }
+
+    fn read(
+        batch: &'b RecordBatch,
+        terms: &Terms,
+        schema: Option<&Schema>,
+        interval_columns: &[String],
+        cells: Option<&BTreeMap<String, Vec<Kind>>>,
+    ) -> Result<Self, EventError> {
+        let (mut columns, unreadable) = resolve::columns(batch, terms, schema, interval_columns, cells)?;
         let rows = batch.num_rows();
         if let Some((id, now)) = terms.now() {
             put(&mut columns, id, ColumnView::same(now, rows));
@@ -87,7 +115,10 @@ impl<'b> ArrowEvents<'b> {
         if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
-        let mut events = Self { columns, rows, booleans: vec![] };
+        let has_sets = columns
+            .iter()
+            .any(|(_, column)| column.is_made_of_intervals() || cells.is_some() && column.holds_cells());
+        let mut events = Self { columns, rows, booleans: vec![], unreadable, has_sets };
         if terms.has_families() {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
         }
@@ -118,6 +149,7 @@ impl<'b> ArrowEvents<'b> {
         event.values.clear();
         event.weights.clear();
         event.has_intervals = false;
+        event.unreadable.clear();
         for (attribute, column) in &self.columns {
             if let Some(value) = column.value(row) {
                 event.has_intervals |= value.is_set();
@@ -149,9 +181,14 @@ impl<'b> ArrowEvents<'b> {
         Some(&self.columns[at].1)
     }
 
+    /// What was given for attributes and no value can hold.
+    pub fn unreadable(&self) -> Unreadable {
+        self.unreadable.clone()
+    }
+
     /// Whether some value may stand for several.
     pub fn has_intervals(&self) -> bool {
-        self.columns.iter().any(|(_, column)| column.is_made_of_intervals())
+        self.has_sets
     }
 
     /// Every column that some subscription uses, sorted by attribute.

@@ -1,6 +1,7 @@
 //! Where the value for a row of the batch lies in an array that may be far from the batch: the values
 //! of a dictionary, the fields of a struct, the entries of a map.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,6 +47,14 @@ impl Place {
     pub fn without(mut self, nulls: Option<&NullBuffer>) -> Self {
         self.nulls = NullBuffer::union(self.nulls.as_ref(), nulls);
         self
+    }
+
+    /// The same without the elements of these rows.
+    pub fn without_rows(self, rows: &BTreeSet<usize>) -> Result<Self, EventError> {
+        if rows.is_empty() {
+            return Ok(self);
+        }
+        Self::scattered((0..self.len).map(|row| self.element(row).filter(|_| !rows.contains(&row))))
     }
 
     /// The element of a row, or `None` when it has no value.

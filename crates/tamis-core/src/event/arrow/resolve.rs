@@ -1,5 +1,7 @@
 //! From the columns of a batch to the views that subscriptions use.
 
+use std::collections::BTreeMap;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, MapArray, RecordBatch, StructArray};
 use arrow_schema::DataType;
@@ -7,27 +9,37 @@ use rustc_hash::FxHashMap;
 
 use super::column::{ColumnView, Data};
 use super::place::Place;
-use super::view::{decoded, in_row, unsupported, view};
+use super::view::{UnreadableRows, decoded, in_row, unsupported, view};
 use crate::event::error::EventError;
 use crate::event::fields::given_twice;
-use crate::event::{Schema, TermId, Terms, Type, Value, ValueRef};
+use crate::event::value::Kind;
+use crate::event::value::cell::read_cell;
+use crate::event::{Schema, TermId, Terms, Type, Unreadable, Value, ValueRef};
 
-/// The views of all columns that some subscription uses, sorted by attribute.
+/// The views of all columns that some subscription uses, sorted by attribute, and what could not be read in them.
 pub(super) fn columns<'b>(
     batch: &'b RecordBatch,
     terms: &Terms,
     schema: Option<&Schema>,
     interval_columns: &[String],
-) -> Result<Vec<(TermId, ColumnView<'b>)>, EventError> {
-    let mut resolver = Resolver { terms, schema, interval_columns, columns: Vec::new() };
+    cells: Option<&BTreeMap<String, Vec<Kind>>>,
+) -> Result<(Vec<(TermId, ColumnView<'b>)>, Unreadable), EventError> {
+    let mut resolver = Resolver {
+        terms,
+        schema,
+        interval_columns,
+        cells,
+        columns: Vec::new(),
+        unreadable: Unreadable::default(),
+    };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
     }
-    let mut columns = resolver.columns;
+    let Resolver { mut columns, unreadable, .. } = resolver;
     columns.sort_by_key(|(attribute, _)| *attribute);
     match columns.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(twice) => Err(given_twice("a column", terms.name(twice[0].0))),
-        None => Ok(columns),
+        None => Ok((columns, unreadable)),
     }
 }
 
@@ -35,7 +47,10 @@ struct Resolver<'b, 'i> {
     terms: &'i Terms,
     schema: Option<&'i Schema>,
     interval_columns: &'i [String],
+    /// If columns of text hold cells: the kinds that predicates expect.
+    cells: Option<&'i BTreeMap<String, Vec<Kind>>>,
     columns: Vec<(TermId, ColumnView<'b>)>,
+    unreadable: Unreadable,
 }
 
 impl<'b> Resolver<'b, '_> {
@@ -59,8 +74,13 @@ impl<'b> Resolver<'b, '_> {
             }
         }
         if let Some(attribute) = attribute {
-            let view =
-                if is_interval { Some(intervals(path, array, place)?) } else { view(path, array, place)? };
+            let mut unreadable = UnreadableRows::default();
+            let view = if is_interval {
+                Some(intervals(path, array, place, &mut unreadable)?)
+            } else {
+                view(path, array, place, &mut unreadable)?
+            };
+            self.unreadable.add(unreadable.into());
             self.columns.extend(view.map(|view| (attribute, self.coerced(path, view))));
         }
         Ok(())
@@ -77,7 +97,8 @@ impl<'b> Resolver<'b, '_> {
     /// Makes one column of every key of a map that is used.
     fn entries(&mut self, path: &str, array: &'b MapArray, place: &Place) -> Result<(), EventError> {
         let place = place.clone().without(array.nulls());
-        let keys = view(path, &**array.keys(), Place::same(array.keys().len()))?;
+        let keys =
+            view(path, &**array.keys(), Place::same(array.keys().len()), &mut UnreadableRows::default())?;
         let offsets = array.value_offsets();
         let mut columns: Vec<(String, Vec<Option<usize>>)> = Vec::new();
         let mut column_of_key: FxHashMap<&str, Option<usize>> = FxHashMap::default();
@@ -108,29 +129,25 @@ impl<'b> Resolver<'b, '_> {
         Ok(())
     }
 
-    /// Turns text into timestamps where the schema declares them.
+    /// Turns text and epoch numbers into timestamps where the schema declares them.
     fn coerced(&self, path: &str, view: ColumnView<'b>) -> ColumnView<'b> {
-        let ColumnView { place, data } = view;
+        if let Some(expected) = self.cells.filter(|_| view.kind() == Some(Kind::Str)) {
+            return self.of_cells(path, view, expected.get(path).map_or(&[], |kinds| &kinds[..]));
+        }
         let Some((schema, declared)) = self.schema.and_then(|schema| Some((schema, schema.get(path)?)))
         else {
-            return ColumnView { place, data };
+            return view;
         };
-        let holds_timestamps = matches!(declared, Type::Array(of) if **of == Type::Timestamp);
+        let of_scalars = matches!(view.kind(), Some(Kind::Str | Kind::Number));
+        if of_scalars && matches!(declared, Type::Timestamp(_)) {
+            return view.mapped(|value| {
+                let timestamp = schema.coerce_scalar(path, value).map(Value::Timestamp);
+                timestamp.unwrap_or_else(|| value.to_owned())
+            });
+        }
+        let ColumnView { place, data } = view;
+        let holds_timestamps = matches!(declared, Type::Array(of) if matches!(**of, Type::Timestamp(_)));
         match data {
-            Data::Utf8(_) | Data::LargeUtf8(_) | Data::Utf8View(_) if *declared == Type::Timestamp => {
-                let mut values = vec![ValueRef::Null; place.len];
-                for (row, at) in place.present() {
-                    let text = match data {
-                        Data::Utf8(array) => array.value(at),
-                        Data::LargeUtf8(array) => array.value(at),
-                        Data::Utf8View(array) => array.value(at),
-                        _ => unreachable!("only text comes here"),
-                    };
-                    let timestamp = schema.coerce_text(path, text).map(ValueRef::Timestamp);
-                    values[row] = timestamp.unwrap_or(ValueRef::Str(text));
-                }
-                ColumnView { place: place.by_row(), data: Data::Ready(values) }
-            }
             Data::Arrays { mut values, offsets } if holds_timestamps => {
                 for row in offsets.windows(2) {
                     let mut array = Value::Array(values[row[0]..row[1]].to_vec());
@@ -152,24 +169,48 @@ impl<'b> Resolver<'b, '_> {
     }
 }
 
+impl<'b> Resolver<'b, '_> {
+    /// A column of cells as what it is declared as, or as the only kind that predicates expect. Otherwise each predicate
+    /// reads the cells.
+    fn of_cells(&self, path: &str, view: ColumnView<'b>, expected: &[Kind]) -> ColumnView<'b> {
+        let text = |value: ValueRef<'_>| Box::<str>::from(value.text());
+        if let Some(schema) = self.schema {
+            return view.mapped(|value| schema.read_cell(path, value.text()));
+        }
+        match expected {
+            [Kind::Str] => view,
+            [kind] => view.mapped(|value| read_cell(value.text(), *kind).unwrap_or(Value::Str(text(value)))),
+            // `IS NULL` alone, which any value will do for.
+            [] if !self.terms.has_computed() => view,
+            _ => view.mapped(|value| Value::Cell(text(value))),
+        }
+    }
+}
+
 /// A struct of `low` and `high` as intervals.
-fn intervals<'b>(path: &str, array: &'b dyn Array, place: Place) -> Result<ColumnView<'b>, EventError> {
+fn intervals<'b>(
+    path: &str,
+    array: &'b dyn Array,
+    place: Place,
+    unreadable: &mut UnreadableRows,
+) -> Result<ColumnView<'b>, EventError> {
     let not_an_interval = || {
         let of = array.data_type();
         EventError::new(format!("an interval column is a struct of `low` and `high`, not {of}")).at_path(path)
     };
     let ends = array.as_struct_opt().filter(|ends| ends.num_columns() == 2).ok_or_else(not_an_interval)?;
     let place = place.without(ends.nulls());
-    let end = |name: &str| {
+    let mut end = |name: &str| {
         let array = ends.column_by_name(name).ok_or_else(not_an_interval)?;
-        view(path, &**array, place.clone())
+        view(path, &**array, place.clone(), unreadable)
     };
     let (low, high) = (end("low")?, end("high")?);
     let value = |end: &Option<ColumnView<'_>>, row: usize| {
         end.as_ref().and_then(|end| end.value(row)).map_or(Value::Null, ValueRef::to_owned)
     };
     let mut intervals = vec![None; place.len];
-    for (row, _) in place.present() {
+    let readable = place.present().filter(|(row, _)| !unreadable.rows.contains(row));
+    for (row, _) in readable {
         let interval = Value::interval(value(&low, row), value(&high, row));
         intervals[row] = Some(interval.map_err(|wrong| in_row(path, row, wrong))?);
     }

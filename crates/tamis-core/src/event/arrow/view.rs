@@ -1,5 +1,7 @@
 //! What a column becomes, by its Arrow type.
 
+use std::collections::BTreeSet;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
@@ -11,21 +13,56 @@ use arrow_schema::{DataType, TimeUnit};
 use super::column::{ColumnView, Data, MICROS_PER_DAY};
 use super::place::Place;
 use crate::event::error::EventError;
-use crate::event::{Value, ValueRef};
+use crate::event::{Unreadable, Value, ValueRef};
 
 const SUPPORTED: &str = "booleans, integers, floats, decimals, strings, timestamps, dates, lists of these, \
                          structs, maps with string keys, and dictionaries";
+
+/// The rows of a column that hold what no value can.
+#[derive(Default)]
+pub(super) struct UnreadableRows {
+    pub rows: BTreeSet<usize>,
+    pub first: Option<EventError>,
+}
+
+impl UnreadableRows {
+    fn add(&mut self, row: usize, error: impl FnOnce() -> EventError) {
+        self.rows.insert(row);
+        self.first.get_or_insert_with(error);
+    }
+
+    /// Of the elements of lists: counts the rows of their lists. Row `r` holds the elements from `offsets[r]` on.
+    fn add_elements(&mut self, elements: UnreadableRows, offsets: &[usize]) {
+        let row_of = |element: usize| offsets.partition_point(|offset| *offset <= element) - 1;
+        self.rows.extend(elements.rows.into_iter().map(row_of));
+        if let Some(mut error) = elements.first.filter(|_| self.first.is_none()) {
+            error.row = error.row.map(row_of);
+            self.first = Some(error);
+        }
+    }
+}
+
+impl From<UnreadableRows> for Unreadable {
+    fn from(unreadable: UnreadableRows) -> Self {
+        Self { count: unreadable.rows.len() as u64, first: unreadable.first }
+    }
+}
 
 /// The view of one column; `None` when it is null in all rows because of its type.
 pub(super) fn view<'x>(
     path: &str,
     array: &'x dyn Array,
     place: Place,
+    unreadable: &mut UnreadableRows,
 ) -> Result<Option<ColumnView<'x>>, EventError> {
     if let Some((values, place)) = decoded(array, &place)? {
-        return view(path, values, place);
+        return view(path, values, place, unreadable);
     }
-    let place = place.without(array.nulls());
+    let mut place = place.without(array.nulls());
+    let mut fitting = |target: &str, wrong: &dyn Fn(usize) -> Option<String>| {
+        place = readable(path, &place, target, wrong, unreadable)?;
+        Ok::<_, EventError>(())
+    };
     let data = match array.data_type() {
         DataType::Null => return Ok(None),
         DataType::Boolean => Data::Bool(array.as_boolean()),
@@ -38,7 +75,7 @@ pub(super) fn view<'x>(
         DataType::UInt32 => Data::UInt32(array.as_primitive::<UInt32Type>().values()),
         DataType::UInt64 => {
             let values = array.as_primitive::<UInt64Type>().values();
-            refuse(path, &place, "a signed 64-bit integer", |at| {
+            fitting("a signed 64-bit integer", &|at| {
                 (values[at] > i64::MAX as u64).then(|| values[at].to_string())
             })?;
             Data::UInt64(values)
@@ -50,10 +87,10 @@ pub(super) fn view<'x>(
         DataType::LargeUtf8 => Data::LargeUtf8(array.as_string()),
         DataType::Utf8View => Data::Utf8View(array.as_string_view()),
         DataType::Timestamp(TimeUnit::Second, _) => {
-            timestamps(path, &place, array.as_primitive::<TimestampSecondType>().values(), 1_000_000)?
+            timestamps(array.as_primitive::<TimestampSecondType>().values(), 1_000_000, fitting)?
         }
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            timestamps(path, &place, array.as_primitive::<TimestampMillisecondType>().values(), 1000)?
+            timestamps(array.as_primitive::<TimestampMillisecondType>().values(), 1000, fitting)?
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             Data::Timestamp(array.as_primitive::<TimestampMicrosecondType>().values(), 1)
@@ -63,29 +100,38 @@ pub(super) fn view<'x>(
         }
         DataType::Date32 => {
             let days = array.as_primitive::<Date32Type>().values();
-            refuse(path, &place, "a timestamp", |at| {
+            fitting("a timestamp", &|at| {
                 let micros = (days[at] as i64).checked_mul(MICROS_PER_DAY);
                 micros.is_none().then(|| format!("day {}", days[at]))
             })?;
             Data::Date(days)
         }
-        DataType::Date64 => timestamps(path, &place, array.as_primitive::<Date64Type>().values(), 1000)?,
+        DataType::Date64 => timestamps(array.as_primitive::<Date64Type>().values(), 1000, fitting)?,
         DataType::Decimal32(_, scale) => decimals::<Decimal32Type>(array, &place, *scale),
         DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(array, &place, *scale),
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(array, &place, *scale),
         DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(array, &place, *scale),
         DataType::Struct(_) | DataType::Map(..) => Data::Record,
         _ => match list(array) {
-            Some(list) => arrays(path, list, &place)?,
+            Some(list) => {
+                let (data, absent) = arrays(path, list, &place, unreadable)?;
+                place = place.without_rows(&absent)?;
+                data
+            }
             None => return Err(unsupported(path, array.data_type())),
         },
     };
-    let is_by_row = matches!(data, Data::Ready(_) | Data::Decimals(_) | Data::Arrays { .. });
+    let is_by_row = matches!(data, Data::Decimals(_) | Data::Arrays { .. });
     Ok(Some(ColumnView { place: if is_by_row { place.by_row() } else { place }, data }))
 }
 
-/// The elements of a list column, as values.
-fn arrays<'x>(path: &str, list: List<'_>, place: &Place) -> Result<Data<'x>, EventError> {
+/// The elements of a list column, as values, and the rows whose lists cannot be read.
+fn arrays<'x>(
+    path: &str,
+    list: List<'_>,
+    place: &Place,
+    unreadable: &mut UnreadableRows,
+) -> Result<(Data<'x>, BTreeSet<usize>), EventError> {
     let mut offsets = vec![0];
     let mut elements: Vec<Option<usize>> = Vec::new();
     for row in 0..place.len {
@@ -97,33 +143,43 @@ fn arrays<'x>(path: &str, list: List<'_>, place: &Place) -> Result<Data<'x>, Eve
     }
     let elements = Place::scattered(elements.into_iter())?;
     let count = elements.len;
-    // An error about an element is about the row of its list.
+    // What is wrong with an element is wrong with the row of its list.
     let in_its_row = |mut error: EventError| {
         error.row = error.row.map(|element| offsets.partition_point(|offset| *offset <= element) - 1);
         error
     };
+    let mut of_elements = UnreadableRows::default();
     if let DataType::Struct(_) = list.values.data_type() {
-        return Ok(Data::Arrays { values: records(path, list.values.as_struct(), elements), offsets });
+        // A field that cannot be read is absent from its record.
+        let values = records(path, list.values.as_struct(), elements, &mut of_elements);
+        unreadable.add_elements(of_elements, &offsets);
+        return Ok((Data::Arrays { values, offsets }, BTreeSet::new()));
     }
-    let values = match view(path, list.values, elements).map_err(in_its_row)? {
-        Some(ColumnView { data: Data::Record | Data::Arrays { .. }, .. }) => return Ok(Data::Record),
+    let values = match view(path, list.values, elements, &mut of_elements).map_err(in_its_row)? {
+        Some(ColumnView { data: Data::Record | Data::Arrays { .. }, .. }) => {
+            return Ok((Data::Record, BTreeSet::new()));
+        }
         Some(view) => (0..count).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect(),
         None => vec![Value::Null; count],
     };
-    Ok(Data::Arrays { values, offsets })
+    let mut absent = UnreadableRows::default();
+    absent.add_elements(of_elements, &offsets);
+    unreadable.rows.extend(&absent.rows);
+    unreadable.first = unreadable.first.take().or(absent.first);
+    Ok((Data::Arrays { values, offsets }, absent.rows))
 }
 
 /// Structs as elements of an array, each with its fields. A field of a type that nobody can look at is present and
 /// nothing else.
-fn records(path: &str, array: &StructArray, place: Place) -> Vec<Value> {
+fn records(path: &str, array: &StructArray, place: Place, unreadable: &mut UnreadableRows) -> Vec<Value> {
     let place = place.without(array.nulls());
     let mut records: Vec<Vec<(Box<str>, Value)>> = vec![vec![]; place.len];
     for (field, column) in array.fields().iter().zip(array.columns()) {
         let name = field.name();
         let path = format!("{path}.{name}");
         let values: Vec<Value> = match column.data_type() {
-            DataType::Struct(_) => self::records(&path, column.as_struct(), place.clone()),
-            _ => match view(&path, &**column, place.clone()) {
+            DataType::Struct(_) => self::records(&path, column.as_struct(), place.clone(), unreadable),
+            _ => match view(&path, &**column, place.clone(), unreadable) {
                 Ok(Some(view)) => {
                     (0..place.len).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect()
                 }
@@ -214,8 +270,12 @@ pub(super) fn list(array: &dyn Array) -> Option<List<'_>> {
     }
 }
 
-fn timestamps<'x>(path: &str, place: &Place, values: &'x [i64], micros: i64) -> Result<Data<'x>, EventError> {
-    refuse(path, place, "a timestamp in microseconds", |at| {
+fn timestamps<'x>(
+    values: &'x [i64],
+    micros: i64,
+    mut fitting: impl FnMut(&str, &dyn Fn(usize) -> Option<String>) -> Result<(), EventError>,
+) -> Result<Data<'x>, EventError> {
+    fitting("a timestamp in microseconds", &|at| {
         values[at].checked_mul(micros).is_none().then(|| values[at].to_string())
     })?;
     Ok(Data::Timestamp(values, micros))
@@ -251,17 +311,22 @@ fn decimal<T: DecimalType>(unscaled: T::Native, scale: i8) -> Value {
     }
 }
 
-/// Complains about the first present element for which `wrong` gives a text.
-fn refuse(
+/// The place without the elements for which `wrong` gives a text.
+fn readable(
     path: &str,
     place: &Place,
     target: &str,
-    wrong: impl Fn(usize) -> Option<String>,
-) -> Result<(), EventError> {
-    match place.present().find_map(|(row, at)| Some((row, wrong(at)?))) {
-        Some((row, text)) => Err(in_row(path, row, format!("{text} does not fit in {target}"))),
-        None => Ok(()),
+    wrong: &dyn Fn(usize) -> Option<String>,
+    unreadable: &mut UnreadableRows,
+) -> Result<Place, EventError> {
+    let mut found = BTreeSet::new();
+    for (row, at) in place.present() {
+        if let Some(text) = wrong(at) {
+            found.insert(row);
+            unreadable.add(row, || in_row(path, row, format!("{text} does not fit in {target}")));
+        }
     }
+    place.clone().without_rows(&found)
 }
 
 pub(super) fn in_row(path: &str, row: usize, message: String) -> EventError {

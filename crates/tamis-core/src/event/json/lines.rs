@@ -1,10 +1,11 @@
 //! Many events as lines of JSON, each read by the thread that matches it.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::{Skipped, read_with};
-use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Value, ValueRef};
+use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Unreadable, Value, ValueRef};
 use crate::fork::Mutex;
 use crate::json::TextPlace;
 
@@ -32,6 +33,8 @@ pub struct JsonLines<'t> {
     /// How many lines of the file come before the text.
     lines_before: usize,
     fault: Mutex<Option<(usize, EventError)>>,
+    /// By row, what no value can hold.
+    unreadable: Mutex<BTreeMap<usize, Unreadable>>,
 }
 
 struct Line {
@@ -56,7 +59,16 @@ impl<'t> JsonLines<'t> {
             }
             start = end + 1;
         }
-        Self { text, attributes, schema, skipped, lines, lines_before: 0, fault: Mutex::new(None) }
+        Self {
+            text,
+            attributes,
+            schema,
+            skipped,
+            lines,
+            lines_before: 0,
+            fault: Mutex::new(None),
+            unreadable: Mutex::default(),
+        }
     }
 
     /// For a text that is a part of a file: so many lines come before it, and faults say where in the file they are.
@@ -72,13 +84,18 @@ impl<'t> JsonLines<'t> {
     fn note(&self, row: usize, mut error: EventError) {
         let mut fault = self.fault.lock();
         if fault.as_ref().is_none_or(|(first, _)| row < *first) {
-            // Some faults are those of the whole event; its line is known all the same.
-            let place = error.place.get_or_insert(TextPlace { line: 1, column: 1, byte: 0 });
-            let before = &self.text[..self.lines[row].start];
-            let line = 1 + self.lines_before + memchr::memchr_iter(b'\n', before).count();
-            place.line = u32::try_from(line).unwrap_or(u32::MAX);
+            self.put_line(row, &mut error);
             *fault = Some((row, error));
         }
+    }
+
+    /// The place in a line as one in the whole text.
+    fn put_line(&self, row: usize, error: &mut EventError) {
+        // Some faults are those of the whole event; its line is known all the same.
+        let place = error.place.get_or_insert(TextPlace { line: 1, column: 1, byte: 0 });
+        let before = &self.text[..self.lines[row].start];
+        let line = 1 + self.lines_before + memchr::memchr_iter(b'\n', before).count();
+        place.line = u32::try_from(line).unwrap_or(u32::MAX);
     }
 }
 
@@ -93,17 +110,33 @@ impl EventSource for JsonLines<'_> {
         event.values.clear();
         event.weights.clear();
         event.has_intervals = false;
+        event.unreadable.clear();
         let mut scratch = SCRATCH.take().unwrap_or_default();
         match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
             Ok(mut read) => {
                 // Whatever looks into the strings has found what it looks for.
                 let strings = self.attributes.strings();
                 read.values.retain(|(attribute, _)| Some(*attribute) != strings);
-                outlive(&read, line, made, event)
+                if !read.unreadable.is_empty() {
+                    self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
+                }
+                outlive(&read, line, made, event);
             }
             Err(error) => self.note(row, error),
         }
         SCRATCH.set(Some(scratch));
+    }
+
+    fn unreadable(&self) -> Unreadable {
+        let mut all = Unreadable::default();
+        for (row, unreadable) in self.unreadable.lock().iter() {
+            let mut unreadable = unreadable.clone();
+            if let Some(first) = unreadable.first.as_mut().filter(|_| all.first.is_none()) {
+                self.put_line(*row, first);
+            }
+            all.add(unreadable);
+        }
+        all
     }
 }
 
@@ -137,6 +170,7 @@ fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>
     }
     event.weights.extend_from_slice(&read.weights);
     event.has_intervals = read.has_intervals;
+    event.unreadable.clone_from(&read.unreadable);
 }
 
 /// The part of a line that a text is, if it is one.

@@ -1,9 +1,10 @@
 //! Events as JSON text.
 //!
-//! An event is a JSON object. Numbers without fraction and exponent are integers and must fit in 64
-//! bits; all others are floats, rounded to the nearest, except that a number with more than 17 digits is exact.
-//! Objects are nested records and become dotted paths. Arrays hold scalars of one kind and nulls; arrays of arrays and arrays of objects are present
-//! but compare with nothing. A name given twice is an error. What JSON cannot say is said by an object
+//! An event is a JSON object. Numbers without fraction and exponent are integers of 64 bits; all others are floats,
+//! rounded to the nearest, except that a number with more than 17 digits is exact. Objects are nested records and become
+//! dotted paths. Arrays hold scalars of one kind, or records, and nulls; arrays of arrays are present but compare with
+//! nothing. An integer of more than 64 bits, a number beyond every float and an array of mixed kinds are *unreadable*:
+//! their attribute is absent, and the event says so. A name given twice is an error. What JSON cannot say is said by an object
 //! with one name that starts with a dollar:
 //!
 //! | JSON | value |
@@ -120,17 +121,21 @@ pub fn walk<'a>(json: &'a [u8], fields: &mut impl Fields<'a>) -> Result<(), Even
         EventError { place, ..EventError::new("the text is not UTF-8") }
     })?;
     let mut reader = Reader { cursor: Cursor::new(text), fields, depth: 0 };
-    reader.document().map_err(|Fault { at, message, hint }| EventError {
-        message,
-        path: (!reader.fields.path().is_empty()).then(|| reader.fields.path().into()),
-        place: Some(TextPlace::of(text, at)),
-        row: None,
-        hint: hint.map(str::to_string),
-    })
+    reader.document().map_err(|fault| fault.into_error(text, reader.fields.path()))
+}
+
+impl Fault {
+    /// As what is wrong with a field of an event that is written as this text.
+    fn into_error(self, text: &str, path: &str) -> EventError {
+        let Fault { at, message, hint } = self;
+        let place = Some(TextPlace::of(text, at));
+        EventError { place, hint: hint.map(str::to_string), ..EventError::new(message) }.at_path(path)
+    }
 }
 
 const ENVELOPE_HINT: &str =
     "an event with weights is {\"$event\": {…}, \"$weights\": {\"age\": 0.6}} and nothing else";
+const ONE_KIND_HINT: &str = "send numbers as numbers and text as text, or as two arrays";
 const ONLY_NAME_HINT: &str = "an object with such a name is a value and must have no other name";
 
 /// The names that make an object a value instead of a record.
@@ -307,7 +312,10 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                     Some(marker) => {
                         let start = self.cursor.clone();
                         match self.marked(marker) {
-                            Ok(value) => value.for_each_string(&mut |string| strings.push(string.clone())),
+                            Ok(Ok(value)) => {
+                                value.for_each_string(&mut |string| strings.push(string.clone()))
+                            }
+                            Ok(Err(_)) => {} // no value can hold it
                             // Whoever asks for the attribute hears of it.
                             Err(_) => {
                                 self.cursor = start;
@@ -372,14 +380,18 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 Cow::Borrowed(text) => self.fields.put(ValueRef::Str(text)),
                 Cow::Owned(text) => self.fields.put_owned(Value::Str(text.into())),
             },
-            Some(b'-' | b'0'..=b'9') => match self.cursor.number()? {
-                Value::Int(i) => self.fields.put(ValueRef::Int(i)),
-                Value::Float(x) => self.fields.put(ValueRef::Float(x)),
-                decimal => self.fields.put_owned(decimal),
+            Some(b'-' | b'0'..=b'9') => match self.cursor.numeral()? {
+                Ok(Value::Int(i)) => self.fields.put(ValueRef::Int(i)),
+                Ok(Value::Float(x)) => self.fields.put(ValueRef::Float(x)),
+                Ok(decimal) => self.fields.put_owned(decimal),
+                Err(fault) => self.unreadable(fault),
             },
             Some(b'[') => {
-                let array = self.array()?;
-                self.fields.put_owned(array);
+                let at = self.cursor.at();
+                let array = self.items()?.and_then(|items| {
+                    Value::array(items).map_err(|wrong| Fault::new(at, wrong).with_hint(ONE_KIND_HINT))
+                });
+                self.put_or_refuse(array);
             }
             _ => match self.word()? {
                 Some(truth) => self.fields.put(ValueRef::Bool(truth)),
@@ -387,6 +399,19 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             },
         }
         Ok(())
+    }
+
+    fn put_or_refuse(&mut self, value: Result<Value, Fault>) {
+        match value {
+            Ok(value) => self.fields.put_owned(value),
+            Err(fault) => self.unreadable(fault),
+        }
+    }
+
+    /// What stands here is JSON, and no value can hold it.
+    fn unreadable(&mut self, fault: Fault) {
+        let error = fault.into_error(self.cursor.text(), self.fields.path());
+        self.fields.put_unreadable(error);
     }
 
     /// `None` for null.
@@ -406,7 +431,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         }
         if let Some(marker) = self.first_name()?.as_deref().and_then(Marker::named) {
             let value = self.marked(marker)?;
-            self.fields.put_owned(value);
+            self.put_or_refuse(value);
             return Ok(());
         }
         if wanted.value {
@@ -416,61 +441,61 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
     }
 
     /// `{"$timestamp": …}`, `{"$interval": …}`, `{"$where": …}`, `{"$float": …}` or `{"$decimal": …}`.
-    fn marked(&mut self, marker: Marker) -> Result<Value, Fault> {
+    fn marked(&mut self, marker: Marker) -> Result<Result<Value, Fault>, Fault> {
         self.cursor.expect(b'{', "an object")?;
         self.name()?;
         self.cursor.peek();
         let at = self.cursor.at();
-        let value = match marker {
-            Marker::Timestamp => {
-                let text = self.cursor.string()?;
-                let micros = parse_timestamp(&text).ok_or_else(|| {
-                    Fault::new(at, format!("{text:?} is no timestamp"))
-                        .with_hint("timestamps are written \"2026-01-31T12:00:00Z\"")
-                })?;
-                Value::Timestamp(micros)
-            }
-            Marker::Float => match &*self.cursor.string()? {
-                "NaN" => Value::Float(f64::NAN),
-                "Infinity" => Value::Float(f64::INFINITY),
-                "-Infinity" => Value::Float(f64::NEG_INFINITY),
-                other => {
-                    return Err(Fault::new(at, format!("{other:?} is no such float"))
-                        .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
+        let value =
+            match marker {
+                Marker::Timestamp => {
+                    let text = self.cursor.string()?;
+                    let micros = parse_timestamp(&text).ok_or_else(|| {
+                        Fault::new(at, format!("{text:?} is no timestamp"))
+                            .with_hint("timestamps are written \"2026-01-31T12:00:00Z\"")
+                    })?;
+                    Ok(Value::Timestamp(micros))
                 }
-            },
-            Marker::Decimal => {
-                let text = self.cursor.string()?;
-                Value::decimal(&text).map_err(|refused| {
-                    Fault::new(at, format!("{text:?} is no decimal: {refused}"))
-                        .with_hint("decimals are written {\"$decimal\": \"12345678901234567.89\"}")
-                })?
-            }
-            Marker::Where => {
-                let text = self.cursor.string()?;
-                Value::among_text(&text).map_err(|wrong| {
-                    Fault::new(at, wrong.message)
-                        .with_hint("a set of values is written {\"$where\": \"> 15\"}")
-                })?
-            }
-            Marker::Interval => {
-                let ends: Result<[Value; 2], _> = self.items()?.try_into();
-                let hint = "intervals are written {\"$interval\": [20, 30]}";
-                let [low, high] = ends
-                    .map_err(|ends| Fault::new(at, format!("an interval has two ends, not {}", ends.len())))
-                    .map_err(|fault| fault.with_hint(hint))?;
-                Value::interval(low, high).map_err(|wrong| Fault::new(at, wrong).with_hint(hint))?
-            }
-        };
+                Marker::Float => match &*self.cursor.string()? {
+                    "NaN" => Ok(Value::Float(f64::NAN)),
+                    "Infinity" => Ok(Value::Float(f64::INFINITY)),
+                    "-Infinity" => Ok(Value::Float(f64::NEG_INFINITY)),
+                    other => {
+                        return Err(Fault::new(at, format!("{other:?} is no such float"))
+                            .with_hint("a float in quotes is \"NaN\", \"Infinity\" or \"-Infinity\""));
+                    }
+                },
+                Marker::Decimal => {
+                    let text = self.cursor.string()?;
+                    Value::decimal(&text).map_err(|refused| {
+                        Fault::new(at, format!("{text:?} is no decimal: {refused}"))
+                            .with_hint("decimals are written {\"$decimal\": \"12345678901234567.89\"}")
+                    })
+                }
+                Marker::Where => {
+                    let text = self.cursor.string()?;
+                    Ok(Value::among_text(&text).map_err(|wrong| {
+                        Fault::new(at, wrong.message)
+                            .with_hint("a set of values is written {\"$where\": \"> 15\"}")
+                    })?)
+                }
+                Marker::Interval => {
+                    let hint = "intervals are written {\"$interval\": [20, 30]}";
+                    match self.items()?.map(<[Value; 2]>::try_from) {
+                        Err(unreadable) => Err(unreadable),
+                        Ok(Err(ends)) => {
+                            let message = format!("an interval has two ends, not {}", ends.len());
+                            return Err(Fault::new(at, message).with_hint(hint));
+                        }
+                        Ok(Ok([low, high])) => Ok(Value::interval(low, high)
+                            .map_err(|wrong| Fault::new(at, wrong).with_hint(hint))?),
+                    }
+                }
+            };
         match self.cursor.peek() {
             Some(b',') => Err(Fault::new(self.cursor.at(), "another name follows").with_hint(ONLY_NAME_HINT)),
             _ => self.cursor.expect(b'}', "`}`").map(|()| value),
         }
-    }
-
-    fn array(&mut self) -> Result<Value, Fault> {
-        let at = self.cursor.at();
-        Value::array(self.items()?).map_err(|wrong| Fault::new(at, wrong))
     }
 
     /// A record that is an element of an array.
@@ -481,20 +506,33 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         reader.record()?;
         self.cursor = reader.cursor;
         let record = fields.finish().map_err(|error| Fault::new(at, error.to_string()))?;
+        for error in record.unreadable() {
+            let inner = error.path.as_deref().unwrap_or_default();
+            let path = format!("{}.{inner}", self.fields.path());
+            self.fields.put_unreadable(error.clone().at_path(&path));
+        }
         Ok(record.into_element())
     }
 
-    /// The elements of an array. Of arrays nested in them at most the strings are kept, as nothing can compare with them.
-    fn items(&mut self) -> Result<Vec<Value>, Fault> {
+    /// The elements of an array, or why no value can hold one of them. Of arrays nested in them at most the strings are kept, as
+    /// nothing can compare with them.
+    fn items(&mut self) -> Result<Result<Vec<Value>, Fault>, Fault> {
         self.cursor.expect(b'[', "an array")?;
         let mut items = Vec::new();
         if self.cursor.take(b']') {
-            return Ok(items);
+            return Ok(Ok(items));
         }
+        let mut unreadable = None;
+        let mut readable = |value: Result<Value, Fault>| {
+            value.unwrap_or_else(|fault| {
+                unreadable.get_or_insert(fault);
+                Value::Null
+            })
+        };
         loop {
             items.push(match self.cursor.peek() {
                 Some(b'"') => Value::Str(self.cursor.string()?.into()),
-                Some(b'-' | b'0'..=b'9') => self.cursor.number()?,
+                Some(b'-' | b'0'..=b'9') => readable(self.cursor.numeral()?),
                 Some(b'[') => {
                     let mut strings = vec![];
                     match self.fields.keeps_nested() {
@@ -508,13 +546,13 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                     Some(Marker::Interval | Marker::Where) => {
                         return Err(Fault::new(self.cursor.at(), "an array cannot hold an interval"));
                     }
-                    Some(marker) => self.marked(marker)?,
+                    Some(marker) => readable(self.marked(marker)?),
                     None => self.element()?,
                 },
                 _ => self.word()?.map_or(Value::Null, Value::Bool),
             });
             if self.cursor.take(b']') {
-                return Ok(items);
+                return Ok(unreadable.map_or(Ok(items), Err));
             }
             self.cursor.expect(b',', "`,` or `]`")?;
         }

@@ -6,7 +6,8 @@
 //! is always true.
 //!
 //! Forms only speak of truth, so all of this is exact for point values. An interval can stab two
-//! disjoint ranges at once: contradictions of order and equality are for points only. Dropping
+//! disjoint ranges at once, and a cell of a CSV file is another value for each kind: contradictions of order, equality and
+//! kind are for points only. Dropping
 //! what is implied is exact for intervals too, as far as the operator takes them: a value that
 //! satisfies the narrower also satisfies the wider, and ranges that meet an interval and one another
 //! meet it in one place (Helly).
@@ -109,6 +110,7 @@ fn settle_and_group(group: &[(TermId, Literal)], atoms: &AtomTable, settled: &mu
         if let Some(kind) = rules.expects(&atom.operands) {
             if the_kind.is_some_and(|other| other != kind) {
                 settled.decided = true;
+                settled.point_only = true; // A cell is a value of each kind.
                 return;
             }
             the_kind = Some(kind);

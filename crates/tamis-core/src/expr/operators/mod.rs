@@ -29,6 +29,7 @@ pub use text_shape::TextShape;
 
 use super::ast::Outcome;
 use crate::value::Kind;
+use crate::value::cell::read_cell;
 use crate::value::{Value, ValueRef};
 
 /// How an operator is written.
@@ -217,6 +218,11 @@ impl Operator {
         match value {
             Some(ValueRef::Among(set)) if self != Operator::IS_TRUE && self != Operator::KNOWN => {
                 set.outcome(self, operands)
+            }
+            Some(ValueRef::Cell(text)) => {
+                let read = self.is_about(operands).and_then(|kind| read_cell(text, kind));
+                let value = read.as_ref().map_or(ValueRef::Str(text), Value::as_ref);
+                self.rules().evaluate(Some(value), operands)
             }
             value => self.rules().evaluate(value, operands),
         }
