@@ -136,8 +136,7 @@ impl Flow {
             let by_id =
                 aggregates.iter().enumerate().map(|(at, id)| (*id, at as u64)).collect::<FxHashMap<_, _>>();
             stream.windows.write(&mut to, &by_id);
-            to.unsigned(stream.sequences.shed_keys);
-            sequences.iter().for_each(|id| stream.sequences.write(*id, &mut to));
+            stream.sequences.write(&sequences, &mut to);
         }
         self.joins.write(&mut to);
         let mut writer = SnapshotWriter::in_memory();
@@ -214,10 +213,7 @@ impl Flow {
             let (aggregates, sequences) = flow.numbered(number);
             let stream = &mut flow.streams[number];
             stream.windows.read(from, &aggregates)?;
-            stream.sequences.shed_keys = from.unsigned()?;
-            for id in sequences {
-                stream.sequences.read(id, from)?;
-            }
+            stream.sequences.read(&sequences, from)?;
         }
         flow.joins.read(from)?;
         if from.0.is_empty() { Ok(flow) } else { Err(None) }

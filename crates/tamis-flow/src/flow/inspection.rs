@@ -1,6 +1,6 @@
 //! Looking inside: what a query looks at, the shared plan, and how much of everything there is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
@@ -42,13 +42,14 @@ impl Flow {
                 explained["windows"] = windows.collect();
             }
             Plan::Sequence(id) => {
-                let (text, queries, keys, partial_matches, bytes) = stream.sequences.describe(*id);
+                let described = &stream.sequences.describe()[id];
                 explained["sequence"] = json!({
-                    "sequence": text,
-                    "queries": queries,
-                    "keys": keys,
-                    "partial_matches": partial_matches,
-                    "bytes": bytes,
+                    "sequence": described.text,
+                    "queries": described.uses,
+                    "keys": described.keys,
+                    "partial_matches": described.partial_matches,
+                    "bytes": described.bytes,
+                    "sequences_by_step": described.shared_by,
                 });
                 if let Some(key) = key {
                     explained["sequence"]["partial_matches_at_key"] = json!(stream.sequences.look(*id, key));
@@ -117,13 +118,25 @@ impl Flow {
                     "keys": node.keys, "rows": node.rows, "bytes": node.bytes,
                 }));
             }
-            for id in stream.sequence_users.keys().copied().collect::<BTreeSet<_>>() {
-                let (text, queries, keys, rows, bytes) = stream.sequences.describe(id);
-                let name = format!("sequence {number} {id}");
-                edges.push(json!([if selections > 0 { &index } else { &source }, name]));
+            let first = if selections > 0 { &index } else { &source };
+            let prefix_id = |tree: u32, node: u32| format!("steps {number} {tree} {node}");
+            for prefix in stream.sequences.prefixes() {
+                let name = prefix_id(prefix.tree, prefix.node);
+                let before = prefix.after.map_or(first.clone(), |node| prefix_id(prefix.tree, node));
+                let users = prefix.sequences.iter().map(|id| stream.sequence_users[id].len());
+                edges.push(json!([before, name]));
                 nodes.push(json!({
-                    "id": name, "kind": "sequence", "label": text, "queries": queries,
-                    "keys": keys, "rows": rows, "bytes": bytes,
+                    "id": name, "kind": "steps", "label": prefix.text, "queries": users.sum::<usize>(),
+                    "rows": prefix.partial_matches, "bytes": prefix.bytes,
+                }));
+            }
+            for (id, sequence) in stream.sequences.describe() {
+                let name = format!("sequence {number} {id}");
+                let before = sequence.after.map_or(first.clone(), |(tree, node)| prefix_id(tree, node));
+                edges.push(json!([before, name]));
+                nodes.push(json!({
+                    "id": name, "kind": "sequence", "label": sequence.text, "queries": sequence.uses,
+                    "keys": sequence.keys, "rows": sequence.partial_matches, "bytes": sequence.bytes,
                 }));
             }
             if rule_count > 0 {
@@ -166,12 +179,12 @@ impl Flow {
                 }));
             }
             let mut sequence_share = FxHashMap::default();
-            for id in stream.sequence_users.keys().copied().collect::<BTreeSet<_>>() {
-                let (text, uses, keys, rows, bytes) = stream.sequences.describe(id);
-                sequence_share.insert(id, bytes / uses.max(1));
-                nodes.push(
-                    json!({ "node": text, "queries": uses, "keys": keys, "rows": rows, "bytes": bytes }),
-                );
+            for (id, sequence) in stream.sequences.describe() {
+                sequence_share.insert(id, sequence.bytes / sequence.uses.max(1));
+                nodes.push(json!({
+                    "node": sequence.text, "queries": sequence.uses, "keys": sequence.keys,
+                    "rows": sequence.partial_matches, "bytes": sequence.bytes,
+                }));
             }
             for (id, query) in self.queries.iter().filter(|(_, query)| query.stream == number) {
                 let bytes = match &query.plan {
