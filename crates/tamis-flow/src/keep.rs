@@ -23,13 +23,13 @@ use crate::sequence::SequenceId;
 use crate::window::AggregateId;
 
 const SECTION: &str = "flow";
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// A log that is longer than this and than the file it follows is folded into a new file.
 const LOG_BYTES_AT_LEAST: u64 = 1 << 20;
 
 impl Flow {
     /// Writes the whole flow to a file, which it replaces at once or not at all.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub fn save(&mut self, path: &Path) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         file.write_all(&self.to_bytes(0)?)?;
         file.commit()?;
@@ -92,7 +92,8 @@ impl Flow {
         Ok(())
     }
 
-    fn to_bytes(&self, base: u64) -> Result<Vec<u8>> {
+    fn to_bytes(&mut self, base: u64) -> Result<Vec<u8>> {
+        self.streams.iter_mut().for_each(|stream| stream.windows.sweep_dead());
         let mut to = Writer::default();
         to.unsigned(FORMAT);
         to.unsigned(base);
@@ -165,7 +166,7 @@ impl Flow {
         let body = snapshot.section::<u8>(SECTION)?;
         let mut from = Reader(&body);
         if from.unsigned().map_err(damaged)? != FORMAT {
-            return Err(Error::Snapshot("this flow was saved by a later version".into()));
+            return Err(Error::Snapshot("this flow was saved by another version of Tamis".into()));
         }
         let base = from.unsigned().map_err(damaged)?;
         Self::read(&mut from)

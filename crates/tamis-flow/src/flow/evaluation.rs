@@ -13,12 +13,12 @@ use crate::key::record_bytes;
 
 impl Flow {
     /// Takes in an event and tells what became of it, and of events that waited for it. `arrival` is its time in a
-    /// stream that has none of its own.
-    pub fn push(&mut self, stream: &str, record: Record, arrival: Option<i64>) -> Result<Vec<Output>> {
-        let stream = self.stream_number(stream)?;
+    /// stream that has none of its own. Also an event that is refused moves the clock, so that things may be told.
+    pub fn push(&mut self, stream: &str, record: Record, arrival: Option<i64>) -> (Vec<Output>, Result<()>) {
         let mut told = vec![];
-        self.accept(stream, record, arrival, &mut told)?;
-        Ok(told)
+        let outcome =
+            self.stream_number(stream).and_then(|stream| self.accept(stream, record, arrival, &mut told));
+        (told, outcome)
     }
 
     /// Takes in many events, one after the other. What was told before an event that is refused comes with the error.
@@ -63,15 +63,18 @@ impl Flow {
             _ => progress.time_of(&record, arrival)?,
         };
         let record = Arc::new(record);
-        let before = progress.latest;
-        if progress.watermark(latest).is_some_and(|watermark| time < watermark) {
-            progress.keep_late(record.clone());
+        let is_late = progress.watermark(latest).is_some_and(|watermark| time < watermark);
+        if !is_late {
+            progress.latest = progress.latest.max(Some(time));
+        }
+        if let Err(error) = self.make_room(told) {
+            let moved = (!is_late).then_some(time);
+            self.note(|journal, flow| journal.refused(&flow.streams[number].progress.name, moved));
+            return Err(error);
+        }
+        if is_late {
+            self.streams[number].progress.keep_late(record.clone());
         } else {
-            progress.latest = before.max(Some(time));
-            if let Err(error) = self.make_room() {
-                self.streams[number].progress.latest = before;
-                return Err(error);
-            }
             let arrival = self.arrivals;
             self.arrivals += 1;
             self.waiting_bytes += record_bytes(&record);
@@ -79,6 +82,15 @@ impl Flow {
         }
         self.note(|journal, flow| journal.push(&flow.streams[number].progress, &record, time));
         self.evaluate_waiting(told)
+    }
+
+    /// Does again what an event did that was refused: its stream has come to this time, if there is one.
+    pub(crate) fn refuse(&mut self, stream: &str, time: Option<i64>) -> Result<()> {
+        let number = self.stream_number(stream)?;
+        let progress = &mut self.streams[number].progress;
+        progress.latest = progress.latest.max(time);
+        self.refused += 1;
+        self.evaluate_waiting(&mut vec![])
     }
 
     fn latest(&self) -> Option<i64> {
@@ -97,7 +109,7 @@ impl Flow {
         }
     }
 
-    fn evaluate_waiting(&mut self, told: &mut Vec<Output>) -> Result<()> {
+    pub(super) fn evaluate_waiting(&mut self, told: &mut Vec<Output>) -> Result<()> {
         let Some(clock) = self.clock() else { return Ok(()) };
         while self.waiting.peek().is_some_and(|Reverse(first)| first.time <= clock) {
             let Some(Reverse(Waiting { time, stream, record, .. })) = self.waiting.pop() else { break };
@@ -146,7 +158,7 @@ impl Flow {
         }
         let (mut selected, mut values, mut fired) = (vec![], vec![], vec![]);
         stream.selections.matches(record, time, &mut selected)?;
-        stream.windows.feed(record, time, &selected, &mut values);
+        stream.windows.feed(stream.progress.evaluated, time, record, &selected, &mut values);
         stream.rules.matches(record, time, &values, &mut fired)?;
         let mut outputs: Vec<(u32, Output)> = vec![];
         for number in fired {
@@ -189,7 +201,8 @@ impl Flow {
 
     /// The late events of a stream since the last call. A stream keeps ten thousand of them.
     pub fn late(&mut self, stream: &str) -> Result<Vec<Arc<Record>>> {
-        let stream = self.stream_number(stream)?;
-        Ok(std::mem::take(&mut self.streams[stream].progress.late))
+        let number = self.stream_number(stream)?;
+        self.note(|journal, _| journal.late(stream));
+        Ok(self.streams[number].progress.take_late())
     }
 }

@@ -207,11 +207,12 @@ impl Flow {
                 json!({
                     "evaluated": progress.evaluated,
                     "late": progress.late_count,
+                    "late_dropped": progress.late_dropped,
                     "latest": progress.latest,
                     "selections": stream.selections.len(),
                     "keys": stream.windows.keys(),
                     "shed_keys": stream.windows.shed_keys + stream.sequences.shed_keys,
-                    "bytes": stream.windows.bytes() + stream.sequences.bytes(),
+                    "bytes": stream.windows.bytes() + stream.sequences.bytes() + progress.late_bytes,
                     "nodes": nodes,
                 }),
             );
@@ -221,6 +222,7 @@ impl Flow {
             "waiting": self.waiting.len(),
             "clock": self.clock(),
             "refused": self.refused,
+            "shed_rows": self.joins.shed_rows,
             "bytes": self.bytes(),
             "bytes_by_query": by_query,
             "streams": streams,

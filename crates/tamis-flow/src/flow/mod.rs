@@ -38,9 +38,10 @@ pub(crate) use waiting::Waiting;
 /// flow.stream("logins", StreamOptions { time: Some("ts".into()), ..StreamOptions::default() }).unwrap();
 /// flow.add("burst", "count(* WHERE NOT ok BY user LAST 10m) >= 2", Some("logins"), false).unwrap();
 /// let login = |ts| Record::new([("ts", Value::Int(ts)), ("ok", Value::Bool(false))], []).unwrap();
-/// assert!(flow.push("logins", login(0), None).unwrap().is_empty());
-/// assert_eq!(&*flow.push("logins", login(600), None).unwrap()[0].query, "burst");
-/// assert!(flow.push("logins", login(1201), None).unwrap().is_empty());
+/// let (told, outcome) = flow.push("logins", login(0), None);
+/// assert!(told.is_empty() && outcome.is_ok());
+/// assert_eq!(&*flow.push("logins", login(600), None).0[0].query, "burst");
+/// assert!(flow.push("logins", login(1201), None).0.is_empty());
 /// ```
 #[derive(Default)]
 pub struct Flow {

@@ -42,6 +42,10 @@ pub(crate) struct JoinPlan {
     join_of_query: FxHashMap<JoinQueryId, u32>,
     /// When the first row of a window leaves it: (time, row, window).
     ends: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    /// Of what DISTINCT has seen.
+    distinct_bytes: usize,
+    /// How many rows left a window early to stay below the limit.
+    pub shed_rows: u64,
 }
 
 struct Join {
@@ -151,7 +155,8 @@ impl JoinPlan {
     pub fn remove(&mut self, query: JoinQueryId) -> Result<()> {
         let Some(join) = self.join_of_query.remove(&query) else { return Ok(()) };
         let held = &mut self.joins[join];
-        held.queries.remove(&query);
+        let gone = held.queries.remove(&query);
+        self.distinct_bytes -= gone.map_or(0, |gone| gone.bytes);
         held.residuals.remove(query)?;
         held.note_needed();
         self.drop_if_unused(join);
@@ -276,8 +281,13 @@ impl JoinPlan {
         for Combination { query, join, rows } in combinations {
             let asked = self.joins[join].queries.get_mut(&query).expect("it asked for this");
             let row = asked.row(&rows);
-            if asked.distinct.is_some() && !asked.counts(&row, kind) {
-                continue;
+            if asked.distinct.is_some() {
+                let before = asked.bytes;
+                let changes = asked.counts(&row, kind);
+                self.distinct_bytes = self.distinct_bytes - before + asked.bytes;
+                if !changes {
+                    continue;
+                }
             }
             let events = rows.into_iter().map(|row| row.record).collect();
             told.push(JoinOutput { query, kind, time, row, events });
@@ -287,8 +297,31 @@ impl JoinPlan {
 
     pub fn bytes(&self) -> usize {
         let windows = self.windows.iter().map(|(_, window)| window.bytes).sum::<usize>();
-        let queries = self.joins.iter().flat_map(|(_, join)| join.queries.values()).map(|query| query.bytes);
-        windows + queries.sum::<usize>() + self.ends.len() * 24
+        windows + self.distinct_bytes
+    }
+
+    /// Lets the oldest rows leave their windows early, until the bytes are at most these. What they took part in is
+    /// retracted, no earlier than at this moment.
+    pub fn shed(&mut self, most: usize, now: i64) -> Result<Vec<JoinOutput>> {
+        let mut told = vec![];
+        let times = self.windows.iter().filter_map(|(_, window)| window.rows.back()).map(|row| row.time);
+        let now = times.max().map_or(now, |latest| latest.max(now));
+        while self.bytes() > most {
+            let firsts =
+                || self.windows.iter().filter_map(|(id, window)| Some((window.rows.front()?.number, id)));
+            let Some((oldest, _)) = firsts().min() else { break };
+            let holding: Vec<u32> =
+                firsts().filter(|(number, _)| *number == oldest).map(|(_, id)| id).collect();
+            let mut gone = vec![];
+            for id in holding {
+                self.combinations(id, self.windows[id].rows[0].clone(), &mut gone)?;
+                self.windows[id].remove_first();
+                self.queue(id);
+                self.shed_rows += 1;
+            }
+            told.extend(self.tell(gone, Kind::Retracted, now));
+        }
+        Ok(told)
     }
 
     /// What a query looks at: its windows with their rows, bytes and users, its equalities, and how many queries share the
@@ -333,6 +366,7 @@ impl JoinPlan {
     pub fn write(&self, to: &mut Writer) {
         let mut windows: Vec<&WindowRows> = self.windows.iter().map(|(_, window)| window).collect();
         windows.sort_by_key(|window| (window.stream, format!("{:?}", window.frame)));
+        to.unsigned(self.shed_rows);
         to.unsigned(windows.len() as u64);
         for window in windows {
             to.unsigned(window.stream as u64);
@@ -355,6 +389,7 @@ impl JoinPlan {
     /// Reads what [`write`](Self::write) wrote into a plan with the same queries. Rows enter in the order in which they
     /// came, which also counts what DISTINCT has seen.
     pub fn read(&mut self, from: &mut Reader<'_>) -> std::result::Result<(), Damage> {
+        self.shed_rows = from.unsigned()?;
         let mut entering: Vec<(u64, u32, Row)> = vec![];
         let mut records: FxHashMap<u64, Arc<Record>> = FxHashMap::default();
         for _ in 0..from.unsigned()? {

@@ -45,20 +45,26 @@ impl WindowRows {
             return;
         }
         let mut index = TermIndex { term: term.clone(), uses: 1, rows: FxHashMap::default() };
-        self.rows.iter().for_each(|row| index.add(row));
+        for row in &self.rows {
+            index.add(row);
+            self.bytes += index.bytes_of(row);
+        }
         self.indexes.push(index);
     }
 
     pub fn release_index(&mut self, term: &Term) {
         if let Some(index) = self.indexes.iter_mut().find(|index| index.term == *term) {
             index.uses -= 1;
+            if index.uses == 0 {
+                self.bytes -= self.rows.iter().map(|row| index.bytes_of(row)).sum::<usize>();
+            }
         }
         self.indexes.retain(|index| index.uses > 0);
     }
 
     fn row_bytes(&self, row: &Row) -> usize {
-        let key = |index: &TermIndex| 48 + heap_bytes(&index.key(row));
-        size_of::<Row>() + record_bytes(&row.record) + self.indexes.iter().map(key).sum::<usize>()
+        let indexes = self.indexes.iter().map(|index| index.bytes_of(row));
+        size_of::<Row>() + record_bytes(&row.record) + indexes.sum::<usize>()
     }
 
     pub fn add(&mut self, row: Row) {
@@ -70,10 +76,7 @@ impl WindowRows {
     pub fn remove_first(&mut self) {
         let Some(row) = self.rows.pop_front() else { return };
         self.indexes.iter_mut().for_each(|index| index.remove(&row));
-        self.bytes = self.bytes.saturating_sub(self.row_bytes(&row));
-        if self.rows.is_empty() {
-            self.bytes = 0;
-        }
+        self.bytes -= self.row_bytes(&row);
     }
 
     pub fn get(&self, number: u64) -> Option<&Row> {
@@ -107,6 +110,10 @@ impl TermIndex {
             Value::Array(_) | Value::Record => Value::Null,
             scalar => scalar,
         }
+    }
+
+    fn bytes_of(&self, row: &Row) -> usize {
+        48 + heap_bytes(&self.key(row))
     }
 
     fn add(&mut self, row: &Row) {
