@@ -1,4 +1,4 @@
-"""Bounded state: limits that refuse or shed, also over sequences, joins and late events; full disks; damaged files."""
+"""Bounded state: limits that refuse or shed, over everything that is kept; full disks; damaged files."""
 
 import random
 import subprocess
@@ -15,7 +15,8 @@ from flow.windows import events, rule
 
 JOINS = [
     "SELECT x.v, y.v AS w FROM s RANGE 5 SECONDS AS x JOIN s ROWS 3 AS y ON x.k = y.k",
-    "SELECT DISTINCT x.kind FROM s RANGE 8 SECONDS AS x JOIN s RANGE 4 SECONDS AS y ON x.k = y.k WHERE x.v > y.v",
+    "SELECT DISTINCT x.kind FROM s RANGE 8 SECONDS AS x JOIN s RANGE 4 SECONDS AS y ON x.k = y.k "
+    "WHERE x.v > y.v",
 ]
 SEQUENCE = "SEQUENCE (a: v >= 0) THEN (v = 99) WITHIN 20s BY k"
 JOIN = "SELECT x.v FROM s RANGE 20 SECONDS AS x JOIN s RANGE 20 SECONDS AS y ON x.k = y.k WHERE y.v = 99"
@@ -37,8 +38,7 @@ def test_a_flow_that_refuses_takes_events_again_once_their_time_goes_on(query: s
             # Many in a second, then few: the state of the burst has to go away by itself.
             for number in range(300 if ts == 50 else 1):
                 flow.push("s", at(ts, k=f"{ts} {number}"))
-        except tamis.ArgumentError as error:
-            assert "the event is refused" in str(error)
+        except tamis.ArgumentError:
             first_refused = ts if first_refused is None else first_refused
             refused += 1
         else:
@@ -60,7 +60,8 @@ def test_what_a_refused_event_lets_end_is_told_with_the_refusal() -> None:
             told += flow.push("s", at(1, v=number))
         except tamis.ArgumentError:
             break
-    assert told and {out.kind for out in told} == {"+"}
+    assert told
+    assert {out.kind for out in told} == {"+"}
     # Rows that leave are retracted, by an event that is taken in or not.
     flow.add("p", "count(* BY filler LAST 1h) >= 1000")
     retracted = []
@@ -78,8 +79,7 @@ def test_late_events_count_and_handing_them_out_makes_room(tmp_path: Path) -> No
     flow.add("q", "count(* LAST 1s) >= 1")
     flow.push("s", {"ts": 1000})
     with pytest.raises(tamis.ArgumentError, match="take out late events"):
-        for number in range(1000):
-            flow.push("s", {"ts": 1, "number": number})
+        flow.push_batch("s", [{"ts": 1, "number": number} for number in range(1000)])
     kept = flow.late("s")
     assert 1 < len(kept) < 100
     assert flow.stats()["streams"]["s"]["late"] == len(kept)
@@ -130,8 +130,7 @@ def test_joins_shed_their_oldest_rows_and_retract_what_they_took_part_in() -> No
     assert stats["shed_rows"] > 500
     [window, _] = flow.explain("q")["join"]["windows"]
     held = range(1000 - window["rows"], 1000)
-    last = [number for number in (998, 999)]
-    expected = [{"x": x, "y": y} for x in held for y in last if x % 50 == y % 50]
+    expected = [{"x": x, "y": y} for x in held for y in (998, 999) if x % 50 == y % 50]
     assert sorted(answers["q"], key=str) == sorted(expected, key=str)
     assert sorted(row["x.k"] for row in answers["d"]) == sorted({number % 50 for number in held})
     flow.advance(to=10**6)

@@ -223,6 +223,7 @@ impl Flow {
             "clock": self.clock(),
             "refused": self.refused,
             "shed_rows": self.joins.shed_rows,
+            "unequal_keys": self.joins.unequal_keys,
             "bytes": self.bytes(),
             "bytes_by_query": by_query,
             "streams": streams,

@@ -8,12 +8,13 @@ use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::event::{Record, Value};
 use tamis_core::expr::Outcome;
+use tamis_core::term::Term;
 
 use super::definition::{Definition, Equality, attributes_of};
 use super::window_rows::{Row, WindowRows};
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Kind;
-use crate::key::{heap_bytes, normal, value_of};
+use crate::key::{heap_bytes, join_value, normal, value_of};
 use crate::selection::Matcher;
 use crate::slots::Slots;
 use crate::text::SelectText;
@@ -46,6 +47,8 @@ pub(crate) struct JoinPlan {
     distinct_bytes: usize,
     /// How many rows left a window early to stay below the limit.
     pub shed_rows: u64,
+    /// How many values of ON terms were arrays or records, which equal nothing.
+    pub unequal_keys: u64,
 }
 
 struct Join {
@@ -206,7 +209,7 @@ impl JoinPlan {
 
     fn enter(&mut self, id: u32, row: Row, come: &mut Vec<Combination>) -> Result<()> {
         let window = &mut self.windows[id];
-        window.add(row.clone());
+        self.unequal_keys += window.add(row.clone());
         if window.rows.len() == 1 {
             self.queue(id);
         }
@@ -367,6 +370,7 @@ impl JoinPlan {
         let mut windows: Vec<&WindowRows> = self.windows.iter().map(|(_, window)| window).collect();
         windows.sort_by_key(|window| (window.stream, format!("{:?}", window.frame)));
         to.unsigned(self.shed_rows);
+        to.unsigned(self.unequal_keys);
         to.unsigned(windows.len() as u64);
         for window in windows {
             to.unsigned(window.stream as u64);
@@ -390,6 +394,7 @@ impl JoinPlan {
     /// came, which also counts what DISTINCT has seen.
     pub fn read(&mut self, from: &mut Reader<'_>) -> std::result::Result<(), Damage> {
         self.shed_rows = from.unsigned()?;
+        let unequal_keys = from.unsigned()?;
         let mut entering: Vec<(u64, u32, Row)> = vec![];
         let mut records: FxHashMap<u64, Arc<Record>> = FxHashMap::default();
         for _ in 0..from.unsigned()? {
@@ -415,6 +420,7 @@ impl JoinPlan {
             self.enter(window, row, &mut come).map_err(|_| Damage)?;
             self.tell(come, Kind::Added, time);
         }
+        self.unequal_keys = unequal_keys;
         Ok(())
     }
 }
@@ -537,8 +543,8 @@ impl Join {
         match self.link(source, &|source| bound[source].is_some()) {
             Some((term, other, other_term)) => {
                 let record = &bound[other].expect("it is bound").record;
-                let key = normal(value_of(other_term, record));
-                for number in window.having(term, &key).into_iter().flatten() {
+                let key = join_value(other_term, record);
+                for number in key.and_then(|key| window.having(term, &key)).into_iter().flatten() {
                     if let Some(row) = window.get(*number) {
                         visit(row, bound);
                     }
@@ -557,8 +563,8 @@ impl Join {
                 _ => return true,
             };
             let Some(other) = bound[other] else { return true };
-            let value = normal(value_of(term, &row.record));
-            value != Value::Null && value == normal(value_of(other_term, &other.record))
+            let value = join_value(term, &row.record);
+            value.is_some() && value == join_value(other_term, &other.record)
         })
     }
 
@@ -576,7 +582,14 @@ impl Join {
     }
 }
 
-type Link<'j> = (&'j tamis_core::term::Term, usize, &'j tamis_core::term::Term);
+/// The attribute and the row that a column is, if it is nothing else.
+fn column_of<'r>(term: &Term, rows: &'r [Row]) -> Option<(Term, &'r Row)> {
+    let Term::Attribute(name) = term else { return None };
+    let (source, attribute) = name.split_once('.')?;
+    Some((Term::attribute(attribute), rows.get(source.strip_prefix('s')?.parse::<usize>().ok()?)?))
+}
+
+type Link<'j> = (&'j Term, usize, &'j Term);
 
 impl JoinQuery {
     /// The row of the answer that a combination makes.
@@ -597,7 +610,10 @@ impl JoinQuery {
             row.record.get(attribute).map(Value::as_ref)
         };
         let cells = self.definition.columns.iter().zip(&self.names).map(|((_, term), name)| {
-            let value = term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned()));
+            let value = match column_of(term, rows) {
+                Some((attribute, row)) => value_of(&attribute, &row.record),
+                None => term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned())),
+            };
             (name.clone(), value)
         });
         cells.collect()
