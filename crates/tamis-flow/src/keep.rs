@@ -31,7 +31,7 @@ impl Flow {
     /// Writes the whole flow to a file, which it replaces at once or not at all.
     pub fn save(&mut self, path: &Path) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
-        file.write_all(&self.to_bytes(0)?)?;
+        file.write_all(&self.serialized(0)?)?;
         file.commit()?;
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Flow {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let base = since.map_or(1, |since| since.as_nanos() as u64) | 1;
         let mut file = AtomicFile::create(path)?;
-        file.write_all(&self.to_bytes(base)?)?;
+        file.write_all(&self.serialized(base)?)?;
         file.commit()?;
         let mut file = AtomicFile::create(&log)?;
         file.write_all(&base.to_le_bytes())?;
@@ -92,7 +92,7 @@ impl Flow {
         Ok(())
     }
 
-    fn to_bytes(&mut self, base: u64) -> Result<Vec<u8>> {
+    fn serialized(&mut self, base: u64) -> Result<Vec<u8>> {
         self.streams.iter_mut().for_each(|stream| stream.windows.sweep_dead());
         let mut to = Writer::default();
         to.unsigned(FORMAT);
