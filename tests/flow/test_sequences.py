@@ -1,6 +1,7 @@
 """Sequences against the reference evaluator, on random patterns and streams."""
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -40,11 +41,20 @@ def conditions(random_: random.Random, earlier: list[str]) -> tuple[str, Conditi
     return text, is_kind
 
 
-def random_sequence(random_: random.Random) -> tuple[str, Sequence]:
-    steps: list[Step] = []
-    written = []
-    names: list[str] = []
-    for number in range(random_.choice([1, 2, 2, 3])):
+@dataclass
+class Written:
+    """Steps as text and for the reference evaluator."""
+
+    texts: list[str]
+    steps: list[Step]
+
+
+def random_steps(random_: random.Random, count: int, first: Written | None = None) -> Written:
+    """Random steps, after others if there are some."""
+    written = list(first.texts) if first else []
+    steps = list(first.steps) if first else []
+    names = [f"s{number}" for number in range(len(steps))]
+    for number in range(len(steps), len(steps) + count):
         text, condition = conditions(random_, names)
         step = Step(condition)
         suffix = ""
@@ -63,16 +73,28 @@ def random_sequence(random_: random.Random) -> tuple[str, Sequence]:
         names.append(f"s{number}")
         written.append(f"(s{number}: {text}){suffix}")
         steps.append(step)
-    strict = random_.random() < 0.25
-    skip_to_next = random_.random() < 0.4
-    within = random_.choice([3, 8, 20])
-    by = random_.choice([(), ("k",)])
-    text = f"SEQUENCE {'STRICT ' if strict else ''}{' THEN '.join(written)} WITHIN {within} SECONDS"
+    return Written(written, steps)
+
+
+def whole_sequence(
+    written: Written, *, within: int, strict: bool, skip_to_next: bool, by: tuple[str, ...]
+) -> tuple[str, Sequence]:
+    """A sequence of these steps, as text and for the reference evaluator."""
+    text = f"SEQUENCE {'STRICT ' if strict else ''}{' THEN '.join(written.texts)} WITHIN {within} SECONDS"
     if by:
         text += " BY k"
     if skip_to_next:
         text += " AFTER MATCH SKIP TO NEXT ROW"
-    return text, Sequence(steps, within, strict, skip_to_next, by)
+    return text, Sequence(written.steps, within, strict, skip_to_next, by)
+
+
+def random_sequence(random_: random.Random) -> tuple[str, Sequence]:
+    written = random_steps(random_, random_.choice([1, 2, 2, 3]))
+    strict = random_.random() < 0.25
+    skip_to_next = random_.random() < 0.4
+    within = random_.choice([3, 8, 20])
+    by = random_.choice([(), ("k",)])
+    return whole_sequence(written, within=within, strict=strict, skip_to_next=skip_to_next, by=by)
 
 
 def random_rows(random_: random.Random, count: int) -> list[Row]:

@@ -116,6 +116,7 @@ def test_rules_come_and_go_as_sql_says(seed: int) -> None:
         assert found == expected, (chosen.text, birth, end)
     for name in list(flow):
         flow.remove(name)
+    flow.late("s")
     stats = flow.stats()
     assert stats["bytes"] == 0
     assert stats["streams"]["s"]["nodes"] == []

@@ -52,6 +52,8 @@ const ADD: u64 = 1;
 const REMOVE: u64 = 2;
 const PUSH: u64 = 3;
 const ADVANCE: u64 = 4;
+const LATE: u64 = 5;
+const REFUSED: u64 = 6;
 
 impl Journal {
     /// Nothing came yet since these files were written.
@@ -89,6 +91,19 @@ impl Journal {
         self.entries.signed(to);
     }
 
+    /// Late events were handed out.
+    pub fn late(&mut self, stream: &str) {
+        self.entries.unsigned(LATE);
+        self.entries.text(stream);
+    }
+
+    /// An event was refused, and moved the clock if it has a time here.
+    pub fn refused(&mut self, stream: &str, time: Option<i64>) {
+        self.entries.unsigned(REFUSED);
+        self.entries.text(stream);
+        self.entries.optional(time);
+    }
+
     /// What was noted.
     pub fn entries(&self) -> &[u8] {
         &self.entries.0
@@ -122,9 +137,14 @@ fn replay_one(from: &mut Reader<'_>, flow: &mut Flow) -> Result<()> {
             let stream = from.text().map_err(damaged)?;
             let time = from.signed().map_err(damaged)?;
             let record = from.record().map_err(damaged)?;
-            flow.push(&stream, record, Some(time)).map(drop)
+            flow.push(&stream, record, Some(time)).1
         }
         ADVANCE => flow.advance(from.signed().map_err(damaged)?).map(drop),
+        LATE => flow.late(&from.text().map_err(damaged)?).map(drop),
+        REFUSED => {
+            let stream = from.text().map_err(damaged)?;
+            flow.refuse(&stream, from.optional().map_err(damaged)?)
+        }
         _ => Err(damaged(Damage)),
     }
 }

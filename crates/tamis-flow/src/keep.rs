@@ -23,15 +23,15 @@ use crate::sequence::SequenceId;
 use crate::window::AggregateId;
 
 const SECTION: &str = "flow";
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// A log that is longer than this and than the file it follows is folded into a new file.
 const LOG_BYTES_AT_LEAST: u64 = 1 << 20;
 
 impl Flow {
     /// Writes the whole flow to a file, which it replaces at once or not at all.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub fn save(&mut self, path: &Path) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
-        file.write_all(&self.to_bytes(0)?)?;
+        file.write_all(&self.serialized(0)?)?;
         file.commit()?;
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Flow {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let base = since.map_or(1, |since| since.as_nanos() as u64) | 1;
         let mut file = AtomicFile::create(path)?;
-        file.write_all(&self.to_bytes(base)?)?;
+        file.write_all(&self.serialized(base)?)?;
         file.commit()?;
         let mut file = AtomicFile::create(&log)?;
         file.write_all(&base.to_le_bytes())?;
@@ -92,7 +92,8 @@ impl Flow {
         Ok(())
     }
 
-    fn to_bytes(&self, base: u64) -> Result<Vec<u8>> {
+    fn serialized(&mut self, base: u64) -> Result<Vec<u8>> {
+        self.streams.iter_mut().for_each(|stream| stream.windows.sweep_dead());
         let mut to = Writer::default();
         to.unsigned(FORMAT);
         to.unsigned(base);
@@ -136,8 +137,7 @@ impl Flow {
             let by_id =
                 aggregates.iter().enumerate().map(|(at, id)| (*id, at as u64)).collect::<FxHashMap<_, _>>();
             stream.windows.write(&mut to, &by_id);
-            to.unsigned(stream.sequences.shed_keys);
-            sequences.iter().for_each(|id| stream.sequences.write(*id, &mut to));
+            stream.sequences.write(&sequences, &mut to);
         }
         self.joins.write(&mut to);
         let mut writer = SnapshotWriter::in_memory();
@@ -166,7 +166,7 @@ impl Flow {
         let body = snapshot.section::<u8>(SECTION)?;
         let mut from = Reader(&body);
         if from.unsigned().map_err(damaged)? != FORMAT {
-            return Err(Error::Snapshot("this flow was saved by a later version".into()));
+            return Err(Error::Snapshot("this flow was saved by another version of Tamis".into()));
         }
         let base = from.unsigned().map_err(damaged)?;
         Self::read(&mut from)
@@ -214,10 +214,7 @@ impl Flow {
             let (aggregates, sequences) = flow.numbered(number);
             let stream = &mut flow.streams[number];
             stream.windows.read(from, &aggregates)?;
-            stream.sequences.shed_keys = from.unsigned()?;
-            for id in sequences {
-                stream.sequences.read(id, from)?;
-            }
+            stream.sequences.read(&sequences, from)?;
         }
         flow.joins.read(from)?;
         if from.0.is_empty() { Ok(flow) } else { Err(None) }

@@ -11,18 +11,53 @@ pub(crate) fn normal(value: Value) -> Value {
     match value {
         Value::Float(x) if x.fract() == 0.0 && (-9.2e18..=9.2e18).contains(&x) => Value::Int(x as i64),
         Value::Float(x) if x.is_nan() => Value::Float(f64::NAN),
+        Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
+        Value::Fields(fields) => {
+            Value::Fields(fields.into_iter().map(|(name, value)| (name, normal(value))).collect())
+        }
         other => other,
     }
 }
 
-/// The value of a term; null when it is absent.
+/// The value of a term; null when it is absent. A nested record is its fields.
 pub(crate) fn value_of(term: &Term, record: &Record) -> Value {
     match term {
-        Term::Attribute(name) => record.get(name).cloned().unwrap_or(Value::Null),
+        Term::Attribute(name) => match record.get(name) {
+            Some(Value::Record | Value::Nested(_)) => fields_of(name, record),
+            found => found.cloned().unwrap_or(Value::Null),
+        },
         Term::Computed(_) | Term::Boolean(_) => {
             let get = |name: &str| record.get(name).map(Value::as_ref);
             term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned()))
         }
+    }
+}
+
+/// The fields of a nested record, which an event holds under dotted names.
+fn fields_of(name: &str, record: &Record) -> Value {
+    let prefix = format!("{name}.");
+    let mut fields: Vec<(Box<str>, Value)> = vec![];
+    for (path, value) in record.values() {
+        let Some(field) = path.strip_prefix(&prefix) else { continue };
+        let mut dots = field.match_indices('.').map(|(at, _)| &path[..prefix.len() + at]);
+        if dots.any(|inner| matches!(record.get(inner), Some(Value::Record | Value::Nested(_)))) {
+            continue;
+        }
+        let value = if matches!(value, Value::Record | Value::Nested(_)) {
+            fields_of(path, record)
+        } else {
+            value.clone()
+        };
+        fields.push((field.into(), value));
+    }
+    Value::Fields(fields.into())
+}
+
+/// The value by which a row joins: none where an equality is not true of anything.
+pub(crate) fn join_value(term: &Term, record: &Record) -> Option<Value> {
+    match normal(value_of(term, record)) {
+        Value::Null | Value::Array(_) | Value::Record | Value::Nested(_) | Value::Fields(_) => None,
+        scalar => Some(scalar),
     }
 }
 

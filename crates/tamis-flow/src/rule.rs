@@ -19,24 +19,35 @@ pub(crate) fn over_aggregates(
     expression: &Expr,
     aggregates: &[(AggregateId, bool)],
 ) -> Result<Expr, ExpressionError> {
-    let each = |children: &[Expr]| {
-        children.iter().map(|child| over_aggregates(child, aggregates)).collect::<Result<Vec<_>, _>>()
+    rewritten(expression, aggregates, true)
+}
+
+/// `is_positive`: only AND, OR and AT LEAST are above, where *false* and *undefined* cannot be told apart.
+fn rewritten(
+    expression: &Expr,
+    aggregates: &[(AggregateId, bool)],
+    is_positive: bool,
+) -> Result<Expr, ExpressionError> {
+    let each = |children: &[Expr], is_positive: bool| {
+        let children = children.iter().map(|child| rewritten(child, aggregates, is_positive));
+        children.collect::<Result<Vec<_>, _>>()
     };
     Ok(match expression {
         Expr::Constant(outcome) => Expr::Constant(*outcome),
-        Expr::Predicate(predicate) => over_aggregate(predicate, aggregates)?,
-        Expr::Not(child) => Expr::Not(Box::new(over_aggregates(child, aggregates)?)),
-        Expr::And(children) => Expr::And(each(children)?),
-        Expr::Or(children) => Expr::Or(each(children)?),
-        Expr::Xor(children) => Expr::Xor(each(children)?),
-        Expr::Xnor(children) => Expr::Xnor(each(children)?),
-        Expr::AtLeast(least, children) => Expr::AtLeast(*least, each(children)?),
+        Expr::Predicate(predicate) => over_aggregate(predicate, aggregates, is_positive)?,
+        Expr::Not(child) => Expr::Not(Box::new(rewritten(child, aggregates, false)?)),
+        Expr::And(children) => Expr::And(each(children, is_positive)?),
+        Expr::Or(children) => Expr::Or(each(children, is_positive)?),
+        Expr::Xor(children) => Expr::Xor(each(children, false)?),
+        Expr::Xnor(children) => Expr::Xnor(each(children, false)?),
+        Expr::AtLeast(least, children) => Expr::AtLeast(*least, each(children, is_positive)?),
     })
 }
 
 fn over_aggregate(
     predicate: &Predicate,
     aggregates: &[(AggregateId, bool)],
+    is_positive: bool,
 ) -> Result<Expr, ExpressionError> {
     let replaced = |term: Term| Expr::Predicate(Predicate { term, ..predicate.clone() });
     let Some((id, counts)) = aggregate_of(&predicate.term, aggregates) else {
@@ -49,6 +60,9 @@ fn over_aggregate(
     }
     let of_zero = predicate.outcome(Some(ValueRef::Int(0)));
     Ok(match of_zero {
+        // A test for presence would be looked at for every event, whether or not it affects the window. IS NULL is true
+        // of what is absent, and needs one.
+        Outcome::FALSE if is_positive && !predicate.outcome(None).can_be_true => tested,
         Outcome::TRUE => Expr::Or(vec![tested, expr::parse(&format!("`{name}` IS NULL"))?]),
         Outcome::FALSE => Expr::And(vec![tested, expr::parse(&format!("`{name}` IS NOT NULL"))?]),
         _ => tested,

@@ -1,5 +1,6 @@
 //! A stream: what it is called, how late its events may be, and how far it has come.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tamis_core::event::timestamp::parse_timestamp;
@@ -7,6 +8,7 @@ use tamis_core::event::{Record, Schema, Value};
 use tamis_core::{Error, Result};
 
 use crate::codec::{Damage, Reader, Writer};
+use crate::key::record_bytes;
 
 /// What a number stands for as the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +77,11 @@ pub(crate) struct Progress {
     /// How many events were evaluated.
     pub evaluated: u64,
     pub late_count: u64,
-    pub late: Vec<Arc<Record>>,
+    /// Late events that nobody asked for yet, the oldest first.
+    late: VecDeque<Arc<Record>>,
+    pub late_bytes: usize,
+    /// How many of the late events were dropped before somebody asked for them.
+    pub late_dropped: u64,
 }
 
 /// The beginning of year 1 and the end of year 9999, in microseconds.
@@ -94,7 +100,9 @@ impl Progress {
             floor: None,
             evaluated: 0,
             late_count: 0,
-            late: vec![],
+            late: VecDeque::new(),
+            late_bytes: 0,
+            late_dropped: 0,
         })
     }
 
@@ -147,9 +155,32 @@ impl Progress {
     pub fn keep_late(&mut self, record: Arc<Record>) {
         self.late_count += 1;
         if self.late.len() < LATE_EVENTS_KEPT {
-            self.late.push(record);
+            self.late_bytes += late_bytes(&record);
+            self.late.push_back(record);
+        } else {
+            self.late_dropped += 1;
         }
     }
+
+    /// Hands out the late events.
+    pub fn take_late(&mut self) -> Vec<Arc<Record>> {
+        self.late_bytes = 0;
+        std::mem::take(&mut self.late).into()
+    }
+
+    /// Drops the oldest late events until their bytes are at most these.
+    pub fn shed_late(&mut self, most: usize) {
+        while self.late_bytes > most
+            && let Some(gone) = self.late.pop_front()
+        {
+            self.late_bytes -= late_bytes(&gone);
+            self.late_dropped += 1;
+        }
+    }
+}
+
+fn late_bytes(record: &Record) -> usize {
+    size_of::<Arc<Record>>() + record_bytes(record)
 }
 
 /// How a stream is kept.
@@ -182,6 +213,7 @@ impl Progress {
         to.optional(self.floor);
         to.unsigned(self.evaluated);
         to.unsigned(self.late_count);
+        to.unsigned(self.late_dropped);
         to.unsigned(self.late.len() as u64);
         self.late.iter().for_each(|record| to.record(record));
     }
@@ -191,8 +223,10 @@ impl Progress {
         self.floor = from.optional()?;
         self.evaluated = from.unsigned()?;
         self.late_count = from.unsigned()?;
+        self.late_dropped = from.unsigned()?;
         let count = from.length()?;
         self.late = (0..count).map(|_| from.record().map(Arc::new)).collect::<Result<_, _>>()?;
+        self.late_bytes = self.late.iter().map(|record| late_bytes(record)).sum();
         Ok(())
     }
 }

@@ -82,16 +82,17 @@ impl PyFlow {
         Ok((text.to_owned(), stream.to_owned()))
     }
 
+    /// What was told, and the exception of the event if it was refused.
     fn push<'py>(
         &self,
         stream: &str,
         event: &Bound<'py, PyAny>,
         arrival: Option<i64>,
-    ) -> PyResult<Told<'py>> {
+    ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = event.py();
         let record = with_record(event, Record::clone)?;
-        let told = py.detach(|| self.0.lock().push(stream, record, arrival)).or_raise(py)?;
-        to_python(py, told)
+        let (told, outcome) = py.detach(|| self.0.lock().push(stream, record, arrival));
+        Ok((to_python(py, told)?, fault(py, outcome)))
     }
 
     /// What was told, and the exception of the event that was refused, if one was.
@@ -110,8 +111,7 @@ impl PyFlow {
             }
         };
         let (told, outcome) = py.detach(|| self.0.lock().push_many(stream, records, arrival));
-        let fault = outcome.err().map(|error| exception(py, error).into_value(py).into_bound(py).into_any());
-        Ok((to_python(py, told)?, fault))
+        Ok((to_python(py, told)?, fault(py, outcome)))
     }
 
     fn advance<'py>(&self, py: Python<'py>, to: i64) -> PyResult<Told<'py>> {
@@ -160,6 +160,11 @@ impl PyFlow {
 #[pyfunction]
 pub fn parse_interval(py: Python<'_>, text: &str) -> PyResult<i64> {
     tamis_flow::parse_interval(text).or_raise(py)
+}
+
+/// The exception of what failed.
+fn fault(py: Python<'_>, outcome: tamis_core::Result<()>) -> Option<Bound<'_, PyAny>> {
+    outcome.err().map(|error| exception(py, error).into_value(py).into_bound(py).into_any())
 }
 
 fn to_python(py: Python<'_>, told: Vec<Output>) -> PyResult<Told<'_>> {

@@ -18,7 +18,7 @@ class Flow:
     """A set of continuous queries over named streams of events.
 
     `limit` bounds the bytes of all state. Beyond it events are refused (`on_limit="refuse"`), or the keys
-    that were idle for longest are forgotten (`"shed"`).
+    that were idle for longest are forgotten, and the oldest rows of joins (`"shed"`).
 
     >>> flow = Flow(limit=100_000_000)
     >>> flow.stream("logins", time="ts")
@@ -112,7 +112,8 @@ class Flow:
         """Take in one event, and tell what it makes true.
 
         An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of
-        arrival, for a stream without a time of its own; by default it is now.
+        arrival, for a stream without a time of its own; by default it is now. An event that is refused
+        because of the limit still moves the clock: the exception has what that told as `told`.
 
         >>> flow = Flow()
         >>> flow.stream("hits")
@@ -122,7 +123,7 @@ class Flow:
         >>> flow.push("hits", {"ip": "10.0.0.7"}, time=105.5)[0].query
         'many'
         """
-        return [Output(*told) for told in self._kernel.push(stream, event, _arrival(time))]
+        return _outputs(*self._kernel.push(stream, event, _arrival(time)))
 
     def push_batch(self, stream: str, events: Any, *, time: Any = None) -> list[Output]:
         """Take in many events, in order: an Arrow table, a list of events, or JSON lines.
@@ -138,12 +139,7 @@ class Flow:
         >>> [out.events[0]["ts"] for out in flow.push_batch("hits", table)]
         [3]
         """
-        told, fault = self._kernel.push_batch(stream, events, _arrival(time))
-        outputs = [Output(*one) for one in told]
-        if fault is not None:
-            fault.told = outputs  # type: ignore[attr-defined]
-            raise fault
-        return outputs
+        return _outputs(*self._kernel.push_batch(stream, events, _arrival(time)))
 
     def advance(self, to: Any) -> list[Output]:
         """Say that no event before `to` will come on any stream: a datetime, a timestamp as text, or seconds.
@@ -277,6 +273,15 @@ class Flow:
         """
         stats: dict[str, Any] = json.loads(self._kernel.stats())
         return stats
+
+
+def _outputs(told: list[Any], fault: Exception | None) -> list[Output]:
+    """What was told; an exception that came with it has that as `told`."""
+    outputs = [Output(*one) for one in told]
+    if fault is not None:
+        fault.told = outputs  # type: ignore[attr-defined]
+        raise fault
+    return outputs
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ _COLOURS = {
     "stream": "#4c78a8",
     "index": "#72b7b2",
     "window": "#eeca3b",
+    "steps": "#ff9d6f",
     "sequence": "#f58518",
     "join": "#b279a2",
 }

@@ -8,12 +8,13 @@ use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::event::{Record, Value};
 use tamis_core::expr::Outcome;
+use tamis_core::term::Term;
 
 use super::definition::{Definition, Equality, attributes_of};
 use super::window_rows::{Row, WindowRows};
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Kind;
-use crate::key::{heap_bytes, normal, value_of};
+use crate::key::{heap_bytes, join_value, normal, value_of};
 use crate::selection::Matcher;
 use crate::slots::Slots;
 use crate::text::SelectText;
@@ -42,6 +43,12 @@ pub(crate) struct JoinPlan {
     join_of_query: FxHashMap<JoinQueryId, u32>,
     /// When the first row of a window leaves it: (time, row, window).
     ends: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    /// Of what DISTINCT has seen.
+    distinct_bytes: usize,
+    /// How many rows left a window early to stay below the limit.
+    pub shed_rows: u64,
+    /// How many values of ON terms were arrays or records, which equal nothing.
+    pub unequal_keys: u64,
 }
 
 struct Join {
@@ -151,7 +158,8 @@ impl JoinPlan {
     pub fn remove(&mut self, query: JoinQueryId) -> Result<()> {
         let Some(join) = self.join_of_query.remove(&query) else { return Ok(()) };
         let held = &mut self.joins[join];
-        held.queries.remove(&query);
+        let gone = held.queries.remove(&query);
+        self.distinct_bytes -= gone.map_or(0, |gone| gone.bytes);
         held.residuals.remove(query)?;
         held.note_needed();
         self.drop_if_unused(join);
@@ -201,7 +209,7 @@ impl JoinPlan {
 
     fn enter(&mut self, id: u32, row: Row, come: &mut Vec<Combination>) -> Result<()> {
         let window = &mut self.windows[id];
-        window.add(row.clone());
+        self.unequal_keys += window.add(row.clone());
         if window.rows.len() == 1 {
             self.queue(id);
         }
@@ -276,8 +284,13 @@ impl JoinPlan {
         for Combination { query, join, rows } in combinations {
             let asked = self.joins[join].queries.get_mut(&query).expect("it asked for this");
             let row = asked.row(&rows);
-            if asked.distinct.is_some() && !asked.counts(&row, kind) {
-                continue;
+            if asked.distinct.is_some() {
+                let before = asked.bytes;
+                let changes = asked.counts(&row, kind);
+                self.distinct_bytes = self.distinct_bytes - before + asked.bytes;
+                if !changes {
+                    continue;
+                }
             }
             let events = rows.into_iter().map(|row| row.record).collect();
             told.push(JoinOutput { query, kind, time, row, events });
@@ -287,8 +300,31 @@ impl JoinPlan {
 
     pub fn bytes(&self) -> usize {
         let windows = self.windows.iter().map(|(_, window)| window.bytes).sum::<usize>();
-        let queries = self.joins.iter().flat_map(|(_, join)| join.queries.values()).map(|query| query.bytes);
-        windows + queries.sum::<usize>() + self.ends.len() * 24
+        windows + self.distinct_bytes
+    }
+
+    /// Lets the oldest rows leave their windows early, until the bytes are at most these. What they took part in is
+    /// retracted, no earlier than at this moment.
+    pub fn shed(&mut self, most: usize, now: i64) -> Result<Vec<JoinOutput>> {
+        let mut told = vec![];
+        let times = self.windows.iter().filter_map(|(_, window)| window.rows.back()).map(|row| row.time);
+        let now = times.max().map_or(now, |latest| latest.max(now));
+        while self.bytes() > most {
+            let firsts =
+                || self.windows.iter().filter_map(|(id, window)| Some((window.rows.front()?.number, id)));
+            let Some((oldest, _)) = firsts().min() else { break };
+            let holding: Vec<u32> =
+                firsts().filter(|(number, _)| *number == oldest).map(|(_, id)| id).collect();
+            let mut gone = vec![];
+            for id in holding {
+                self.combinations(id, self.windows[id].rows[0].clone(), &mut gone)?;
+                self.windows[id].remove_first();
+                self.queue(id);
+                self.shed_rows += 1;
+            }
+            told.extend(self.tell(gone, Kind::Retracted, now));
+        }
+        Ok(told)
     }
 
     /// What a query looks at: its windows with their rows, bytes and users, its equalities, and how many queries share the
@@ -333,6 +369,8 @@ impl JoinPlan {
     pub fn write(&self, to: &mut Writer) {
         let mut windows: Vec<&WindowRows> = self.windows.iter().map(|(_, window)| window).collect();
         windows.sort_by_key(|window| (window.stream, format!("{:?}", window.frame)));
+        to.unsigned(self.shed_rows);
+        to.unsigned(self.unequal_keys);
         to.unsigned(windows.len() as u64);
         for window in windows {
             to.unsigned(window.stream as u64);
@@ -355,6 +393,8 @@ impl JoinPlan {
     /// Reads what [`write`](Self::write) wrote into a plan with the same queries. Rows enter in the order in which they
     /// came, which also counts what DISTINCT has seen.
     pub fn read(&mut self, from: &mut Reader<'_>) -> std::result::Result<(), Damage> {
+        self.shed_rows = from.unsigned()?;
+        let unequal_keys = from.unsigned()?;
         let mut entering: Vec<(u64, u32, Row)> = vec![];
         let mut records: FxHashMap<u64, Arc<Record>> = FxHashMap::default();
         for _ in 0..from.unsigned()? {
@@ -380,6 +420,7 @@ impl JoinPlan {
             self.enter(window, row, &mut come).map_err(|_| Damage)?;
             self.tell(come, Kind::Added, time);
         }
+        self.unequal_keys = unequal_keys;
         Ok(())
     }
 }
@@ -502,8 +543,8 @@ impl Join {
         match self.link(source, &|source| bound[source].is_some()) {
             Some((term, other, other_term)) => {
                 let record = &bound[other].expect("it is bound").record;
-                let key = normal(value_of(other_term, record));
-                for number in window.having(term, &key).into_iter().flatten() {
+                let key = join_value(other_term, record);
+                for number in key.and_then(|key| window.having(term, &key)).into_iter().flatten() {
                     if let Some(row) = window.get(*number) {
                         visit(row, bound);
                     }
@@ -522,8 +563,8 @@ impl Join {
                 _ => return true,
             };
             let Some(other) = bound[other] else { return true };
-            let value = normal(value_of(term, &row.record));
-            value != Value::Null && value == normal(value_of(other_term, &other.record))
+            let value = join_value(term, &row.record);
+            value.is_some() && value == join_value(other_term, &other.record)
         })
     }
 
@@ -541,7 +582,14 @@ impl Join {
     }
 }
 
-type Link<'j> = (&'j tamis_core::term::Term, usize, &'j tamis_core::term::Term);
+/// The attribute and the row that a column is, if it is nothing else.
+fn column_of<'r>(term: &Term, rows: &'r [Row]) -> Option<(Term, &'r Row)> {
+    let Term::Attribute(name) = term else { return None };
+    let (source, attribute) = name.split_once('.')?;
+    Some((Term::attribute(attribute), rows.get(source.strip_prefix('s')?.parse::<usize>().ok()?)?))
+}
+
+type Link<'j> = (&'j Term, usize, &'j Term);
 
 impl JoinQuery {
     /// The row of the answer that a combination makes.
@@ -562,7 +610,10 @@ impl JoinQuery {
             row.record.get(attribute).map(Value::as_ref)
         };
         let cells = self.definition.columns.iter().zip(&self.names).map(|((_, term), name)| {
-            let value = term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned()));
+            let value = match column_of(term, rows) {
+                Some((attribute, row)) => value_of(&attribute, &row.record),
+                None => term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned())),
+            };
             (name.clone(), value)
         });
         cells.collect()

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
-use crate::key::{heap_bytes, normal, record_bytes, value_of};
+use crate::key::{heap_bytes, join_value, record_bytes, value_of};
 use crate::window::Frame;
 
 #[derive(Clone, Debug)]
@@ -45,35 +45,45 @@ impl WindowRows {
             return;
         }
         let mut index = TermIndex { term: term.clone(), uses: 1, rows: FxHashMap::default() };
-        self.rows.iter().for_each(|row| index.add(row));
+        for row in &self.rows {
+            index.add(row);
+            self.bytes += index.bytes_of(row);
+        }
         self.indexes.push(index);
     }
 
     pub fn release_index(&mut self, term: &Term) {
         if let Some(index) = self.indexes.iter_mut().find(|index| index.term == *term) {
             index.uses -= 1;
+            if index.uses == 0 {
+                self.bytes -= self.rows.iter().map(|row| index.bytes_of(row)).sum::<usize>();
+            }
         }
         self.indexes.retain(|index| index.uses > 0);
     }
 
     fn row_bytes(&self, row: &Row) -> usize {
-        let key = |index: &TermIndex| 48 + heap_bytes(&index.key(row));
-        size_of::<Row>() + record_bytes(&row.record) + self.indexes.iter().map(key).sum::<usize>()
+        let indexes = self.indexes.iter().map(|index| index.bytes_of(row));
+        size_of::<Row>() + record_bytes(&row.record) + indexes.sum::<usize>()
     }
 
-    pub fn add(&mut self, row: Row) {
+    /// Returns how many of its ON terms hold an array or a record, which equals nothing.
+    pub fn add(&mut self, row: Row) -> u64 {
         self.bytes += self.row_bytes(&row);
+        let is_lost = |index: &&TermIndex| {
+            let value = value_of(&index.term, &row.record);
+            matches!(value, Value::Array(_) | Value::Fields(_))
+        };
+        let lost = self.indexes.iter().filter(is_lost).count() as u64;
         self.indexes.iter_mut().for_each(|index| index.add(&row));
         self.rows.push_back(row);
+        lost
     }
 
     pub fn remove_first(&mut self) {
         let Some(row) = self.rows.pop_front() else { return };
         self.indexes.iter_mut().for_each(|index| index.remove(&row));
-        self.bytes = self.bytes.saturating_sub(self.row_bytes(&row));
-        if self.rows.is_empty() {
-            self.bytes = 0;
-        }
+        self.bytes -= self.row_bytes(&row);
     }
 
     pub fn get(&self, number: u64) -> Option<&Row> {
@@ -101,24 +111,18 @@ impl WindowRows {
 }
 
 impl TermIndex {
-    fn key(&self, row: &Row) -> Value {
-        match normal(value_of(&self.term, &row.record)) {
-            // Arrays and records are equal to nothing.
-            Value::Array(_) | Value::Record | Value::Nested(_) => Value::Null,
-            scalar => scalar,
-        }
+    fn bytes_of(&self, row: &Row) -> usize {
+        48 + join_value(&self.term, &row.record).as_ref().map_or(0, heap_bytes)
     }
 
     fn add(&mut self, row: &Row) {
-        let key = self.key(row);
-        // Null joins with nothing.
-        if key != Value::Null {
+        if let Some(key) = join_value(&self.term, &row.record) {
             self.rows.entry(key).or_default().push_back(row.number);
         }
     }
 
     fn remove(&mut self, row: &Row) {
-        let key = self.key(row);
+        let Some(key) = join_value(&self.term, &row.record) else { return };
         if let Some(rows) = self.rows.get_mut(&key) {
             rows.pop_front();
             if rows.is_empty() {

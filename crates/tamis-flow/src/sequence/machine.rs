@@ -1,47 +1,24 @@
-//! The partial matches of one sequence at one key.
+//! The partial matches at one key of all sequences of a tree.
 //!
 //! They are a list in the order of preference: earlier starts first and, of one start, the preferred choices first. Each
 //! row lets every partial match branch in the order that `docs/flows.md` fixes: take the row for the step it is in, take
-//! it for the next step, skip it. A match that is complete waits in its place until nothing is left above it. What is
-//! below it and starts no later than it ends can never be told, whatever happens above:
-//! a match from above ends later still, and excludes it too.
+//! it for the next step (of each sequence that goes on differently), skip it. A match that is complete waits in its place
+//! until nothing is left above it that may become a match of its sequence. What is below it and starts no later than it
+//! ends can never be told, whatever happens above: a match from above ends later still, and excludes it too. Where
+//! sequences share a partial match, it stays for those that may still tell it; `passed` says for which starts a
+//! sequence has told already.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-use tamis_core::event::{Record, Value, ValueRef};
-use tamis_core::expr::{Expr, evaluate};
-use tamis_core::term::{NOW, STRINGS};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_core::event::Record;
 
-use crate::key::record_bytes;
+use super::condition::Condition;
+use super::plan::SequenceId;
+use super::taken::{Records, Run, TakenRow, TakenRows};
+use super::tree::{Node, NodeId, Tree};
 use crate::selection::SelectionId;
-
-/// A condition on a row: what an index decides, and what is left because it speaks of earlier steps.
-#[derive(Debug)]
-pub(crate) struct Condition {
-    pub selection: Option<SelectionId>,
-    pub residual: Option<Expr>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub name: Option<Arc<str>>,
-    pub condition: Condition,
-    pub least: u32,
-    pub most: Option<u32>,
-    pub absent: Option<Condition>,
-}
-
-/// What a machine runs.
-#[derive(Debug)]
-pub(crate) struct Program {
-    pub steps: Vec<Step>,
-    pub strict: bool,
-    pub within: i64,
-    pub skip_to_next: bool,
-    /// The steps whose rows some condition speaks of.
-    pub referenced: Vec<usize>,
-}
 
 /// A row as a machine sees it.
 pub(crate) struct Row<'r> {
@@ -52,207 +29,102 @@ pub(crate) struct Row<'r> {
     pub selected: &'r [SelectionId],
 }
 
-/// The rows that a partial match has taken, the last one first; partial matches share what they have in common.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    pub step: usize,
-    pub row: u64,
-    pub time: i64,
-    pub record: Arc<Record>,
-    pub before: Option<Arc<Taken>>,
-    bytes: usize,
-}
-
-/// A chain would be freed link by link on the stack, which thousands of links could exhaust.
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let mut next = self.before.take();
-        while let Some(link) = next {
-            next = Arc::into_inner(link).and_then(|mut link| link.before.take());
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Partial {
     pub start_row: u64,
     pub start_time: i64,
-    step: usize,
+    pub node: NodeId,
     /// How many rows the step has taken; no further than it matters.
-    count: u32,
+    pub count: u32,
     /// What must be absent was seen since the last row that was taken.
-    blocked: bool,
-    is_complete: bool,
-    end_row: u64,
-    pub taken: Arc<Taken>,
+    pub blocked: bool,
+    pub is_complete: bool,
+    pub end_row: u64,
+    pub taken: Arc<Run>,
+}
+
+/// Which starts a sequence leaves out, because it has told a match.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    /// All up to this row.
+    pub through: u64,
+    /// And these.
+    pub starts: BTreeSet<u64>,
+}
+
+impl Passed {
+    fn last(&self) -> u64 {
+        self.through.max(self.starts.last().copied().unwrap_or(0))
+    }
+}
+
+/// A match to be told: of which sequence, when it began, and the rows it took with their steps.
+pub(crate) struct Found {
+    pub sequence: SequenceId,
+    pub start_row: u64,
+    pub start_time: i64,
+    pub rows: Vec<(usize, TakenRow)>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    partials: Vec<Partial>,
-}
-
-impl Program {
-    fn holds(
-        &self,
-        condition: &Condition,
-        row: &Row<'_>,
-        taken: Option<&Arc<Taken>>,
-        own: Option<&str>,
-    ) -> bool {
-        if let Some(selection) = condition.selection
-            && row.selected.binary_search(&selection).is_err()
-        {
-            return false;
-        }
-        let Some(residual) = &condition.residual else { return true };
-        let value_of = |name: &str| {
-            if name == NOW {
-                return Some(ValueRef::Timestamp(row.time));
-            }
-            if name == STRINGS {
-                return Some(row.record.strings().as_ref());
-            }
-            if let Some((step, attribute)) = name.split_once('.') {
-                if own == Some(step) {
-                    return row.record.get(attribute).map(Value::as_ref);
-                }
-                if let Some(at) = self.steps.iter().position(|known| known.name.as_deref() == Some(step)) {
-                    let record = last_of(at, taken)?;
-                    return record.record.get(attribute).map(Value::as_ref);
-                }
-            }
-            row.record.get(name).map(Value::as_ref)
-        };
-        let outcome = evaluate(residual, &value_of);
-        outcome.can_be_true
-    }
-
-    fn takes(&self, step: usize, row: &Row<'_>, taken: Option<&Arc<Taken>>) -> bool {
-        let step = &self.steps[step];
-        self.holds(&step.condition, row, taken, step.name.as_deref())
-    }
-}
-
-fn last_of(step: usize, taken: Option<&Arc<Taken>>) -> Option<&Taken> {
-    let mut link = taken;
-    while let Some(taken) = link {
-        if taken.step == step {
-            return Some(taken);
-        }
-        link = taken.before.as_ref();
-    }
-    None
-}
-
-fn link(step: usize, row: &Row<'_>, before: Option<&Arc<Taken>>) -> Arc<Taken> {
-    chained(step, row.number, row.time, row.record.clone(), before.cloned())
-}
-
-pub(crate) fn chained(
-    step: usize,
-    row: u64,
-    time: i64,
-    record: Arc<Record>,
-    before: Option<Arc<Taken>>,
-) -> Arc<Taken> {
-    let bytes = before.as_ref().map_or(0, |before| before.bytes) + size_of::<Taken>() + record_bytes(&record);
-    Arc::new(Taken { step, row, time, record, before, bytes })
+    pub partials: Vec<Partial>,
+    pub rows: TakenRows,
+    pub passed: FxHashMap<SequenceId, Passed>,
+    runs: usize,
 }
 
 impl Partial {
-    fn new(program: &Program, row: &Row<'_>) -> Self {
-        let mut partial = Self {
-            start_row: row.number,
-            start_time: row.time,
-            step: 0,
-            count: 1,
-            blocked: false,
-            is_complete: false,
-            end_row: row.number,
-            taken: link(0, row, None),
-        };
-        partial.settle(program);
-        partial
+    fn settle(&mut self, node: &Node) {
+        self.is_complete = node.end.is_some() && self.count >= node.least;
+        if node.most.is_none() {
+            self.count = self.count.min(node.least);
+        }
     }
 
-    /// The same, with the row taken for a step.
-    fn taking(&self, program: &Program, step: usize, row: &Row<'_>) -> Self {
+    fn can_take_more(&self, node: &Node) -> bool {
+        node.most.is_none_or(|most| self.count < most)
+    }
+
+    /// The same, with a row taken for the step of a node.
+    fn taking(&self, tree: &Tree, id: NodeId, row: &Row<'_>, position: u64) -> Self {
+        let node = &tree.nodes[id];
         let mut next = Self {
-            step,
-            count: if step == self.step { self.count + 1 } else { 1 },
+            node: id,
+            count: if id == self.node { self.count + 1 } else { 1 },
             blocked: false,
             end_row: row.number,
-            taken: link(step, row, Some(&self.taken)),
-            ..self.clone()
+            taken: Run::taking(Some(&self.taken), node.step, position),
+            ..*self
         };
-        next.settle(program);
+        next.settle(node);
         next
     }
 
-    fn settle(&mut self, program: &Program) {
-        let step = &program.steps[self.step];
-        self.is_complete = self.step + 1 == program.steps.len() && self.count >= step.least;
-        if step.most.is_none() {
-            self.count = self.count.min(step.least);
-        }
-    }
-
-    fn can_take_more(&self, program: &Program) -> bool {
-        program.steps[self.step].most.is_none_or(|most| self.count < most)
-    }
-
-    /// Adds what becomes of it at a row, in the order of preference.
-    fn branch(&self, program: &Program, row: &Row<'_>, into: &mut Vec<Self>) {
-        let taken = Some(&self.taken);
-        if self.can_take_more(program) && program.takes(self.step, row, taken) {
-            into.push(self.taking(program, self.step, row));
-        }
-        let has_enough = self.count >= program.steps[self.step].least;
-        let next = self.step + 1;
-        if has_enough && !self.blocked && next < program.steps.len() && program.takes(next, row, taken) {
-            into.push(self.taking(program, next, row));
-        }
-        if !program.strict {
-            let mut skipping = self.clone();
-            let absent = program.steps.get(next).and_then(|step| step.absent.as_ref());
-            skipping.blocked |= absent.is_some_and(|absent| program.holds(absent, row, taken, None));
-            if !skipping.blocked || skipping.can_take_more(program) {
-                into.push(skipping);
-            }
-        }
-    }
-
     /// What decides its future.
-    fn future(&self, program: &Program) -> (u64, usize, u32, bool, Vec<Option<u64>>) {
-        let rows =
-            program.referenced.iter().map(|step| last_of(*step, Some(&self.taken)).map(|taken| taken.row));
-        (self.start_row, self.step, self.count, self.blocked, rows.collect())
+    fn future(&self, node: &Node) -> (u64, NodeId, u32, bool, Vec<Option<u64>>) {
+        let rows = node.referenced.keys().map(|step| Run::last_of(&self.taken, *step));
+        (self.start_row, self.node, self.count, self.blocked, rows.collect())
     }
 
-    pub fn deadline(&self, program: &Program) -> i64 {
-        self.start_time.saturating_add(program.within)
+    pub fn deadline(&self, tree: &Tree) -> i64 {
+        self.start_time.saturating_add(tree.within)
     }
+}
 
-    /// The rows it has taken, in order.
-    pub fn rows(&self) -> Vec<&Taken> {
-        let mut rows = vec![];
-        let mut link = Some(&self.taken);
-        while let Some(taken) = link {
-            rows.push(&**taken);
-            link = taken.before.as_ref();
-        }
-        rows.reverse();
-        rows
-    }
+/// The row that comes, which gets a position once somebody takes it.
+struct Coming<'m, 'r> {
+    row: &'m Row<'r>,
+    position: Option<u64>,
+}
 
-    pub fn flags(&self) -> (u64, i64, usize, u32, bool, bool, u64) {
-        (self.start_row, self.start_time, self.step, self.count, self.blocked, self.is_complete, self.end_row)
-    }
-
-    pub fn from_flags(flags: (u64, i64, usize, u32, bool, bool, u64), taken: Arc<Taken>) -> Self {
-        let (start_row, start_time, step, count, blocked, is_complete, end_row) = flags;
-        Self { start_row, start_time, step, count, blocked, is_complete, end_row, taken }
+impl Coming<'_, '_> {
+    fn position(&mut self, rows: &mut TakenRows, records: &mut Records) -> u64 {
+        *self.position.get_or_insert_with(|| {
+            let Row { number, time, record, .. } = *self.row;
+            records.acquire(number, record);
+            rows.push(Some(TakenRow { number, time, record: record.clone() }))
+        })
     }
 }
 
@@ -261,84 +133,227 @@ impl Machine {
         self.partials.is_empty()
     }
 
-    /// A row of the key. Matches that are final are added to `told`.
-    pub fn feed(&mut self, program: &Program, row: &Row<'_>, told: &mut Vec<Partial>) {
+    /// A row of the key. Matches that are final are added to `found`.
+    pub fn feed(&mut self, tree: &Tree, row: &Row<'_>, records: &mut Records, found: &mut Vec<Found>) {
+        let possible = tree.possible(row);
+        let mut coming = Coming { row, position: None };
         let mut next: Vec<Partial> = Vec::with_capacity(self.partials.len() + 1);
-        for partial in &self.partials {
+        for partial in std::mem::take(&mut self.partials) {
             if partial.is_complete {
-                next.push(partial.clone());
+                next.push(partial);
             } else {
-                partial.branch(program, row, &mut next);
+                self.branch(partial, tree, &possible, &mut coming, records, &mut next);
             }
         }
-        if program.takes(0, row, None) {
-            next.push(Partial::new(program, row));
+        for (_, id) in possible.iter().take_while(|(parent, _)| parent.is_none()) {
+            let node = &tree.nodes[*id];
+            if !node.condition.rest_holds(row, |_| None) {
+                continue;
+            }
+            let position = coming.position(&mut self.rows, records);
+            let mut partial = Partial {
+                start_row: row.number,
+                start_time: row.time,
+                node: *id,
+                count: 1,
+                blocked: false,
+                is_complete: false,
+                end_row: row.number,
+                taken: Run::taking(None, 0, position),
+            };
+            partial.settle(node);
+            next.push(partial);
         }
-        self.partials = pruned(program, next);
-        self.tell(program, told);
+        self.partials = next;
+        self.prune(tree);
+        self.tell(tree, found);
+        self.settle(records);
+    }
+
+    /// Adds what becomes of a partial match at a row, in the order of preference.
+    fn branch(
+        &mut self,
+        partial: Partial,
+        tree: &Tree,
+        possible: &[(Option<NodeId>, NodeId)],
+        coming: &mut Coming<'_, '_>,
+        records: &mut Records,
+        into: &mut Vec<Partial>,
+    ) {
+        let node = &tree.nodes[partial.node];
+        let can_take_more = partial.can_take_more(node);
+        let row = coming.row;
+        if can_take_more
+            && possible.binary_search(&(node.parent, partial.node)).is_ok()
+            && self.rest_holds(&node.condition, row, &partial)
+        {
+            let position = coming.position(&mut self.rows, records);
+            into.push(partial.taking(tree, partial.node, row, position));
+        }
+        if partial.count >= node.least && !partial.blocked {
+            let first = possible.partition_point(|(parent, _)| *parent < Some(partial.node));
+            let children = possible[first..].iter().take_while(|(parent, _)| *parent == Some(partial.node));
+            for (_, child) in children {
+                if self.rest_holds(&tree.nodes[*child].condition, row, &partial) {
+                    let position = coming.position(&mut self.rows, records);
+                    into.push(partial.taking(tree, *child, row, position));
+                }
+            }
+        }
+        if !tree.strict {
+            let mut skipping = partial;
+            let absent = node.next_absent.as_ref();
+            skipping.blocked |= absent
+                .is_some_and(|absent| absent.is_possible(row) && self.rest_holds(absent, row, &skipping));
+            if !skipping.blocked || can_take_more {
+                into.push(skipping);
+            }
+        }
+    }
+
+    fn rest_holds(&self, condition: &Condition, row: &Row<'_>, partial: &Partial) -> bool {
+        condition.rest_holds(row, |step| self.rows.get(Run::last_of(&partial.taken, step)?))
     }
 
     /// Lets partial matches go whose time is over before this moment.
-    pub fn expire(&mut self, program: &Program, now: i64, told: &mut Vec<Partial>) {
-        self.partials.retain(|partial| partial.is_complete || partial.deadline(program) >= now);
-        self.tell(program, told);
+    pub fn expire(&mut self, tree: &Tree, now: i64, records: &mut Records, found: &mut Vec<Found>) {
+        self.partials.retain(|partial| partial.is_complete || partial.deadline(tree) >= now);
+        self.tell(tree, found);
+        self.settle(records);
     }
 
-    /// Takes out the complete matches that nothing above can replace.
-    fn tell(&mut self, program: &Program, told: &mut Vec<Partial>) {
-        if !self.partials.iter().any(|partial| partial.is_complete) {
-            return;
-        }
+    /// After a sequence was removed: drops what no other can tell.
+    pub fn forget_removed(&mut self, tree: &Tree, records: &mut Records) {
+        self.passed.retain(|sequence, _| tree.endings.contains_key(sequence));
+        self.partials.retain(|partial| tree.nodes.get(partial.node).is_some());
+        self.drop_passed(tree);
+        self.settle(records);
+    }
+
+    /// Whether a sequence leaves out all matches that start here.
+    fn has_passed(&self, tree: &Tree, sequence: SequenceId, start: u64) -> bool {
+        start <= tree.endings[&sequence].epoch
+            || self
+                .passed
+                .get(&sequence)
+                .is_some_and(|passed| start <= passed.through || passed.starts.contains(&start))
+    }
+
+    /// Drops those that can never be told: below a complete match that excludes them, or with the same future as one
+    /// above.
+    fn prune(&mut self, tree: &Tree) {
         let mut kept: Vec<Partial> = Vec::with_capacity(self.partials.len());
-        for partial in self.partials.drain(..) {
-            let is_open = match kept.last() {
-                None => true,
-                Some(above) => program.skip_to_next && above.start_row != partial.start_row,
-            };
-            if partial.is_complete && is_open { told.push(partial) } else { kept.push(partial) }
+        let mut futures = FxHashSet::default();
+        // Of the last complete match of a sequence above: its start and its end.
+        let mut above: FxHashMap<SequenceId, (u64, u64)> = FxHashMap::default();
+        for partial in std::mem::take(&mut self.partials) {
+            let node = &tree.nodes[partial.node];
+            let start = partial.start_row;
+            if node.sequences.len() == 1
+                && let Some(only) = node.sequences.first()
+            {
+                let is_below = above.get(only).is_some_and(|(above_start, above_end)| {
+                    if tree.endings[only].skip_to_next { start == *above_start } else { start <= *above_end }
+                });
+                if is_below || self.has_passed(tree, *only, start) {
+                    continue;
+                }
+            }
+            match node.end {
+                Some(sequence) if partial.is_complete => {
+                    above.insert(sequence, (start, partial.end_row));
+                }
+                _ if !futures.insert(partial.future(node)) => continue,
+                _ => {}
+            }
+            kept.push(partial);
         }
         self.partials = kept;
     }
 
+    /// Takes out the complete matches that nothing above can replace.
+    fn tell(&mut self, tree: &Tree, found: &mut Vec<Found>) {
+        if !self.partials.iter().any(|partial| partial.is_complete) {
+            return;
+        }
+        let mut kept: Vec<Partial> = Vec::with_capacity(self.partials.len());
+        let mut has_told = false;
+        for partial in std::mem::take(&mut self.partials) {
+            let end = tree.nodes[partial.node].end.filter(|_| partial.is_complete);
+            let Some(sequence) = end else {
+                kept.push(partial);
+                continue;
+            };
+            let start = partial.start_row;
+            let skip_to_next = tree.endings[&sequence].skip_to_next;
+            let is_hidden = kept.iter().any(|above| {
+                (!skip_to_next || above.start_row == start)
+                    && tree.leads_to(above.node, sequence)
+                    && !self.has_passed(tree, sequence, above.start_row)
+            });
+            if is_hidden {
+                kept.push(partial);
+                continue;
+            }
+            has_told = true;
+            let passed = self.passed.entry(sequence).or_default();
+            if skip_to_next {
+                passed.starts.insert(start);
+            } else {
+                passed.through = passed.through.max(partial.end_row);
+            }
+            let rows = self.rows_of(&partial);
+            found.push(Found { sequence, start_row: start, start_time: partial.start_time, rows });
+        }
+        self.partials = kept;
+        if has_told {
+            self.drop_passed(tree);
+        }
+    }
+
+    /// Drops partial matches that all sequences leave out which they could lead to.
+    fn drop_passed(&mut self, tree: &Tree) {
+        let partials = std::mem::take(&mut self.partials);
+        let is_wanted = |partial: &Partial| {
+            let sequences = &tree.nodes[partial.node].sequences;
+            partial.is_complete
+                || sequences.iter().any(|sequence| !self.has_passed(tree, *sequence, partial.start_row))
+        };
+        self.partials = partials.into_iter().filter(is_wanted).collect();
+    }
+
+    fn rows_of(&self, partial: &Partial) -> Vec<(usize, TakenRow)> {
+        let mut rows = vec![];
+        for run in Run::chain(&partial.taken) {
+            let taken = (run.first..=run.last).rev().filter_map(|position| self.rows.get(position));
+            rows.extend(taken.map(|row| (run.step, row.clone())));
+        }
+        rows.reverse();
+        rows
+    }
+
+    /// Lets rows go that nobody holds, and what sequences have passed before the first start.
+    pub fn settle(&mut self, records: &mut Records) {
+        self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
+        let first = self.partials.first().map_or(u64::MAX, |partial| partial.start_row);
+        self.passed.retain(|_, passed| passed.last() >= first);
+        for passed in self.passed.values_mut() {
+            passed.starts = passed.starts.split_off(&first);
+        }
+    }
+
     /// When the first partial match that is not complete comes to its end.
-    pub fn deadline(&self, program: &Program) -> Option<(i64, u64)> {
+    pub fn deadline(&self, tree: &Tree) -> Option<(i64, u64)> {
         let open = self.partials.iter().find(|partial| !partial.is_complete)?;
-        Some((open.deadline(program), open.start_row))
+        Some((open.deadline(tree), open.start_row))
     }
 
+    /// Without the records, which other keys may hold too.
     pub fn bytes(&self) -> usize {
-        self.partials.iter().map(|partial| size_of::<Partial>() + partial.taken.bytes).sum()
+        let passed = self.passed.values().map(|passed| 40 + 16 * passed.starts.len());
+        self.partials.len() * size_of::<Partial>()
+            + self.runs * (size_of::<Run>() + 16)
+            + self.rows.len() * size_of::<Option<TakenRow>>()
+            + passed.sum::<usize>()
     }
-
-    pub fn partials(&self) -> &[Partial] {
-        &self.partials
-    }
-
-    pub fn from_partials(partials: Vec<Partial>) -> Self {
-        Self { partials }
-    }
-}
-
-/// Without those that can never be told: below a complete match that excludes them, or with the same future as one
-/// above.
-fn pruned(program: &Program, partials: Vec<Partial>) -> Vec<Partial> {
-    let mut kept: Vec<Partial> = Vec::with_capacity(partials.len());
-    let mut futures = FxHashSet::default();
-    // Of the last complete match above: what it excludes.
-    let mut excluded: Option<(u64, u64)> = None;
-    for partial in partials {
-        let is_excluded = excluded.is_some_and(|(start, end)| {
-            if program.skip_to_next { partial.start_row == start } else { partial.start_row <= end }
-        });
-        if is_excluded {
-            continue;
-        }
-        if partial.is_complete {
-            excluded = Some((partial.start_row, partial.end_row));
-        } else if !futures.insert(partial.future(program)) {
-            continue;
-        }
-        kept.push(partial);
-    }
-    kept
 }

@@ -1,9 +1,14 @@
 //! Sequences: partial matches that go on, step by step, as rows come.
 //!
-//! `machine` has the partial matches of one key, in the order of preference; `plan` the sequences of a stream, and which
-//! of them an event concerns.
+//! `tree` has the steps of sequences that begin alike, `condition` what a step asks of a row; `machine` the partial matches
+//! of one key, in the order of preference, and `taken` the rows they took; `plan` the sequences of a stream, and which of
+//! them an event concerns; `keep` writes and reads them.
 
+mod condition;
+mod keep;
 mod machine;
 mod plan;
+mod taken;
+mod tree;
 
 pub(crate) use plan::{SequenceId, SequencePlan, Told};

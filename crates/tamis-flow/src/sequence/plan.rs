@@ -1,26 +1,25 @@
-//! The sequences of one stream. An event reaches those whose steps it satisfies, by the selections that are true for it,
-//! and those that must see every row of a key where they have begun.
+//! The sequences of one stream. An event reaches the trees of those whose steps it satisfies, by the selections that are
+//! true for it, and those that must see every row of a key where they have begun.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
-use tamis_core::error::ExpressionError;
-use tamis_core::event::Record;
-use tamis_core::expr::Expr;
+use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
-use super::machine::{Condition, Machine, Partial, Program, Row, Step, chained};
-use crate::codec::{Damage, Reader, Writer};
+use super::machine::{Found, Machine, Partial, Row};
+use super::taken::Records;
+use super::tree::{Changed, NodeId, Tree};
 use crate::key::{Key, key_bytes, key_of};
-use crate::rule::attributes;
 use crate::selection::{SelectionId, Selections};
 use crate::slots::Slots;
-use crate::text::{SequenceText, StepText};
+use crate::text::SequenceText;
 
 pub(crate) type SequenceId = u32;
+pub(crate) type TreeId = u32;
 
 /// A match of a sequence: which, the numbers of rows by step, and the events.
 pub(crate) struct Told {
@@ -34,42 +33,78 @@ pub(crate) struct Told {
 
 #[derive(Default)]
 pub(crate) struct SequencePlan {
-    sequences: Slots<Sequence>,
+    pub(super) sequences: Slots<Sequence>,
     by_text: FxHashMap<String, Vec<SequenceId>>,
-    by_selection: FxHashMap<SelectionId, Vec<SequenceId>>,
-    /// Those with a condition that no index can decide.
-    always: Vec<SequenceId>,
-    /// Of strict sequences, by their BY terms: which have begun at a key, and so must see its every row.
-    strict: FxHashMap<String, Begun>,
-    /// When partial matches come to their end: (time, first row, sequence, key).
-    deadlines: BinaryHeap<Reverse<(i64, u64, SequenceId, u64)>>,
-    keys: FxHashMap<u64, (SequenceId, Key)>,
+    pub(super) trees: Slots<Grown>,
+    tree_of: FxHashMap<String, TreeId>,
+    by_selection: FxHashMap<SelectionId, Vec<TreeId>>,
+    /// Trees with a condition that no index can decide.
+    always: Vec<TreeId>,
+    /// By the text of BY: its terms, and which strict trees have begun at a key, and so must see its every row.
+    keyed: FxHashMap<Arc<str>, Keyed>,
+    /// When partial matches come to their end: (time, first row, tree, key).
+    deadlines: BinaryHeap<Reverse<(i64, u64, TreeId, u64)>>,
+    keys: FxHashMap<u64, (TreeId, Key)>,
     next_key: u64,
     bytes: usize,
+    pub(super) records: Records,
     pub shed_keys: u64,
 }
 
-struct Begun {
+struct Keyed {
     terms: Vec<Term>,
-    sequences: usize,
-    at: FxHashMap<Key, Vec<SequenceId>>,
+    trees: usize,
+    begun: FxHashMap<Key, Vec<TreeId>>,
 }
 
-struct Sequence {
+pub(super) struct Sequence {
     text: String,
     epoch: u64,
     uses: usize,
-    by: Vec<Term>,
-    program: Program,
-    machines: FxHashMap<Key, Held>,
+    pub tree: TreeId,
 }
 
-struct Held {
-    machine: Machine,
-    number: u64,
+/// A tree and its partial matches.
+pub(super) struct Grown {
+    identity: String,
+    by: Arc<str>,
+    pub tree: Tree,
+    pub machines: FxHashMap<Key, Held>,
+}
+
+pub(super) struct Held {
+    pub machine: Machine,
+    pub number: u64,
     /// The deadline that is in the queue.
     queued: Option<i64>,
     bytes: usize,
+}
+
+/// What is held for a sequence, shared or not.
+pub(crate) struct SequenceDescription<'p> {
+    pub text: &'p str,
+    pub uses: usize,
+    pub keys: usize,
+    pub partial_matches: usize,
+    /// Its share.
+    pub bytes: usize,
+    /// How many sequences share each of its steps.
+    pub shared_by: Vec<usize>,
+    /// The last node that it shares with others.
+    pub after: Option<(TreeId, NodeId)>,
+}
+
+/// Steps that several sequences share.
+pub(crate) struct PrefixDescription {
+    pub tree: TreeId,
+    pub node: NodeId,
+    /// The shared node before it.
+    pub after: Option<NodeId>,
+    pub text: String,
+    pub sequences: Vec<SequenceId>,
+    pub partial_matches: usize,
+    /// Of the partial matches alone, without the rows they took.
+    pub bytes: usize,
 }
 
 impl SequencePlan {
@@ -86,36 +121,76 @@ impl SequencePlan {
             self.sequences[id].uses += 1;
             return Ok(id);
         }
-        let program = match program(written, selections) {
-            Ok(program) => program,
-            Err((error, acquired)) => {
-                acquired.into_iter().try_for_each(|selection| selections.release(selection))?;
-                return Err(error);
-            }
+        let by = by_text(&written.by);
+        let identity = Tree::identity(written, epoch, &by);
+        let tree = match self.tree_of.get(&identity) {
+            Some(tree) => *tree,
+            None => self.new_tree(identity, written, by),
         };
-        let (used, has_open) = (program.selections(), program.has_open_condition());
-        if program.strict {
-            let terms = written.by.clone();
-            let begun = || Begun { terms, sequences: 0, at: FxHashMap::default() };
-            self.strict.entry(by_text(&written.by)).or_insert_with(begun).sequences += 1;
+        let id = self.sequences.insert(Sequence { text: text.clone(), epoch, uses: 1, tree });
+        let added =
+            self.changing(tree, selections, |tree, selections| tree.add(id, written, epoch, selections));
+        if let Err(error) = added {
+            self.sequences.remove(id);
+            self.drop_if_empty(tree);
+            return Err(error);
         }
-        let sequence = Sequence {
-            text: text.clone(),
-            epoch,
-            uses: 1,
-            by: written.by.clone(),
-            program,
-            machines: FxHashMap::default(),
-        };
-        let id = self.sequences.insert(sequence);
         self.by_text.entry(text).or_default().push(id);
-        for selection in used.iter().collect::<BTreeSet<_>>() {
-            self.by_selection.entry(*selection).or_default().push(id);
-        }
-        if has_open {
-            self.always.push(id);
-        }
         Ok(id)
+    }
+
+    fn new_tree(&mut self, identity: String, written: &SequenceText, by: Arc<str>) -> TreeId {
+        let keyed = || Keyed { terms: written.by.clone(), trees: 0, begun: FxHashMap::default() };
+        self.keyed.entry(by.clone()).or_insert_with(keyed).trees += 1;
+        let machines = FxHashMap::default();
+        let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines };
+        let tree = self.trees.insert(grown);
+        self.tree_of.insert(identity, tree);
+        tree
+    }
+
+    fn drop_if_empty(&mut self, id: TreeId) {
+        if !self.trees[id].tree.is_empty() {
+            return;
+        }
+        let Some(grown) = self.trees.remove(id) else { return };
+        self.tree_of.remove(&grown.identity);
+        if let Some(keyed) = self.keyed.get_mut(&grown.by) {
+            keyed.trees -= 1;
+            if keyed.trees == 0 {
+                self.keyed.remove(&grown.by);
+            }
+        }
+    }
+
+    /// Changes a tree, and then what leads events to it.
+    fn changing(
+        &mut self,
+        id: TreeId,
+        selections: &mut Selections,
+        change: impl FnOnce(&mut Tree, &mut Selections) -> Result<()>,
+    ) -> Result<()> {
+        let tree = &mut self.trees[id].tree;
+        let was_open = tree.has_open_condition();
+        let outcome = change(tree, selections);
+        let Changed { added, gone } = std::mem::take(&mut tree.changed);
+        for selection in added {
+            self.by_selection.entry(selection).or_default().push(id);
+        }
+        for selection in gone {
+            if let Some(trees) = self.by_selection.get_mut(&selection) {
+                trees.retain(|other| *other != id);
+                if trees.is_empty() {
+                    self.by_selection.remove(&selection);
+                }
+            }
+        }
+        match (was_open, tree.has_open_condition()) {
+            (false, true) => self.always.push(id),
+            (true, false) => self.always.retain(|other| *other != id),
+            _ => {}
+        }
+        outcome
     }
 
     /// Uses a sequence once less.
@@ -124,34 +199,27 @@ impl SequencePlan {
         if self.sequences[id].uses > 0 {
             return Ok(());
         }
-        let keys: Vec<Key> = self.sequences[id].machines.keys().cloned().collect();
-        keys.iter().for_each(|key| self.drop_machine(id, key));
-        let sequence = self.sequences.remove(id).expect("it is in use");
-        if sequence.program.strict {
-            let by = by_text(&sequence.by);
-            if let Some(begun) = self.strict.get_mut(&by) {
-                begun.sequences -= 1;
-                if begun.sequences == 0 {
-                    self.strict.remove(&by);
-                }
-            }
-        }
-        if let Some(same) = self.by_text.get_mut(&sequence.text) {
+        let Sequence { tree, text, .. } = self.sequences.remove(id).expect("it is in use");
+        if let Some(same) = self.by_text.get_mut(&text) {
             same.retain(|other| *other != id);
             if same.is_empty() {
-                self.by_text.remove(&sequence.text);
+                self.by_text.remove(&text);
             }
         }
-        self.always.retain(|other| *other != id);
-        for selection in sequence.program.selections() {
-            if let Some(users) = self.by_selection.get_mut(&selection) {
-                users.retain(|other| *other != id);
-                if users.is_empty() {
-                    self.by_selection.remove(&selection);
-                }
+        self.changing(tree, selections, |tree, selections| tree.remove(id, selections))?;
+        let keys: Vec<Key> = self.trees[tree].machines.keys().cloned().collect();
+        for key in keys {
+            let grown = &mut self.trees[tree];
+            if grown.tree.is_empty() {
+                self.drop_machine(tree, &key);
+                continue;
             }
-            selections.release(selection)?;
+            if let Some(held) = grown.machines.get_mut(&key) {
+                held.machine.forget_removed(&grown.tree, &mut self.records);
+                self.settle(tree, &key);
+            }
         }
+        self.drop_if_empty(tree);
         Ok(())
     }
 
@@ -163,37 +231,44 @@ impl SequencePlan {
         record: &Arc<Record>,
         selected: &[SelectionId],
     ) -> Vec<Told> {
-        let mut concerned: Vec<SequenceId> =
+        let mut concerned: Vec<TreeId> =
             selected.iter().filter_map(|id| self.by_selection.get(id)).flatten().copied().collect();
         concerned.extend(&self.always);
-        for begun in self.strict.values() {
-            concerned.extend(begun.at.get(&key_of(&begun.terms, record)).into_iter().flatten());
+        let mut keys: FxHashMap<Arc<str>, Key> = FxHashMap::default();
+        for (by, keyed) in self.keyed.iter().filter(|(_, keyed)| !keyed.begun.is_empty()) {
+            let key = key_of(&keyed.terms, record);
+            concerned.extend(keyed.begun.get(&key).into_iter().flatten());
+            keys.insert(by.clone(), key);
         }
         concerned.sort_unstable();
         concerned.dedup();
         let row = Row { number, time, record, selected };
         let mut told = vec![];
         for id in concerned {
-            let sequence = &mut self.sequences[id];
-            let key = key_of(&sequence.by, record);
-            if key.iter().any(|value| matches!(value, tamis_core::event::Value::Null)) {
+            let Self { trees, keyed, records, .. } = self;
+            let grown = &mut trees[id];
+            let key = match keys.get(&grown.by) {
+                Some(key) => key,
+                None => keys.entry(grown.by.clone()).or_insert(key_of(&keyed[&grown.by].terms, record)),
+            };
+            if key.iter().any(|value| matches!(value, Value::Null)) {
                 continue;
             }
             let mut found = vec![];
-            match sequence.machines.get_mut(&key) {
+            match grown.machines.get_mut(key) {
                 Some(held) => {
-                    held.machine.feed(&sequence.program, &row, &mut found);
-                    self.settle(id, &key);
+                    held.machine.feed(&grown.tree, &row, records, &mut found);
+                    self.settle(id, key);
                 }
                 None => {
                     let mut machine = Machine::default();
-                    machine.feed(&sequence.program, &row, &mut found);
+                    machine.feed(&grown.tree, &row, records, &mut found);
                     if !machine.is_empty() {
-                        self.hold(id, key, machine);
+                        self.hold(id, key.clone(), machine);
                     }
                 }
             }
-            told.extend(found.into_iter().map(|partial| self.told(id, &partial)));
+            told.extend(found.into_iter().map(|found| self.told(found)));
         }
         told
     }
@@ -207,17 +282,17 @@ impl SequencePlan {
             }
             self.deadlines.pop();
             let Some((_, key)) = self.keys.get(&number).cloned() else { continue };
-            let Some(sequence) = self.sequences.get_mut(id) else { continue };
-            let Some(held) = sequence.machines.get_mut(&key) else { continue };
+            let Some(grown) = self.trees.get_mut(id) else { continue };
+            let Some(held) = grown.machines.get_mut(&key) else { continue };
             if held.queued != Some(deadline) {
                 continue;
             }
             held.queued = None;
             let mut found = vec![];
-            held.machine.expire(&sequence.program, deadline.saturating_add(1), &mut found);
+            held.machine.expire(&grown.tree, deadline.saturating_add(1), &mut self.records, &mut found);
             self.settle(id, &key);
-            let ended = found.into_iter().map(|partial| {
-                let told = self.told(id, &partial);
+            let ended = found.into_iter().map(|found| {
+                let told = self.told(found);
                 Told { order: (deadline, told.order.1), ..told }
             });
             told.extend(ended);
@@ -225,72 +300,89 @@ impl SequencePlan {
         told
     }
 
-    fn told(&self, id: SequenceId, partial: &Partial) -> Told {
-        let rows = partial.rows();
-        let steps = self.sequences[id].program.steps.iter().enumerate();
-        let counts = steps.filter_map(|(at, step)| {
-            Some((step.name.clone()?, rows.iter().filter(|taken| taken.step == at).count() as i64))
+    fn told(&self, found: Found) -> Told {
+        let Found { sequence, start_row, start_time, rows } = found;
+        let tree = &self.trees[self.sequences[sequence].tree].tree;
+        let counts = tree.endings[&sequence].path.iter().enumerate().filter_map(|(at, node)| {
+            let taken = rows.iter().filter(|(step, _)| *step == at).count();
+            Some((tree.nodes[*node].name.clone()?, taken as i64))
         });
         Told {
-            sequence: id,
-            order: (partial.start_time, partial.start_row),
-            time: rows.last().map_or(0, |taken| taken.time),
+            sequence,
+            order: (start_time, start_row),
+            time: rows.last().map_or(0, |(_, row)| row.time),
             counts: counts.collect(),
-            events: rows.iter().map(|taken| taken.record.clone()).collect(),
+            events: rows.iter().map(|(_, row)| row.record.clone()).collect(),
         }
     }
 
-    fn hold(&mut self, id: SequenceId, key: Key, machine: Machine) {
+    pub(super) fn hold(&mut self, id: TreeId, key: Key, machine: Machine) {
         let number = self.next_key;
         self.next_key += 1;
         self.keys.insert(number, (id, key.clone()));
-        if self.sequences[id].program.strict
-            && let Some(begun) = self.strict.get_mut(&by_text(&self.sequences[id].by))
+        let grown = &mut self.trees[id];
+        if grown.tree.strict
+            && let Some(keyed) = self.keyed.get_mut(&grown.by)
         {
-            begun.at.entry(key.clone()).or_default().push(id);
+            keyed.begun.entry(key.clone()).or_default().push(id);
         }
-        self.sequences[id].machines.insert(key.clone(), Held { machine, number, queued: None, bytes: 0 });
+        grown.machines.insert(key.clone(), Held { machine, number, queued: None, bytes: 0 });
         self.settle(id, &key);
     }
 
     /// Drops what is empty, counts the bytes, and queues the next deadline.
-    fn settle(&mut self, id: SequenceId, key: &Key) {
-        let sequence = &mut self.sequences[id];
-        let Some(held) = sequence.machines.get_mut(key) else { return };
+    fn settle(&mut self, id: TreeId, key: &Key) {
+        let grown = &mut self.trees[id];
+        let Some(held) = grown.machines.get_mut(key) else { return };
         if held.machine.is_empty() {
             self.drop_machine(id, key);
             return;
         }
         self.bytes -= held.bytes;
-        held.bytes = held.machine.bytes() + size_of::<Held>() + 3 * key_bytes(key) + 64;
+        held.bytes = held.machine.bytes() + size_of::<Held>() + 3 * key_bytes(key) + 144;
         self.bytes += held.bytes;
-        let deadline = held.machine.deadline(&sequence.program);
+        let deadline = held.machine.deadline(&grown.tree);
         if held.queued != deadline.map(|(time, _)| time) {
             held.queued = deadline.map(|(time, _)| time);
             if let Some((time, row)) = deadline {
                 self.deadlines.push(Reverse((time, row, id, held.number)));
+                self.drop_stale_deadlines();
             }
         }
     }
 
-    fn drop_machine(&mut self, id: SequenceId, key: &Key) {
-        let sequence = &mut self.sequences[id];
-        let Some(held) = sequence.machines.remove(key) else { return };
+    /// Deadlines of keys that went on, or away, wait in the queue: at most as many as others.
+    fn drop_stale_deadlines(&mut self) {
+        if self.deadlines.len() <= 2 * self.keys.len() + 64 {
+            return;
+        }
+        let mut deadlines = std::mem::take(&mut self.deadlines);
+        deadlines.retain(|Reverse((time, _, tree, number))| {
+            let held = self.keys.get(number).and_then(|(_, key)| self.trees.get(*tree)?.machines.get(key));
+            held.is_some_and(|held| held.number == *number && held.queued == Some(*time))
+        });
+        self.deadlines = deadlines;
+    }
+
+    fn drop_machine(&mut self, id: TreeId, key: &Key) {
+        let grown = &mut self.trees[id];
+        let Some(held) = grown.machines.remove(key) else { return };
+        held.machine.rows.iter().flatten().for_each(|row| self.records.release(row.number));
         self.bytes -= held.bytes;
         self.keys.remove(&held.number);
-        if sequence.program.strict
-            && let Some(begun) = self.strict.get_mut(&by_text(&sequence.by))
-            && let Some(ids) = begun.at.get_mut(key)
+        if grown.tree.strict
+            && let Some(keyed) = self.keyed.get_mut(&grown.by)
+            && let Some(ids) = keyed.begun.get_mut(key)
         {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
-                begun.at.remove(key);
+                keyed.begun.remove(key);
             }
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes + self.deadlines.len() * 40
+        self.bytes + self.records.bytes()
     }
 
     pub fn len(&self) -> usize {
@@ -299,13 +391,22 @@ impl SequencePlan {
 
     /// Drops the keys whose partial matches began first until the bytes are at most these.
     pub fn shed(&mut self, most: usize) {
-        let mut held: Vec<(u64, SequenceId, Key)> = vec![];
-        for (id, sequence) in self.sequences.iter() {
-            let starts = sequence.machines.iter();
-            held.extend(starts.map(|(key, held)| (held.machine.partials()[0].start_row, id, key.clone())));
+        if self.bytes() <= most {
+            return;
         }
-        held.sort_unstable_by_key(|(start, id, _)| (*start, *id));
-        for (_, id, key) in held {
+        let mut held: Vec<(u64, &str, TreeId, Key)> = vec![];
+        for (id, grown) in self.trees.iter() {
+            let starts = grown.machines.iter();
+            held.extend(
+                starts.map(|(key, held)| {
+                    (held.machine.partials[0].start_row, &*grown.identity, id, key.clone())
+                }),
+            );
+        }
+        // By what they are and not by number, so that a flow that was opened again sheds the same.
+        held.sort_unstable_by_key(|(start, identity, ..)| (*start, *identity));
+        let in_order: Vec<(TreeId, Key)> = held.into_iter().map(|(_, _, id, key)| (id, key)).collect();
+        for (id, key) in in_order {
             if self.bytes() <= most {
                 break;
             }
@@ -314,191 +415,95 @@ impl SequencePlan {
         }
     }
 
-    /// The text of a sequence, how many queries use it, its keys, partial matches and bytes.
-    pub fn describe(&self, id: SequenceId) -> (&str, usize, usize, usize, usize) {
-        let sequence = &self.sequences[id];
-        let held = || sequence.machines.values();
-        let partials = held().map(|held| held.machine.partials().len()).sum();
-        let bytes = held().map(|held| held.bytes).sum();
-        (&sequence.text, sequence.uses, sequence.machines.len(), partials, bytes)
+    /// What is held for each sequence.
+    pub fn describe(&self) -> BTreeMap<SequenceId, SequenceDescription<'_>> {
+        let mut described = BTreeMap::new();
+        for (id, grown) in self.trees.iter() {
+            let Counts { partials, keys } = grown.counts();
+            let bytes = grown.machines.values().map(Held::whole_bytes).sum::<usize>();
+            let share = bytes / grown.tree.endings.len().max(1);
+            for (sequence, ending) in &grown.tree.endings {
+                let held = &self.sequences[*sequence];
+                let shared_by = |node: &NodeId| grown.tree.nodes[*node].sequences.len();
+                let shared = ending.path.iter().copied().take_while(|node| shared_by(node) > 1);
+                let of = |counts: &FxHashMap<NodeId, usize>, node| counts.get(node).copied().unwrap_or(0);
+                let description = SequenceDescription {
+                    text: &held.text,
+                    uses: held.uses,
+                    keys: ending.path.iter().map(|node| of(&keys, node)).max().unwrap_or(0),
+                    partial_matches: ending.path.iter().map(|node| of(&partials, node)).sum(),
+                    bytes: share,
+                    shared_by: ending.path.iter().map(shared_by).collect(),
+                    after: shared.last().map(|node| (id, node)),
+                };
+                described.insert(*sequence, description);
+            }
+        }
+        described
+    }
+
+    /// The steps that several sequences share.
+    pub fn prefixes(&self) -> Vec<PrefixDescription> {
+        let mut described = vec![];
+        for (id, grown) in self.trees.iter() {
+            let counts = grown.counts();
+            for (node, shared) in grown.tree.nodes.iter().filter(|(_, node)| node.sequences.len() > 1) {
+                let partial_matches = counts.partials.get(&node).copied().unwrap_or(0);
+                described.push(PrefixDescription {
+                    tree: id,
+                    node,
+                    after: shared.parent,
+                    text: grown.tree.text_of(node),
+                    sequences: shared.sequences.iter().copied().collect(),
+                    partial_matches,
+                    bytes: partial_matches * size_of::<Partial>(),
+                });
+            }
+        }
+        described
     }
 
     /// How many partial matches there are at the key of a record.
     pub fn look(&self, id: SequenceId, record: &Record) -> usize {
-        let sequence = &self.sequences[id];
-        let held = sequence.machines.get(&key_of(&sequence.by, record));
-        held.map_or(0, |held| held.machine.partials().len())
+        let grown = &self.trees[self.sequences[id].tree];
+        let held = grown.machines.get(&key_of(&self.keyed[&grown.by].terms, record));
+        let partials = held.map_or(&[][..], |held| &held.machine.partials);
+        partials.iter().filter(|partial| grown.tree.leads_to(partial.node, id)).count()
     }
 
     pub fn epoch(&self, id: SequenceId) -> u64 {
         self.sequences[id].epoch
     }
+}
 
-    // --- keeping -----------------------------------------------------------------------------------
+/// Of each node: how many partial matches are there, and at how many keys.
+struct Counts {
+    partials: FxHashMap<NodeId, usize>,
+    keys: FxHashMap<NodeId, usize>,
+}
 
-    pub fn write(&self, id: SequenceId, to: &mut Writer) {
-        let sequence = &self.sequences[id];
-        // In the order of their numbers, which decides the order of ties after reading too.
-        let mut machines: Vec<_> = sequence.machines.iter().collect();
-        machines.sort_unstable_by_key(|(_, held)| held.number);
-        to.unsigned(machines.len() as u64);
-        for (key, held) in machines {
-            to.values(key);
-            to.unsigned(held.machine.partials().len() as u64);
-            for partial in held.machine.partials() {
-                let (start_row, start_time, step, count, blocked, is_complete, end_row) = partial.flags();
-                to.unsigned(start_row);
-                to.signed(start_time);
-                to.unsigned(step as u64);
-                to.unsigned(count.into());
-                to.flag(blocked);
-                to.flag(is_complete);
-                to.unsigned(end_row);
-                let rows = partial.rows();
-                to.unsigned(rows.len() as u64);
-                for taken in rows {
-                    to.unsigned(taken.step as u64);
-                    to.unsigned(taken.row);
-                    to.signed(taken.time);
-                    to.record(&taken.record);
-                }
-            }
+impl Grown {
+    fn counts(&self) -> Counts {
+        let mut counts = Counts { partials: FxHashMap::default(), keys: FxHashMap::default() };
+        for held in self.machines.values() {
+            let mut nodes: Vec<NodeId> = held.machine.partials.iter().map(|partial| partial.node).collect();
+            nodes.iter().for_each(|node| *counts.partials.entry(*node).or_insert(0) += 1);
+            nodes.sort_unstable();
+            nodes.dedup();
+            nodes.iter().for_each(|node| *counts.keys.entry(*node).or_insert(0) += 1);
         }
-    }
-
-    pub fn read(&mut self, id: SequenceId, from: &mut Reader<'_>) -> std::result::Result<(), Damage> {
-        let steps = self.sequences[id].program.steps.len() as u64;
-        let mut records: FxHashMap<u64, Arc<Record>> = FxHashMap::default();
-        for _ in 0..from.unsigned()? {
-            let key = from.values()?;
-            let count = from.length()?;
-            let mut partials = Vec::with_capacity(count);
-            for _ in 0..count {
-                let (start_row, start_time) = (from.unsigned()?, from.signed()?);
-                let step = from.unsigned()?;
-                let count = u32::try_from(from.unsigned()?).map_err(|_| Damage)?;
-                let (blocked, is_complete, end_row) = (from.flag()?, from.flag()?, from.unsigned()?);
-                let mut taken = None;
-                for _ in 0..from.length()? {
-                    let (of, row, time) = (from.unsigned()?, from.unsigned()?, from.signed()?);
-                    let record = from.record()?;
-                    let record = records.entry(row).or_insert_with(|| Arc::new(record)).clone();
-                    if of >= steps {
-                        return Err(Damage);
-                    }
-                    taken = Some(chained(of as usize, row, time, record, taken));
-                }
-                let taken = taken.filter(|_| step < steps).ok_or(Damage)?;
-                let flags = (start_row, start_time, step as usize, count, blocked, is_complete, end_row);
-                partials.push(Partial::from_flags(flags, taken));
-            }
-            if !partials.is_empty() {
-                self.hold(id, key, Machine::from_partials(partials));
-            }
-        }
-        Ok(())
+        counts
     }
 }
 
-impl Program {
-    fn conditions(&self) -> impl Iterator<Item = &Condition> {
-        self.steps.iter().flat_map(|step| [Some(&step.condition), step.absent.as_ref()]).flatten()
-    }
-
-    fn selections(&self) -> Vec<SelectionId> {
-        self.conditions().filter_map(|condition| condition.selection).collect()
-    }
-
-    fn has_open_condition(&self) -> bool {
-        self.conditions().any(|condition| condition.selection.is_none())
+impl Held {
+    /// With the records, which other keys may hold too.
+    fn whole_bytes(&self) -> usize {
+        let records = self.machine.rows.iter().flatten();
+        self.bytes + records.map(|row| crate::key::record_bytes(&row.record)).sum::<usize>()
     }
 }
 
-fn by_text(terms: &[Term]) -> String {
-    terms.iter().map(Term::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// The program of a sequence, or an error with the selections that were acquired before it.
-fn program(
-    written: &SequenceText,
-    selections: &mut Selections,
-) -> std::result::Result<Program, (tamis_core::Error, Vec<SelectionId>)> {
-    let mut acquired = vec![];
-    let mut referenced = BTreeSet::new();
-    let mut steps: Vec<Step> = vec![];
-    for (at, step) in written.steps.iter().enumerate() {
-        let names: Vec<Option<&str>> = written.steps[..at].iter().map(|step| step.name.as_deref()).collect();
-        let mut condition = |expression: &Expr, own: Option<&str>| {
-            if let Some(later) = speaks_of(expression, &written.steps[at + 1..]) {
-                let error = ExpressionError::new(format!("a step cannot speak of the later step {later}"));
-                return Err(error.with_hint("compare in the later step instead").into());
-            }
-            let (fixed, residual) = split(expression, &names, own, &mut referenced);
-            let selection = fixed.map(|fixed| selections.acquire(&fixed)).transpose()?;
-            acquired.extend(selection);
-            Ok(Condition { selection, residual })
-        };
-        let made = condition(&step.condition, step.name.as_deref()).and_then(|made| {
-            let absent = step.absent.as_ref().map(|absent| condition(absent, None)).transpose()?;
-            Ok((made, absent))
-        });
-        let (condition, absent) = match made {
-            Ok(made) => made,
-            Err(error) => return Err((error, acquired)),
-        };
-        let name = step.name.as_deref().map(Arc::from);
-        steps.push(Step { name, condition, least: step.least, most: step.most, absent });
-    }
-    Ok(Program {
-        steps,
-        strict: written.strict,
-        within: written.within,
-        skip_to_next: written.skip_to_next,
-        referenced: referenced.into_iter().collect(),
-    })
-}
-
-/// The first of these steps that an expression speaks of.
-fn speaks_of<'s>(expression: &Expr, steps: &'s [StepText]) -> Option<&'s str> {
-    let mut names = BTreeSet::new();
-    attributes(expression, &mut names);
-    let spoken: Vec<&str> = names.iter().filter_map(|name| Some(name.split_once('.')?.0)).collect();
-    steps.iter().filter_map(|step| step.name.as_deref()).find(|name| spoken.contains(name))
-}
-
-/// What of a condition speaks of the row alone, and what of earlier steps too.
-fn split(
-    expression: &Expr,
-    earlier: &[Option<&str>],
-    own: Option<&str>,
-    referenced: &mut BTreeSet<usize>,
-) -> (Option<Expr>, Option<Expr>) {
-    let children = match expression {
-        Expr::And(children) => children.clone(),
-        other => vec![other.clone()],
-    };
-    let (mut fixed, mut residual) = (vec![], vec![]);
-    for child in children {
-        let mut names = BTreeSet::new();
-        attributes(&child, &mut names);
-        let mut speaks_of_steps = false;
-        for name in names {
-            let Some((step, _)) = name.split_once('.') else { continue };
-            if let Some(at) = earlier.iter().position(|known| *known == Some(step)) {
-                referenced.insert(at);
-                speaks_of_steps = true;
-            }
-            speaks_of_steps |= own == Some(step);
-        }
-        if speaks_of_steps { residual.push(child) } else { fixed.push(child) }
-    }
-    (joined(fixed), joined(residual))
-}
-
-fn joined(mut children: Vec<Expr>) -> Option<Expr> {
-    match children.len() {
-        0 => None,
-        1 => children.pop(),
-        _ => Some(Expr::And(children)),
-    }
+fn by_text(terms: &[Term]) -> Arc<str> {
+    terms.iter().map(Term::to_string).collect::<Vec<_>>().join(", ").into()
 }

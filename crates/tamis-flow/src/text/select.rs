@@ -53,7 +53,13 @@ impl SelectText {
         let mut columns = vec![];
         if !cursor.accept_symbol(b'*') {
             loop {
-                columns.push(column(&mut cursor)?);
+                let start = cursor.place();
+                let (name, term) = column(&mut cursor)?;
+                if columns.iter().any(|(known, _): &(String, Term)| *known == name) {
+                    let error = fault(text, start, format!("two columns have the name {name}"));
+                    return Err(error.with_hint("give one another name with AS"));
+                }
+                columns.push((name, term));
                 if !cursor.accept_symbol(b',') {
                     break;
                 }
@@ -164,6 +170,8 @@ mod tests {
         for (text, column, message, hint) in [
             ("SELECT * FROM trades", 15, "trades has no window", "trades RANGE 10 MINUTES"),
             ("SELECT * FROM a ROWS 5, a ROWS 6", 25, "two windows have the name a", "AS"),
+            ("SELECT x, y AS x FROM a ROWS 5", 11, "two columns have the name x", "AS"),
+            ("SELECT x, x FROM a ROWS 5", 11, "two columns have the name x", "AS"),
             ("SELECT count(*) FROM a ROWS 5", 8, "not aggregates", "windowed terms"),
             ("SELECT x FROM a ROWS 5 LEFT JOIN b ROWS 5 ON x = y", 24, "no LEFT", "JOIN"),
             ("SELECT x FROM a TUMBLING 5m", 15, "sliding windows", "RANGE"),

@@ -136,6 +136,23 @@ fn step(
     Ok(StepText { name, condition, least, most, absent })
 }
 
+/// The step itself, without what must be absent before it.
+impl Display for StepText {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        if let Some(name) = &self.name {
+            write!(f, "{}: ", Term::attribute(name))?;
+        }
+        write!(f, "{})", self.condition)?;
+        match (self.least, self.most) {
+            (1, Some(1)) => Ok(()),
+            (least, Some(most)) if least == most => write!(f, "{{{least}}}"),
+            (least, Some(most)) => write!(f, "{{{least},{most}}}"),
+            (least, None) => write!(f, "{{{least},}}"),
+        }
+    }
+}
+
 /// The canonical text, which is also the identity of a sequence.
 impl Display for SequenceText {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -147,17 +164,7 @@ impl Display for SequenceText {
             if let Some(absent) = &step.absent {
                 write!(f, " NOT ({absent}) THEN")?;
             }
-            f.write_str(" (")?;
-            if let Some(name) = &step.name {
-                write!(f, "{}: ", Term::attribute(name))?;
-            }
-            write!(f, "{})", step.condition)?;
-            match (step.least, step.most) {
-                (1, Some(1)) => {}
-                (least, Some(most)) if least == most => write!(f, "{{{least}}}")?,
-                (least, Some(most)) => write!(f, "{{{least},{most}}}")?,
-                (least, None) => write!(f, "{{{least},}}")?,
-            }
+            write!(f, " {step}")?;
         }
         write!(f, " WITHIN {}", interval_text(self.within))?;
         for (at, term) in self.by.iter().enumerate() {

@@ -79,10 +79,6 @@ impl ExactSum {
         rest.add(-high);
         (high, rest.value())
     }
-
-    pub fn bytes(&self) -> usize {
-        (self.parts.capacity() + self.huge.capacity()) * 8
-    }
 }
 
 /// Adds to floats that do not overlap, smallest first.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
@@ -54,7 +54,8 @@ struct Entry {
     key: Key,
     /// How many events of this key came since there is an entry: their positions in windows of rows.
     rows_seen: i64,
-    last_time: i64,
+    /// The number of its last event in the stream: what says for how long it is idle.
+    last_event: u64,
     stores: Vec<Store>,
     bytes: usize,
 }
@@ -243,7 +244,14 @@ impl WindowPlan {
 
     /// Puts an event into the windows whose filters it passes, and says the values of all aggregates that have rows at
     /// its keys.
-    pub fn feed(&mut self, record: &Record, time: i64, selected: &[SelectionId], values: &mut Vec<Fed>) {
+    pub fn feed(
+        &mut self,
+        event: u64,
+        time: i64,
+        record: &Record,
+        selected: &[SelectionId],
+        values: &mut Vec<Fed>,
+    ) {
         values.clear();
         if !self.dead.is_empty() && self.dead.len() * 64 >= self.keys() {
             self.sweep_dead();
@@ -254,7 +262,7 @@ impl WindowPlan {
         for (id, partition) in partitions.iter_mut() {
             let affected = fed.iter().copied().filter(|store| stores[*store].partition == id);
             let affected: Vec<u32> = affected.chain(partition.unfiltered.iter().copied()).collect();
-            partition.feed(record, time, &affected, stores, values);
+            partition.feed(event, time, record, &affected, stores, values);
             partition.expire_some(time, stores);
         }
     }
@@ -297,13 +305,19 @@ impl WindowPlan {
 
     /// Drops the keys that were idle for longest until the bytes are at most these.
     pub fn shed(&mut self, most: usize) {
-        let mut idle: Vec<(i64, u32, u32)> = vec![];
-        for (id, partition) in self.partitions.iter() {
-            idle.extend(partition.keys.iter().map(|(key, entry)| (entry.last_time, id, key)));
-        }
-        idle.sort_unstable();
         let mut bytes = self.bytes();
-        for (_, partition, key) in idle {
+        if bytes <= most {
+            return;
+        }
+        let mut idle: Vec<(u64, &str, u32, u32)> = vec![];
+        for (id, partition) in self.partitions.iter() {
+            let keys = partition.keys.iter();
+            idle.extend(keys.map(|(key, entry)| (entry.last_event, &*partition.text, id, key)));
+        }
+        // By what they are before their numbers, so that a flow that was opened again sheds the same.
+        idle.sort_unstable();
+        let idle: Vec<(u32, u32)> = idle.into_iter().map(|(_, _, partition, key)| (partition, key)).collect();
+        for (partition, key) in idle {
             if bytes <= most {
                 break;
             }
@@ -359,26 +373,20 @@ impl WindowPlan {
 
     // --- keeping -----------------------------------------------------------------------------------
 
-    /// Writes the state of all keys. The definitions are written by whoever holds the queries; aggregates are named by
-    /// `number`, which must say the same for the same aggregate when the state is read.
+    /// Writes the state of all keys, after [`sweep_dead`](Self::sweep_dead). The definitions are written by whoever holds
+    /// the queries; aggregates are named by `number`, which must say the same for the same aggregate when the state is
+    /// read.
     pub fn write(&self, to: &mut Writer, number: &FxHashMap<AggregateId, u64>) {
         to.unsigned(self.shed_keys);
-        // A partition whose last query was removed has keys until they are swept away, and nobody asks for them.
-        let used = self.stores.iter().filter(|(_, definition)| !definition.wanted.is_empty());
-        let used: FxHashSet<u32> = used.map(|(_, definition)| definition.partition).collect();
-        let partitions = || self.partitions.iter().filter(|(id, _)| used.contains(id));
-        to.unsigned(partitions().map(|(_, partition)| partition.keys.len() as u64).sum());
-        for (_, partition) in partitions() {
+        to.unsigned(self.keys() as u64);
+        for (_, partition) in self.partitions.iter() {
             for (_, entry) in partition.keys.iter() {
                 to.text(&partition.text);
                 to.values(&entry.key);
                 to.signed(entry.rows_seen);
-                to.signed(entry.last_time);
-                let stores =
-                    entry.stores.iter().filter(|held| !self.stores[held.definition].wanted.is_empty());
-                let stores: Vec<_> = stores.collect();
-                to.unsigned(stores.len() as u64);
-                for held in stores {
+                to.unsigned(entry.last_event);
+                to.unsigned(entry.stores.len() as u64);
+                for held in &entry.stores {
                     let definition = &self.stores[held.definition];
                     let parts = held.parts();
                     // Any aggregate says which store it is.
@@ -418,8 +426,8 @@ impl WindowPlan {
             let text = from.text()?;
             let partition = *self.partition_by_text.get(&text).ok_or(Damage)?;
             let key = from.values()?;
-            let (rows_seen, last_time) = (from.signed()?, from.signed()?);
-            let mut entry = Entry { key, rows_seen, last_time, stores: vec![], bytes: 0 };
+            let (rows_seen, last_event) = (from.signed()?, from.unsigned()?);
+            let mut entry = Entry { key, rows_seen, last_event, stores: vec![], bytes: 0 };
             for _ in 0..from.unsigned()? {
                 let store = self.aggregates[id_of(from.unsigned()?)?].store;
                 let definition = &self.stores[store];
@@ -456,7 +464,9 @@ impl WindowPlan {
             let partition = &mut self.partitions[partition];
             let key = entry.key.clone();
             let number = partition.keys.insert(entry);
-            partition.numbers.insert(key, number);
+            if partition.numbers.insert(key, number).is_some() {
+                return Err(Damage);
+            }
             partition.settle(number);
         }
         Ok(())
@@ -504,8 +514,9 @@ fn read(held: &Store, definition: &StoreDefinition, is_fed: bool, values: &mut V
 impl Partition {
     fn feed(
         &mut self,
-        record: &Record,
+        event: u64,
         time: i64,
+        record: &Record,
         affected: &[u32],
         definitions: &Slots<StoreDefinition>,
         values: &mut Vec<Fed>,
@@ -515,8 +526,7 @@ impl Partition {
             Some(number) => *number,
             None if affected.is_empty() => return,
             None => {
-                let entry =
-                    Entry { key: key.clone(), rows_seen: 0, last_time: time, stores: vec![], bytes: 0 };
+                let entry = Entry { key: key.clone(), rows_seen: 0, last_event: 0, stores: vec![], bytes: 0 };
                 let number = self.keys.insert(entry);
                 self.numbers.insert(key, number);
                 number
@@ -525,7 +535,7 @@ impl Partition {
         let entry = &mut self.keys[number];
         let row = entry.rows_seen;
         entry.rows_seen += 1;
-        entry.last_time = time;
+        entry.last_event = event;
         for &store in affected {
             let definition = &definitions[store];
             let held = match entry.stores.iter().position(|held| held.definition == store) {

@@ -166,10 +166,11 @@ impl Store {
         }
     }
 
+    /// What the contents take, whatever room there is for more: the same after opening as before.
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
-            + self.positions.capacity() * 8
-            + self.columns.iter().map(|column| column.capacity() * size_of::<Value>() + 32).sum::<usize>()
+            + self.positions.len() * 8
+            + self.columns.iter().map(|column| column.len() * size_of::<Value>()).sum::<usize>()
             + self.running.iter().map(|(_, running)| 8 + running.bytes()).sum::<usize>()
             + self.heap
     }
