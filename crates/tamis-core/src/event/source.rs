@@ -20,7 +20,9 @@ pub trait EventSource: Sync {
     }
 
     /// What was given for attributes and no value can hold, in the events that were read so far.
-    fn unreadable(&self) -> Unreadable;
+    fn unreadable(&self) -> Unreadable {
+        Unreadable::default()
+    }
 }
 
 impl EventSource for ArrowEvents<'_> {
