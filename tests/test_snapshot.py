@@ -255,9 +255,9 @@ def test_copies_are_their_own(algorithm: str) -> None:
 
 
 def test_damaged_pickles() -> None:
-    rebuild, (cls, snapshot) = filled().__reduce__()
+    rebuild, (cls, snapshot, *rest) = filled().__reduce__()
     with pytest.raises(SnapshotError):
-        rebuild(cls, snapshot[:100])
+        rebuild(cls, snapshot[:100], *rest)
 
 
 def test_an_index_opens_in_another_process(file: Path) -> None:

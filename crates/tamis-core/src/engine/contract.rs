@@ -28,9 +28,10 @@ use serde_json::Value as Json;
 use super::device::DeviceMemory;
 use super::expected_kinds::ExpectedKinds;
 use super::id_column::id_columns;
+pub use super::work::{Work, WrongKind};
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
-use crate::event::{Event, EventSource, Schema, TermId, Terms};
+use crate::event::{Event, EventSource, Schema, Terms};
 use crate::query::{Ask, Filter, Measure, Query, Ranking, TopK};
 pub use crate::subscription::Location;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
@@ -418,36 +419,6 @@ impl Answer {
 pub struct Scored {
     pub location: Location,
     pub score: f64,
-}
-
-/// An attribute that has a value of a kind that no predicate on it expects.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WrongKind {
-    pub term: TermId,
-    pub found: Kind,
-    pub expected: Vec<Kind>,
-}
-
-/// What one event cost.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Work {
-    /// Entries of fired access keys.
-    pub candidates: u64,
-    /// Units that were looked at because an access fired; single-row ones that it proves need no look.
-    pub evaluations: u64,
-    /// Values of a kind that no predicate on their attribute expects.
-    pub mismatches: u64,
-    /// The terms that these values are on, a bit each; see [`bit_of`](super::surprises::bit_of).
-    pub wrong_terms: u64,
-}
-
-impl std::ops::AddAssign for Work {
-    fn add_assign(&mut self, other: Self) {
-        self.candidates += other.candidates;
-        self.evaluations += other.evaluations;
-        self.mismatches += other.mismatches;
-        self.wrong_terms |= other.wrong_terms;
-    }
 }
 
 /// Memory that a thread uses from event to event. Each engine keeps its own kind there.

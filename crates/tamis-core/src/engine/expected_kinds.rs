@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::contract::{Work, WrongKind};
-use super::surprises::bit_of;
+use super::work::{Work, WrongKind, bit_of};
 use crate::event::arrow::ArrowEvents;
 use crate::event::value::Kind;
 use crate::event::value::cell::readings;

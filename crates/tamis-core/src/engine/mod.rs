@@ -18,6 +18,7 @@ pub mod quantified;
 pub(crate) mod segment;
 pub mod surprises;
 pub mod why_matched;
+pub(crate) mod work;
 
 pub use crate::subscription::{Id, IdKind, IdRef, Subscription};
 pub use contract::{Answer, Location, Reader, Scored, Version, Work, Workspace};

@@ -9,16 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustc_hash::FxHashSet;
 
-use super::contract::Work;
+use super::work::Work;
 use crate::event::EventError;
 use crate::event::value::Kind;
 use crate::fork::Mutex;
-use crate::term::TermId;
-
-/// The bit that stands for a term. Terms may share one: then the first of them is told.
-pub fn bit_of(term: TermId) -> u64 {
-    1 << (term.0 % 64)
-}
 
 /// A value that is hardly meant.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +125,8 @@ impl Surprises {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::work::bit_of;
+    use crate::term::TermId;
 
     #[test]
     fn each_attribute_is_told_once_and_with_a_remedy() {

@@ -6,6 +6,7 @@ bytes, so that a pipe needs no option.
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from csv import reader
@@ -211,7 +212,14 @@ def _csv_batches(source: Source, parse: "csv.ParseOptions") -> Iterator["pa.Reco
         column_types=dict.fromkeys(names, pa.string()),
     )
     if source.bytes.peek(1):  # type: ignore[attr-defined]  # else there is a header and nothing else
-        yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
+        try:
+            yield from csv.open_csv(
+                source.bytes, read_options=read, parse_options=parse, convert_options=convert
+            )
+        except pa.ArrowInvalid as error:
+            # The reader has not seen the header, and does not count it.
+            counted = re.sub(r"Row #(\d+)", lambda row: f"Row #{int(row[1]) + 1}", str(error))
+            raise pa.ArrowInvalid(counted) from error
 
 
 def _header(source: Source) -> list[str]:

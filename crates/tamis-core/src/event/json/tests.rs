@@ -97,7 +97,7 @@ fn arrays_hold_scalars_of_one_kind_or_records() {
     assert_eq!(record.get("e"), Some(&Value::Array(vec![])));
     let fields = Value::Fields([("x".into(), Value::Int(1))].into());
     assert_eq!(record.get("r"), Some(&Value::Array(vec![fields, Value::Null])));
-    assert_eq!(record.get("d"), Some(&Value::Record));
+    assert_eq!(record.get("d"), Some(&Value::Nested([text("deep")].into())));
 }
 
 #[test]
