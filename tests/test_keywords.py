@@ -365,3 +365,22 @@ def test_the_pipeline(spark: Any, tmp_path: Path) -> None:
     events.createOrReplaceTempView("keyword_events")
     sql = f"SELECT * FROM tamis_match(TABLE(keyword_events), '{built}', 'event_id')"
     assert pairs(spark.sql(sql)) == PIPELINE_FOUND
+
+
+def test_keywords_beside_cells_that_rules_read_as_different_kinds() -> None:
+    index = tamis.Index()
+    index.add("keyword", "ANY(all_strings()) ILIKE '%mimi%'")
+    index.add("text", "zip = '02134'")
+    index.add("number", "zip > 5")
+    events = pa.table({"zip": ["02134", "7"], "cmd": ["run Mimikatz", "x"]})
+    found = index.ask_batch(tamis.Query("all"), events, cells=True).to_pydict()
+    assert found == {"event": [0, 0, 0, 1], "subscription": ["keyword", "number", "text", "number"]}
+
+
+def test_keywords_beside_intervals_in_json_lines() -> None:
+    index = tamis.Index()
+    index.add("keyword", "ANY(all_strings()) ILIKE '%mimi%' AND n > 1")
+    line = '{"n": {"$interval": [0, 5]}, "cmd": "Mimikatz"}'
+    alone = index.match(line)
+    assert alone == ["keyword"]
+    assert index.match_batch(line).to_pydict() == {"event": [0], "subscription": alone}

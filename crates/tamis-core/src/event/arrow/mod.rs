@@ -122,8 +122,8 @@ impl<'b> ArrowEvents<'b> {
         if terms.has_families() {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
         }
-        // Whatever looks into the strings has found what it looks for.
-        events.columns.retain(|(id, _)| Some(*id) != strings);
+        // Whatever looks into the strings has found what it looks for, unless matches are verified.
+        events.columns.retain(|(id, _)| has_sets || Some(*id) != strings);
         Ok(events)
     }
 

@@ -114,9 +114,9 @@ impl EventSource for JsonLines<'_> {
         let mut scratch = SCRATCH.take().unwrap_or_default();
         match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
             Ok(mut read) => {
-                // Whatever looks into the strings has found what it looks for.
-                let strings = self.attributes.strings();
-                read.values.retain(|(attribute, _)| Some(*attribute) != strings);
+                // Whatever looks into the strings has found what it looks for, unless matches are verified.
+                let strings = self.attributes.strings().filter(|_| !read.has_intervals);
+                read.values.retain(|(attribute, _)| strings != Some(*attribute));
                 if !read.unreadable.is_empty() {
                     self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
                 }
