@@ -193,6 +193,25 @@ def test_too_little_memory_leaves_it_to_the_processor(kernels: Path) -> None:
     assert "100000 bytes" in index.stats()["device_failure"]
 
 
+def test_any_limit_of_memory_gives_the_same_answers(kernels: Path) -> None:
+    draw = random.Random(8)
+    index = build(draw, 600, 2)
+    index.optimize()
+    events = some_events(draw, 30_000)
+    expected = index.count_batch(events), index.match_batch(events)
+    left_to_the_processor = 0
+    for memory in (0, 10**6, 2 * 10**6, 4 * 10**6, 8 * 10**6, 16 * 10**6, 32 * 10**6, 10**9):
+        on_device(index, kernels, memory)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Counting needs less than listing: lanes grow, or fail to, while other threads wait for them.
+            assert index.count_batch(events, threads=8).equals(expected[0])
+            assert index.match_batch(events, threads=8).equals(expected[1])
+        left_to_the_processor += index.device == "cpu"
+        assert index.stats()["device_bytes"] <= memory
+    assert 0 < left_to_the_processor < 8
+
+
 def test_without_a_device_the_processor_answers() -> None:
     index = tamis.Index()
     index.add(1, "x > 1")

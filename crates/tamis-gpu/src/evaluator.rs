@@ -264,7 +264,8 @@ impl PlanOnDevice {
         drop(lane);
         let mut lanes = self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         lanes.made -= 1;
-        self.freed.notify_one();
+        // Whoever waits may have to hear that there is no lane left to wait for.
+        self.freed.notify_all();
     }
 
     /// Works with a lane. After a failure it is not used again: nobody knows what is in it.

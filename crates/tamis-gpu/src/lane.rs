@@ -27,13 +27,22 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Makes it as large as this at least; what it held is lost if it grows.
+    /// Makes it as large as this at least; what it held is lost if it grows. It is gone before the larger one is there.
     pub fn reserve(&mut self, bytes: usize) -> DeviceResult<()> {
         if bytes > self.bytes {
-            let larger = Self::new(&self.shared, bytes.max(self.bytes + self.bytes / 2))?;
-            *self = larger;
+            let larger = bytes.max(self.bytes + self.bytes / 2);
+            self.release();
+            self.address = self.shared.allocate(larger)?;
+            self.bytes = larger;
         }
         Ok(())
+    }
+
+    fn release(&mut self) {
+        if self.bytes > 0 {
+            self.shared.release(self.address, self.bytes);
+            self.bytes = 0;
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -43,7 +52,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.shared.release(self.address, self.bytes);
+        self.release();
     }
 }
 

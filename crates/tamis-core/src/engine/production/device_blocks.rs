@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
@@ -92,10 +91,9 @@ impl<'e> BlocksOnDevice<'e> {
         Ok(answers)
     }
 
-    fn observed(&self, block: &Block<'_>, events: usize, matches: usize, started: Instant) -> Observation {
-        let work = block.mismatches(events);
-        // Layouts learn from what candidates cost, and there were none.
-        Observation { events: 0, matches, work, nanoseconds: started.elapsed().as_nanos() as u64 }
+    /// What is noted of a block: values that nobody expects. Statistics are about events that were matched one by one.
+    fn observed(block: &Block<'_>, events: usize) -> Observation {
+        Observation { events: 0, matches: 0, work: block.mismatches(events), nanoseconds: 0 }
     }
 
     fn counts_of(&mut self, block: &Block<'e>) -> Option<Vec<u32>> {
@@ -130,7 +128,6 @@ impl Blocks for BlocksOnDevice<'_> {
         most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)> {
-        let started = Instant::now();
         let listed = self.block(range.clone()).and_then(|block| {
             let events = self.events_with_room(&block, most)?;
             let rows = self.each_part(&block, |plan, tokens, kept| {
@@ -146,7 +143,6 @@ impl Blocks for BlocksOnDevice<'_> {
             }
         });
         let is_sorted = parts.len() <= 1 && self.view.buffer.is_empty();
-        let mut matches = 0;
         let mut locations = vec![];
         for (at, buffered) in buffered.iter().enumerate() {
             locations.clear();
@@ -160,9 +156,8 @@ impl Blocks for BlocksOnDevice<'_> {
             if !locations.is_empty() {
                 add(at, &locations);
             }
-            matches += locations.len();
         }
-        Some((events, self.observed(&block, events, matches, started)))
+        Some((events, Self::observed(&block, events)))
     }
 
     fn best(
@@ -171,7 +166,6 @@ impl Blocks for BlocksOnDevice<'_> {
         ranking: &Ranking,
         add: &mut dyn FnMut(usize, &[Scored]) -> bool,
     ) -> Option<Result<Observation>> {
-        let started = Instant::now();
         let most = u32::try_from(ranking.k).unwrap_or(u32::MAX);
         let listed = match ranking.score {
             Score::Priority => self.block(range.clone()).and_then(|block| {
@@ -184,27 +178,23 @@ impl Blocks for BlocksOnDevice<'_> {
             _ => None,
         };
         let Some((block, parts)) = listed else { return self.best_here(range, ranking, add) };
-        let mut matches = 0;
         for at in 0..block.len() {
             let scored = self.best_of(&block, at, ranking, &parts);
-            matches += scored.len();
             if !add(at, &scored) {
                 break;
             }
         }
-        Some(Ok(self.observed(&block, block.len(), matches, started)))
+        Some(Ok(Self::observed(&block, block.len())))
     }
 
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
-        let started = Instant::now();
         let counted = self.block(range.clone()).and_then(|block| {
             let found = self.counts_of(&block)?;
             Some((block, found))
         });
         let Some((block, found)) = counted else { return self.counts_here(range, counts) };
-        let matches = found.iter().map(|count| *count as usize).sum();
         counts.extend(found);
-        Some(self.observed(&block, block.len(), matches, started))
+        Some(Self::observed(&block, block.len()))
     }
 }
 
@@ -327,10 +317,9 @@ fn loaded(memory: &DeviceMemory, view: &View, part: &Part) -> DeviceResult<Arc<d
     if let Some((_, plan)) = plans.iter().find(|(held, _)| is_of(held)) {
         return Ok(plan.clone());
     }
-    plans.retain(|(held, _)| {
-        let held = Arc::as_ptr(held).cast::<()>().addr();
-        view.parts.iter().any(|part| address(&part.segment) == held)
-    });
+    let is_there = |held: usize| view.parts.iter().any(|part| address(&part.segment) == held);
+    plans.retain(|(held, _)| is_there(Arc::as_ptr(held).cast::<()>().addr()));
+    memory.kept.lock().retain(|(held, ..)| is_there(*held));
     let plan = memory.device().load(&device_plan(&part.segment)?)?;
     plans.push((part.segment.clone(), plan.clone()));
     Ok(plan)

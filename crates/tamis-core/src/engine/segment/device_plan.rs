@@ -7,8 +7,8 @@ use super::Segment;
 use super::layout::{ACCEPTS, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use crate::engine::device::{
-    DeviceError, DeviceResult, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING, SAVED, TAKE_ALWAYS, TAKE_LAST,
-    TAKE_NEVER, UnitKind, UnitRun,
+    DEVICE_WIDTH, DeviceError, DeviceResult, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING, SAVED, TAKE_ALWAYS,
+    TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::predicate::cuts::CutTable;
@@ -16,10 +16,16 @@ use crate::predicate::interval_tree::NONE;
 
 const ALWAYS: Leaf = Leaf(TRUE_BIT << 1);
 const KIND_SHIFT: u32 = 28;
+const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
 /// Plans a segment. An error says what in it a device cannot evaluate.
 pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
     let layout = &segment.layout;
+    // Numbers of tables and events, and of masks and a bit, share a word.
+    let masks = u64::from(layout.catalog.bits) + u64::from(layout.units());
+    if layout.catalog.cut_tables.len() >= MOST_TABLES || masks >= 1 << 31 {
+        return Err(DeviceError("the index has more attributes or parts than a device can number".into()));
+    }
     let guards = Guards::of(layout);
     let is_read = units_that_are_read(layout, &guards);
     let has_rows = |unit: u32| !layout.rows_of(unit).is_empty();
