@@ -43,6 +43,11 @@ const EXPRESSIONS: &[&str] = &[
     "-5 <= x AND 1.5e3D != y AND 7S = z AND TIMESTAMP '2026-01-31 12:00:00' > t",
     "/* a /* b */ */ x -- c\n = r'raw' 'next' AND endswith(`b``c`, \"it's\") AND contains(d, '')",
     "x NOT BETWEEN NULL AND 2 OR FALSE AND ! TRUE OR y IS NOT TRUE",
+    "exists(items, i -> i.price > 5 AND i.sku = 'A') OR forall(tags, t -> length(t) > 2) OR ANY(tags) LIKE 'a%'",
+    "exists(orders, o -> exists(o.items, i -> i.price > o.limit + least)) AND NOT ANY(all_strings()) ILIKE '%key%'",
+    "within_distance(lat, lon, 52.52, 13.40, 1500) OR within_polygon(lat, lon, 'POLYGON((0 0, 4 0, 4 4, 0 0))')",
+    "ts > current_timestamp() - INTERVAL 7 DAYS AND finished - started > INTERVAL 90 MINUTES AND a <=> b",
+    "timestampdiff(HOUR, a, b) > 1 AND date_trunc('MONTH', ts + INTERVAL 1 MONTH) < ts AND element_at(n, -1) % 3 = 1",
     "x IN () AND (((y)) > DATE '2026-01-31') OR DOUBLE 'NaN' = z",
 ];
 
@@ -52,6 +57,8 @@ const EVENTS: &[&str] = &[
     r#"{"$event": {"hours": {"$interval": [20, 30]}, "t": {"$timestamp": "2026-01-31T12:00:00Z"}},
         "$weights": {"hours": 0.6}}"#,
     r#"{"big": 9223372036854775807, "huge": 1e308, "deep": {"a": {"b": {"c": {}}}}, "rows": [{"x": 1}]}"#,
+    r#"{"items": [{"sku": "A", "price": 7}, null], "tags": ["ab", null], "orders": [{"limit": 1, "items": [{"price": 9}]}],
+        "lat": 52.5, "lon": 13.4, "least": 1, "mixed": [1, "x", 99999999999999999999], "d": "10.1.2.3"}"#,
 ];
 
 fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
@@ -179,7 +186,8 @@ pub fn open_damaged_index(data: &[u8]) {
     let tagged = Filter { tags: &tags, now: 0 };
     for text in EVENTS {
         let record = event_json::read_record(text.as_bytes()).expect("a good sample");
-        let event = record.resolve(reader.terms());
+        let (terms, mut room) = (reader.terms().at(0), vec![]);
+        let event = record.resolve_into(&terms, &mut room);
         let (found, _) = reader.matches(&event, &tagged, &mut scratch);
         for location in found {
             let _ = reader.subscription(location);

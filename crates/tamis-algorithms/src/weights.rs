@@ -25,7 +25,8 @@ pub fn weights_of(subscription: &Subscription, terms: &Terms) -> Box<[Weight]> {
         let atom = Atom { attribute, operator: predicate.operator, operands: predicate.operands.clone() };
         let outcome = atom.outcome(None);
         let when_absent = outcome.can_be_true || outcome.can_be_false;
-        let most = weight_of(predicate, &subscription.weights);
+        let (if_true, if_false) = predicate.most_score();
+        let most = weight_of(predicate, &subscription.weights) * f64::max(if_true, if_false);
         match weights.binary_search_by_key(&attribute, |weight| weight.attribute) {
             Ok(at) => {
                 weights[at].most += most;
@@ -42,14 +43,14 @@ pub fn weights_of(subscription: &Subscription, terms: &Terms) -> Box<[Weight]> {
 }
 
 /// What each predicate of a conjunction counts, in the order they are added up; `None` if the expression was
-/// written as more than a list of predicates.
+/// written as more than a list of predicates, or if one of them is a path with weights.
 #[derive(Default)]
 pub struct InOrder(Option<Box<[(TermId, f64)]>>);
 
 impl InOrder {
     pub fn of(subscription: &Subscription, terms: &Terms) -> Self {
         let amount = |child: &Expr| match child {
-            Expr::Predicate(predicate) => {
+            Expr::Predicate(predicate) if !predicate.is_scored_by_value() => {
                 Some((terms.find(&predicate.term)?, weight_of(predicate, &subscription.weights)))
             }
             _ => None,

@@ -16,6 +16,7 @@ pub mod fork;
 mod json;
 #[cfg(test)]
 mod module_graph;
+mod number_table;
 pub mod predicate;
 mod prefetch;
 pub mod query;

@@ -109,11 +109,14 @@ fn with_zeros(term: &Term, aggregates: &[(AggregateId, bool)]) -> Result<Term, E
 
 /// The attributes of the event that an expression names.
 pub(crate) fn attributes(expression: &Expr, found: &mut BTreeSet<String>) {
-    expression.for_each_predicate(&mut |predicate| {
-        predicate.term.for_each_attribute(&mut |name| {
-            if !name.starts_with(WINDOW_PREFIX) {
-                found.insert(name.to_string());
-            }
-        });
+    expression.for_each_predicate(&mut |predicate| note_attributes(&predicate.term, found));
+}
+
+/// The attributes of the event that a term names.
+pub(crate) fn note_attributes(term: &Term, found: &mut BTreeSet<String>) {
+    term.for_each_attribute(&mut |name| {
+        if !name.starts_with(WINDOW_PREFIX) {
+            found.insert(name.to_string());
+        }
     });
 }

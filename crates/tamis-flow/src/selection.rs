@@ -3,8 +3,8 @@
 
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
-use tamis_core::engine::{Answer, Id, IdRef, Index, Subscription, Workspace};
-use tamis_core::event::{Record, TermId, Terms, Value};
+use tamis_core::engine::{Answer, Id, IdRef, Index, Location, Subscription, Workspace};
+use tamis_core::event::{Event, Record, TermId, Terms, Value, ValueRef};
 use tamis_core::expr::Expr;
 use tamis_core::query::Query;
 
@@ -71,14 +71,38 @@ impl Matcher {
         let mut room = Vec::new();
         terms.compute(&mut event.values, &mut room);
         let (answer, _) = self.index.ask(&*reader, &self.query, &event, &mut self.space)?;
-        let Answer::All(locations) = answer else { return Ok(()) };
-        for location in locations {
-            if let IdRef::Int(number) = reader.id(location) {
-                found.push(number as u32);
-            }
-        }
+        note(answer, |location| reader.id(location), found);
         Ok(())
     }
+
+    /// The same for values that lie in several records; no expression asks for the time.
+    pub fn matches_values<'v>(
+        &mut self,
+        values: impl FnOnce(&Terms) -> Vec<(TermId, ValueRef<'v>)>,
+        found: &mut Vec<u32>,
+    ) -> Result<()> {
+        found.clear();
+        let reader = self.index.reader()?;
+        if reader.is_empty() {
+            return Ok(());
+        }
+        let mut event = Event { values: values(reader.terms()), ..Event::default() };
+        event.values.sort_unstable_by_key(|(term, _)| *term);
+        let mut room = Vec::new();
+        reader.terms().compute(&mut event.values, &mut room);
+        let (answer, _) = self.index.ask(&*reader, &self.query, &event, &mut self.space)?;
+        note(answer, |location| reader.id(location), found);
+        Ok(())
+    }
+}
+
+/// Adds the numbers of the subscriptions in an answer.
+fn note<'r>(answer: Answer, id_of: impl Fn(Location) -> IdRef<'r>, found: &mut Vec<u32>) {
+    let Answer::All(locations) = answer else { return };
+    found.extend(locations.into_iter().filter_map(|location| match id_of(location) {
+        IdRef::Int(number) => Some(number as u32),
+        IdRef::Str(_) => None,
+    }));
 }
 
 /// The attribute that stands for an aggregate in the expressions of rules.

@@ -49,7 +49,8 @@ functions! {
     device_attribute = "cuDeviceGetAttribute"(*mut c_int, c_int, c_int);
     context_retain = "cuDevicePrimaryCtxRetain"(*mut Handle, c_int);
     context_release = "cuDevicePrimaryCtxRelease_v2"(c_int);
-    context_set = "cuCtxSetCurrent"(Handle);
+    context_push = "cuCtxPushCurrent_v2"(Handle);
+    context_pop = "cuCtxPopCurrent_v2"(*mut Handle);
     module_load = "cuModuleLoadData"(*mut Handle, *const c_void);
     module_unload = "cuModuleUnload"(Handle);
     module_function = "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
@@ -68,8 +69,11 @@ functions! {
 
 /// Numbers of `CUdevice_attribute`.
 const MULTIPROCESSORS: c_int = 16;
+const PAGEABLE_MEMORY_BY_PAGE_TABLES: c_int = 100;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const OUT_OF_MEMORY: Code = 2;
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: c_uint = 1;
 
@@ -81,6 +85,21 @@ pub struct Cuda {
     kernels: [Handle; NAMES.len()],
     description: Json,
     multiprocessors: u64,
+    /// Whether it reads the memory of processes without a copy.
+    reads_host_memory: bool,
+    /// After a fork, the driver must not be called in the child.
+    process: u32,
+}
+
+/// The context is that of this thread until this goes; then the one that was is again.
+struct Entered<'a>(&'a Cuda);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut popped = null_mut();
+        // SAFETY: the function writes one handle.
+        unsafe { (self.0.functions.context_pop)(&mut popped) };
+    }
 }
 
 // SAFETY: handles of the driver may be used from any thread; every call makes the context current first.
@@ -93,9 +112,9 @@ impl Cuda {
     pub fn open(number: usize) -> DeviceResult<Self> {
         // SAFETY: loading the driver's library runs its own initialisers only.
         let library = unsafe { Library::new(LIBRARY) }
-            .map_err(|error| DeviceError(format!("no CUDA driver was found: {error}")))?;
+            .map_err(|error| DeviceError::new(format!("no CUDA driver was found: {error}")))?;
         let functions = Functions::find(library)
-            .map_err(|error| DeviceError(format!("the CUDA driver is too old: {error}")))?;
+            .map_err(|error| DeviceError::new(format!("the CUDA driver is too old: {error}")))?;
         let mut cuda = Self {
             functions,
             device: 0,
@@ -104,6 +123,8 @@ impl Cuda {
             kernels: [null_mut(); NAMES.len()],
             description: Json::Null,
             multiprocessors: 1,
+            reads_host_memory: false,
+            process: std::process::id(),
         };
         cuda.start(number)?;
         Ok(cuda)
@@ -121,7 +142,7 @@ impl Cuda {
             self.check("cuDriverGetVersion", driver_version(&mut version))?;
             self.check("cuDeviceGetCount", device_count(&mut count))?;
             if number >= count as usize {
-                return Err(DeviceError(format!("there is no CUDA device {number}; {count} are there")));
+                return Err(DeviceError::new(format!("there is no CUDA device {number}; {count} are there")));
             }
             let mut device = 0;
             self.check("cuDeviceGet", device_get(&mut device, number as c_int))?;
@@ -130,21 +151,20 @@ impl Cuda {
             let mut context = null_mut();
             self.check("cuDevicePrimaryCtxRetain", context_retain(&mut context, self.device))?;
             self.context = context;
-            self.enter()?;
             let mut module = null_mut();
-            self.check("cuModuleLoadData", module_load(&mut module, PTX.as_ptr().cast()))?;
+            let loaded = self.enter().map(|_entered| module_load(&mut module, PTX.as_ptr().cast()))?;
+            self.check("cuModuleLoadData", loaded)?;
             self.module = module;
             for (at, name) in NAMES.iter().enumerate() {
                 let name = format!("{name}\0");
                 let mut kernel = null_mut();
-                self.check(
-                    "cuModuleGetFunction",
-                    module_function(&mut kernel, module, name.as_ptr().cast()),
-                )?;
+                let found = module_function(&mut kernel, module, name.as_ptr().cast());
+                self.check("cuModuleGetFunction", found)?;
                 self.kernels[at] = kernel;
             }
         }
         self.multiprocessors = self.attribute(MULTIPROCESSORS)? as u64;
+        self.reads_host_memory = self.attribute(PAGEABLE_MEMORY_BY_PAGE_TABLES)? != 0;
         // SAFETY: the driver ended the name with a zero.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
         self.description = json!({
@@ -166,10 +186,14 @@ impl Cuda {
         Ok(value)
     }
 
-    /// Makes the context that of this thread.
-    fn enter(&self) -> DeviceResult<()> {
+    /// Makes the context that of this thread. Other libraries may have one of their own there.
+    fn enter(&self) -> DeviceResult<Entered<'_>> {
+        if self.process != std::process::id() {
+            return Err(DeviceError::new("a device cannot be used on both sides of a fork"));
+        }
         // SAFETY: the context is retained until this is dropped.
-        self.check("cuCtxSetCurrent", unsafe { (self.functions.context_set)(self.context) })
+        self.check("cuCtxPushCurrent", unsafe { (self.functions.context_push)(self.context) })?;
+        Ok(Entered(self))
     }
 
     fn check(&self, what: &str, code: Code) -> DeviceResult<()> {
@@ -182,7 +206,8 @@ impl Cuda {
             (self.functions.error_text)(code, &mut text);
             if text.is_null() { "unknown".into() } else { CStr::from_ptr(text).to_string_lossy() }
         };
-        Err(DeviceError(format!("the CUDA device failed: {what}: {said} (code {code})")))
+        let text = format!("the CUDA device failed: {what}: {said} (code {code})");
+        Err(DeviceError { text, is_memory: code == OUT_OF_MEMORY })
     }
 }
 
@@ -190,13 +215,15 @@ impl Drop for Cuda {
     fn drop(&mut self) {
         // SAFETY: whatever is not null was made by the driver and is released once. Failures here have no remedy.
         unsafe {
-            if !self.context.is_null() {
-                (self.functions.context_set)(self.context);
-                if !self.module.is_null() {
-                    (self.functions.module_unload)(self.module);
-                }
-                (self.functions.context_release)(self.device);
+            if self.context.is_null() || self.process != std::process::id() {
+                return;
             }
+            if let Ok(_entered) = self.enter()
+                && !self.module.is_null()
+            {
+                (self.functions.module_unload)(self.module);
+            }
+            (self.functions.context_release)(self.device);
         }
     }
 }
@@ -212,7 +239,7 @@ impl Driver for Cuda {
     }
 
     fn free_memory(&self) -> DeviceResult<u64> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the function writes two sizes.
         self.check("cuMemGetInfo", unsafe { (self.functions.memory_info)(&mut free, &mut total) })?;
@@ -225,7 +252,7 @@ impl Driver for Cuda {
     }
 
     fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let mut address = 0;
         // SAFETY: the function writes one address.
         let code = unsafe { (self.functions.allocate)(&mut address, bytes.max(1)) };
@@ -234,14 +261,14 @@ impl Driver for Cuda {
     }
 
     fn release(&self, address: Address, _: usize) {
-        if self.enter().is_ok() {
+        if let Ok(_entered) = self.enter() {
             // SAFETY: it was allocated, and is released once.
             unsafe { (self.functions.free)(address) };
         }
     }
 
     fn new_stream(&self) -> DeviceResult<Stream> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let mut stream = null_mut();
         // SAFETY: the function writes one handle.
         self.check("cuStreamCreate", unsafe { (self.functions.stream_create)(&mut stream, NON_BLOCKING) })?;
@@ -249,22 +276,24 @@ impl Driver for Cuda {
     }
 
     fn end_stream(&self, stream: Stream) {
-        if self.enter().is_ok() {
+        if let Ok(_entered) = self.enter() {
             // SAFETY: the driver made it, and it is ended once.
             unsafe { (self.functions.stream_destroy)(handle(stream)) };
         }
     }
 
     fn upload(&self, stream: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()> {
-        self.enter()?;
-        // SAFETY: the memory of the caller is pageable, so the driver has read it when it returns.
+        let _entered = self.enter()?;
+        // SAFETY: the memory of the caller is pageable, so the driver has read it when it returns; where it reads such memory
+        // directly, it is waited for.
         let code =
             unsafe { (self.functions.to_device)(to, bytes.as_ptr().cast(), bytes.len(), handle(stream)) };
-        self.check("copying to the device", code)
+        self.check("copying to the device", code)?;
+        if self.reads_host_memory { self.wait(stream) } else { Ok(()) }
     }
 
     fn download(&self, stream: Stream, from: Address, into: &mut [u8]) -> DeviceResult<()> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: it is waited for until the copy has ended.
         unsafe {
             let code = (self.functions.to_host)(into.as_mut_ptr().cast(), from, into.len(), handle(stream));
@@ -274,13 +303,13 @@ impl Driver for Cuda {
     }
 
     fn wait(&self, stream: Stream) -> DeviceResult<()> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: the driver made the stream.
         self.check("waiting for the device", unsafe { (self.functions.stream_wait)(handle(stream)) })
     }
 
     fn fill_with_zeros(&self, stream: Stream, at: Address, bytes: usize) -> DeviceResult<()> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: callers fill what they allocated.
         self.check("cuMemsetD8Async", unsafe { (self.functions.set_bytes)(at, 0, bytes, handle(stream)) })
     }
@@ -289,12 +318,12 @@ impl Driver for Cuda {
         if threads == 0 {
             return Ok(());
         }
-        self.enter()?;
+        let _entered = self.enter()?;
         let mut values: Vec<u64> = arguments.to_vec();
         let mut pointers: Vec<Handle> =
             values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
         let blocks = c_uint::try_from(threads.div_ceil(THREADS_PER_BLOCK))
-            .map_err(|_| DeviceError("a block of events is too large for the device".into()))?;
+            .map_err(|_| DeviceError::new("a block of events is too large for the device"))?;
         // SAFETY: the kernel takes as many values of 64 bits as there are pointers.
         let code = unsafe {
             (self.functions.launch)(

@@ -16,25 +16,30 @@ pub enum Kernel {
     ScatterPoints = 1,
     ScatterRanks = 2,
     Cuts = 3,
-    Evaluate = 4,
-    CountChunks = 5,
-    Scan = 6,
-    ListChunks = 7,
     /// Of units that are all leaves or any leaf.
-    EvaluateFlat = 8,
+    EvaluateFlat = 4,
+    /// Of units that are groups of leaves.
+    EvaluateGroups = 5,
+    EvaluateOther = 6,
+    CountChunks = 7,
+    Scan = 8,
+    ListChunks = 9,
+    CountEvents = 10,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 11] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
     "cuts",
-    "evaluate",
+    "evaluate_flat",
+    "evaluate_groups",
+    "evaluate_other",
     "count_chunks",
     "scan",
     "list_chunks",
-    "evaluate_flat",
+    "count_events",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.
@@ -57,6 +62,7 @@ pub trait Driver: Send + Sync {
 
     fn end_stream(&self, stream: Stream);
 
+    /// Copies after what was launched before. The bytes may be changed when it returns.
     fn upload(&self, stream: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()>;
 
     /// Waits for what was launched before, and copies.

@@ -1,32 +1,33 @@
 //! Plans on a device, whatever its driver.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
     DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder,
-    Tokens, UnitRun,
+    RunKind, Tokens, UnitRun,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
-use crate::lane::{Buffer, Lane};
+use crate::lane::{Buffer, Lane, Lanes, Use};
 
 const WORD: usize = 4;
+const LONG: usize = 8;
 const MASK_BYTES: usize = DEVICE_WIDTH / 8;
 /// Rows that one warp counts and lists; the same as in `kernels.cu`.
 const CHUNK: usize = 256;
+/// Chunks whose counts one thread adds up.
+const CHUNKS_IN_GROUP: usize = 64;
 /// Rows that are looked at first when only the best are wanted: with many matches they are among these.
 const FIRST_LOOK: usize = 32 * 1024;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
 const CUTS_PER_ITEM: u32 = 32;
-/// Blocks that are on the device at once: while one is computed, others are copied.
-const LANES: usize = 4;
-/// Words of code that are read ahead of what is computed; the same as in `kernels.cu`.
-const AHEAD: usize = 4;
 /// Rows that are listed before they are copied back.
 const LISTED_AT_ONCE: usize = 1 << 25;
+/// Filters whose rows are kept on the device, for each plan.
+const FILTERS: usize = 4;
 
 /// What the time of a block goes to.
 #[derive(Clone, Copy)]
@@ -45,6 +46,8 @@ pub struct Shared {
     pub driver: Box<dyn Driver>,
     limit: u64,
     taken: AtomicU64,
+    /// The part of it that lanes have.
+    working: AtomicU64,
     /// Nanoseconds by stage, if they are taken: whoever takes them waits after each stage.
     stages: Option<[AtomicU64; STAGES.len()]>,
 }
@@ -59,29 +62,46 @@ impl Shared {
         Ok(Instant::now())
     }
 
-    pub fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
+    pub fn allocate(&self, bytes: usize, used_for: Use) -> DeviceResult<Address> {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let found = if before + bytes as u64 > self.limit {
-            Err(DeviceError(format!(
-                "the index needs more than the {} bytes of device memory that it may take",
-                self.limit
-            )))
+            Err(self.too_large())
         } else {
             self.driver.allocate(bytes)
         };
-        found.inspect_err(|_| {
+        if found.is_err() {
             self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
-        })
+        } else if used_for == Use::Work {
+            self.working.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        found
     }
 
-    pub fn release(&self, address: Address, bytes: usize) {
+    pub fn release(&self, address: Address, bytes: usize, used_for: Use) {
         self.driver.release(address, bytes);
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if used_for == Use::Work {
+            self.working.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn too_large(&self) -> DeviceError {
+        DeviceError::of_memory(format!(
+            "the index needs more than the {} bytes of device memory that it may take",
+            self.limit
+        ))
+    }
+
+    /// Fails unless a lane of this size finds room beside the plans.
+    fn check_room(&self, lane: usize) -> DeviceResult<()> {
+        let plans = self.taken.load(Ordering::Relaxed) - self.working.load(Ordering::Relaxed);
+        if plans + lane as u64 > self.limit { Err(self.too_large()) } else { Ok(()) }
     }
 }
 
 pub struct Evaluator {
     shared: Arc<Shared>,
+    lanes: Arc<Lanes>,
 }
 
 impl Evaluator {
@@ -93,15 +113,29 @@ impl Evaluator {
                 driver,
                 limit,
                 taken: AtomicU64::new(0),
+                working: AtomicU64::new(0),
                 stages: timed.then(Default::default),
             }),
+            lanes: Arc::default(),
         })
     }
 }
 
 impl Device for Evaluator {
     fn load(&self, plan: &Plan) -> DeviceResult<Arc<dyn LoadedPlan>> {
-        Ok(Arc::new(PlanOnDevice::new(&self.shared, plan)?))
+        let load = || PlanOnDevice::new(&self.shared, &self.lanes, plan);
+        let loaded = load().or_else(|error| {
+            if !error.is_memory {
+                return Err(error);
+            }
+            self.lanes.drop_idle();
+            load()
+        });
+        Ok(Arc::new(loaded?))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.shared.taken.load(Ordering::Relaxed)
     }
 
     fn describe(&self) -> Json {
@@ -117,6 +151,10 @@ impl Device for Evaluator {
 /// A plan in the memory of the device.
 struct PlanOnDevice {
     shared: Arc<Shared>,
+    lanes: Arc<Lanes>,
+    /// No other plan of the process has the same.
+    number: u64,
+    bits: u32,
     masks: u32,
     shared_masks: u32,
     rows: usize,
@@ -133,14 +171,12 @@ struct PlanOnDevice {
     items: Buffer,
     /// What was kept last.
     kept: Mutex<Vec<(u64, Arc<Buffer>)>>,
-    lanes: Mutex<Lanes>,
-    freed: Condvar,
 }
 
-#[derive(Default)]
-struct Lanes {
-    free: Vec<Lane>,
-    made: usize,
+impl Drop for PlanOnDevice {
+    fn drop(&mut self) {
+        self.lanes.remove_plan();
+    }
 }
 
 /// What a block is asked for.
@@ -151,14 +187,15 @@ struct Block<'a> {
 }
 
 impl PlanOnDevice {
-    fn new(shared: &Arc<Shared>, plan: &Plan) -> DeviceResult<Self> {
+    fn new(shared: &Arc<Shared>, lanes: &Arc<Lanes>, plan: &Plan) -> DeviceResult<Self> {
         let stream = shared.driver.new_stream()?;
-        let loaded = Self::load(shared, stream, plan);
+        let loaded = Self::load(shared, lanes, stream, plan);
         shared.driver.end_stream(stream);
         loaded
     }
 
-    fn load(shared: &Arc<Shared>, stream: Stream, plan: &Plan) -> DeviceResult<Self> {
+    fn load(shared: &Arc<Shared>, lanes: &Arc<Lanes>, stream: Stream, plan: &Plan) -> DeviceResult<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let words = |words: &[u32]| Buffer::of_words(shared, stream, words);
         let units: Vec<u32> =
             plan.units.iter().flat_map(|unit| [unit.code, unit.leaves, unit.mask, unit.rows]).collect();
@@ -170,6 +207,9 @@ impl PlanOnDevice {
             .collect();
         let loaded = Self {
             shared: shared.clone(),
+            lanes: lanes.clone(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            bits: plan.bits,
             masks: plan.masks,
             shared_masks: plan.shared_masks,
             rows: plan.mask_of_row.len(),
@@ -177,7 +217,7 @@ impl PlanOnDevice {
             cut_items: items.len() / 2,
             runs: plan.runs.clone(),
             units: words(&units)?,
-            code: words(&[&plan.code[..], &[0; AHEAD]].concat())?,
+            code: words(&plan.code)?,
             mask_of_row: words(&plan.mask_of_row)?,
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
             point_offsets: words(&plan.point_offsets)?,
@@ -185,114 +225,80 @@ impl PlanOnDevice {
             cut_tables: words(plan.cut_tables.as_flattened())?,
             items: words(&items)?,
             kept: Mutex::default(),
-            lanes: Mutex::default(),
-            freed: Condvar::new(),
         };
+        lanes.add_plan();
         // What was uploaded is there before any other stream looks at it.
-        shared.driver.download(stream, loaded.items.address, &mut [0; WORD])?;
+        shared.driver.wait(stream)?;
+        shared.check_room(loaded.lane_bytes())?;
         Ok(loaded)
     }
 
-    fn new_lane(&self, masks: u32) -> DeviceResult<Lane> {
-        let shared = &self.shared;
-        let buffer = |bytes| Buffer::new(shared, bytes);
-        let lane = Lane {
-            shared: shared.clone(),
-            masks: buffer(masks as usize * MASK_BYTES)?,
-            mask_count: masks,
-            ranks: buffer(self.tables.max(1) * DEVICE_WIDTH * WORD)?,
-            present: buffer(self.tables.max(1) * MASK_BYTES)?,
-            tokens: [buffer(WORD)?, buffer(WORD)?, buffer(WORD)?],
-            counts: buffer(DEVICE_WIDTH * WORD)?,
-            places: buffer(WORD)?,
-            offsets: buffer((DEVICE_WIDTH + 1) * 8)?,
-            listed: buffer(WORD)?,
-            stream: shared.driver.new_stream()?,
-        };
-        shared.driver.fill_with_zeros(lane.stream, lane.present.address, lane.present.bytes())?;
-        self.clear_masks(&lane)?;
-        Ok(lane)
+    /// What a lane needs for most queries; lists of rows come in addition, and are made as short as they have to be.
+    fn lane_bytes(&self) -> usize {
+        let tables = self.tables.max(1) * (DEVICE_WIDTH * WORD + MASK_BYTES);
+        let chunks = self.rows.div_ceil(CHUNK);
+        let places = (chunks + chunks.div_ceil(CHUNKS_IN_GROUP)) * DEVICE_WIDTH * WORD;
+        let fixed = DEVICE_WIDTH * (WORD + LONG);
+        self.masks as usize * (MASK_BYTES + WORD) + tables + places + fixed + self.rows * WORD
     }
 
-    /// Empties all masks but the first, which is always full.
-    fn clear_masks(&self, lane: &Lane) -> DeviceResult<()> {
-        let driver = &self.shared.driver;
-        driver.fill_with_zeros(lane.stream, lane.masks.address, lane.mask_count as usize * MASK_BYTES)?;
-        driver.upload(lane.stream, lane.masks.address, &[255; MASK_BYTES])
+    /// Works with a lane that has room for so many masks, in which no predicate is set.
+    fn with_lane<T>(
+        &self,
+        masks: u32,
+        mut work: impl FnMut(&mut Lane) -> DeviceResult<T>,
+    ) -> DeviceResult<T> {
+        self.lanes.with_lane(&self.shared, self.number, |lane| {
+            self.prepare(lane, masks as usize)?;
+            work(lane)
+        })
     }
 
-    /// A lane with room for so many masks. Waits for one if there are as many as may be, or if memory has no room for another.
-    fn lane(&self, masks: u32) -> DeviceResult<Lane> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut lane = loop {
-            if let Some(lane) = lanes.free.pop() {
-                break lane;
-            }
-            if lanes.made < LANES {
-                match self.new_lane(masks) {
-                    Ok(lane) => {
-                        lanes.made += 1;
-                        break lane;
-                    }
-                    Err(error) if lanes.made == 0 => return Err(error),
-                    Err(_) => {}
-                }
-            }
-            lanes = self.freed.wait(lanes).unwrap_or_else(|poisoned| poisoned.into_inner());
-        };
-        drop(lanes);
-        if lane.mask_count < masks {
-            let grown = lane.masks.reserve(masks as usize * MASK_BYTES).and_then(|()| {
-                lane.mask_count = masks;
-                self.clear_masks(&lane)
-            });
-            if let Err(error) = grown {
-                self.forget(lane);
-                return Err(error);
-            }
+    fn prepare(&self, lane: &mut Lane, masks: usize) -> DeviceResult<()> {
+        let mut is_new = lane.plan != self.number;
+        is_new |= lane.masks.reserve(masks * MASK_BYTES)?;
+        is_new |= lane.summaries.reserve(masks * WORD)?;
+        is_new |= lane.ranks.reserve(self.tables.max(1) * DEVICE_WIDTH * WORD)?;
+        is_new |= lane.present.reserve(self.tables.max(1) * MASK_BYTES)?;
+        lane.counts.reserve(DEVICE_WIDTH * WORD)?;
+        lane.offsets.reserve(DEVICE_WIDTH * LONG)?;
+        if is_new {
+            // Masks of units are written before they are read, and so are the ranks of what is present.
+            let driver = &self.shared.driver;
+            lane.plan = 0;
+            driver.fill_with_zeros(lane.stream, lane.masks.address, self.bits as usize * MASK_BYTES)?;
+            driver.fill_with_zeros(lane.stream, lane.summaries.address, lane.summaries.bytes())?;
+            driver.fill_with_zeros(lane.stream, lane.present.address, lane.present.bytes())?;
+            // The first mask is always full.
+            driver.upload(lane.stream, lane.masks.address, &[255; MASK_BYTES])?;
+            driver.upload(lane.stream, lane.summaries.address, &[255; WORD])?;
+            lane.plan = self.number;
         }
-        Ok(lane)
-    }
-
-    fn give_back(&self, lane: Lane) {
-        let mut lanes = self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        lanes.free.push(lane);
-        self.freed.notify_one();
-    }
-
-    fn forget(&self, lane: Lane) {
-        drop(lane);
-        let mut lanes = self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        lanes.made -= 1;
-        // Whoever waits may have to hear that there is no lane left to wait for.
-        self.freed.notify_all();
-    }
-
-    /// Works with a lane. After a failure it is not used again: nobody knows what is in it.
-    fn with_lane<T>(&self, masks: u32, work: impl FnOnce(&mut Lane) -> DeviceResult<T>) -> DeviceResult<T> {
-        let mut lane = self.lane(masks)?;
-        let outcome = work(&mut lane);
-        match outcome {
-            Ok(_) => self.give_back(lane),
-            Err(_) => self.forget(lane),
-        }
-        outcome
+        Ok(())
     }
 
     fn kept(&self, kept: Option<&Arc<KeptRows>>) -> DeviceResult<Option<Arc<Buffer>>> {
         let Some(rows) = kept else { return Ok(None) };
         let mut held = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, buffer)) = held.iter().find(|(number, _)| *number == rows.number) {
-            return Ok(Some(buffer.clone()));
+        if let Some(at) = held.iter().position(|(number, _)| *number == rows.number) {
+            held[..=at].rotate_right(1);
+            return Ok(Some(held[0].1.clone()));
         }
-        let stream = self.shared.driver.new_stream()?;
-        let buffer = Buffer::of_words(&self.shared, stream, &rows.words).and_then(|buffer| {
-            self.shared.driver.download(stream, buffer.address, &mut [0; WORD])?;
-            Ok(Arc::new(buffer))
-        });
-        self.shared.driver.end_stream(stream);
-        let buffer = buffer?;
-        held.truncate(1);
+        held.truncate(FILTERS - 1);
+        let upload = || {
+            let stream = self.shared.driver.new_stream()?;
+            let buffer = Buffer::of_words(&self.shared, stream, &rows.words);
+            let buffer = buffer.and_then(|buffer| self.shared.driver.wait(stream).map(|()| Arc::new(buffer)));
+            self.shared.driver.end_stream(stream);
+            buffer
+        };
+        let buffer = upload().or_else(|error| {
+            if !error.is_memory {
+                return Err(error);
+            }
+            self.lanes.drop_idle();
+            upload()
+        })?;
         held.insert(0, (rows.number, buffer.clone()));
         Ok(Some(buffer))
     }
@@ -305,10 +311,10 @@ impl PlanOnDevice {
         };
         let clears = u64::from(clears);
         let [bits, points, ranks] = [&tokens.bits, &tokens.points, &tokens.ranks].map(Vec::len);
-        let masks = lane.masks.address;
-        launch(Kernel::ScatterBits, bits, &[lane.tokens[0].address, bits as u64, masks, clears])?;
+        let (masks, summaries) = (lane.masks.address, lane.summaries.address);
+        launch(Kernel::ScatterBits, bits, &[lane.tokens[0].address, bits as u64, masks, summaries, clears])?;
         let (offsets, of_points) = (self.point_offsets.address, self.point_bits.address);
-        let arguments = [lane.tokens[1].address, points as u64, offsets, of_points, masks, clears];
+        let arguments = [lane.tokens[1].address, points as u64, offsets, of_points, masks, summaries, clears];
         launch(Kernel::ScatterPoints, points, &arguments)?;
         let arguments =
             [lane.tokens[2].address, ranks as u64, lane.ranks.address, lane.present.address, clears];
@@ -321,7 +327,7 @@ impl PlanOnDevice {
         let started = Instant::now();
         for (buffer, pairs) in lane.tokens.iter_mut().zip([&tokens.bits, &tokens.points, &tokens.ranks]) {
             if !pairs.is_empty() {
-                buffer.reserve(2 * WORD * pairs.len())?;
+                buffer.reserve_generously(2 * WORD * pairs.len())?;
                 driver.upload(lane.stream, buffer.address, bytemuck::cast_slice(pairs))?;
             }
         }
@@ -335,6 +341,7 @@ impl PlanOnDevice {
             lane.ranks.address,
             lane.present.address,
             masks,
+            lane.summaries.address,
         ];
         driver.launch(lane.stream, Kernel::Cuts, 32 * items, &arguments)?;
         let started = self.shared.end(Stage::Predicates, lane.stream, started)?;
@@ -344,7 +351,7 @@ impl PlanOnDevice {
         let stored = if counts { self.shared_masks } else { self.masks };
         let counted = if counts { lane.counts.address } else { 0 };
         let mut first = 0;
-        for &UnitRun { end: last, is_flat } in &self.runs {
+        for &UnitRun { end: last, kind } in &self.runs {
             if first < last {
                 let warps = driver.warps().min(u64::from(last - first));
                 let arguments = [
@@ -355,14 +362,31 @@ impl PlanOnDevice {
                     masks,
                     stored.into(),
                     counted,
+                    lane.summaries.address,
                 ];
-                let kernel = if is_flat { Kernel::EvaluateFlat } else { Kernel::Evaluate };
+                let kernel = match kind {
+                    RunKind::Flat => Kernel::EvaluateFlat,
+                    RunKind::Groups => Kernel::EvaluateGroups,
+                    RunKind::Other => Kernel::EvaluateOther,
+                };
                 driver.launch(lane.stream, kernel, 32 * warps, &arguments)?;
             }
             first = last;
         }
         self.scatter(lane, tokens, true)?;
         self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
+    }
+
+    /// The first arguments of all kernels that look at rows.
+    fn row_arguments(&self, lane: &Lane, block: Block<'_>, order: RowOrder, rows: usize) -> [u64; 6] {
+        [
+            self.mask_of_row.address,
+            self.order(order),
+            block.kept.map_or(0, |kept| kept.address),
+            lane.masks.address,
+            lane.summaries.address,
+            rows as u64,
+        ]
     }
 
     /// Finds out where the rows of each chunk go, and how many each event has.
@@ -376,18 +400,18 @@ impl PlanOnDevice {
         let driver = &self.shared.driver;
         let started = Instant::now();
         let chunks = rows.div_ceil(CHUNK);
+        let groups = chunks.div_ceil(CHUNKS_IN_GROUP);
         lane.places.reserve(chunks * DEVICE_WIDTH * WORD)?;
-        let arguments = [
-            self.mask_of_row.address,
-            self.order(order),
-            rows as u64,
-            block.kept.map_or(0, |kept| kept.address),
-            lane.masks.address,
-            lane.places.address,
-            chunks as u64,
-        ];
+        lane.groups.reserve(groups * DEVICE_WIDTH * WORD)?;
+        if rows == 0 {
+            return Ok(vec![0; block.tokens.events]);
+        }
+        let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
+        let arguments = [a, b, c, d, e, f, lane.places.address, chunks as u64];
         driver.launch(lane.stream, Kernel::CountChunks, 32 * chunks as u64, &arguments)?;
-        let arguments = [lane.places.address, chunks as u64, lane.counts.address];
+        let arguments = [lane.places.address, chunks as u64, CHUNKS_IN_GROUP as u64, lane.groups.address];
+        driver.launch(lane.stream, Kernel::Scan, (groups * DEVICE_WIDTH) as u64, &arguments)?;
+        let arguments = [lane.groups.address, groups as u64, groups as u64, lane.counts.address];
         driver.launch(lane.stream, Kernel::Scan, DEVICE_WIDTH as u64, &arguments)?;
         self.shared.end(Stage::Rows, lane.stream, started)?;
         self.download_words(lane, lane.counts.address, block.tokens.events)
@@ -436,27 +460,37 @@ impl PlanOnDevice {
         let offsets: Vec<u64> = (0..events).map(|event| starts(event) as u64).collect();
         driver.upload(lane.stream, lane.offsets.address, bytemuck::cast_slice(&offsets))?;
         let mut rows = vec![];
-        let mut first = 0;
+        let (mut first, mut at_once) = (0, LISTED_AT_ONCE);
         while first < events {
             // As many events as there is room for, and one at least.
-            let fit = ends[first..].partition_point(|end| end - starts(first) <= LISTED_AT_ONCE).max(1);
+            let fit = ends[first..].partition_point(|end| end - starts(first) <= at_once).max(1);
             let last = first + fit;
             let count = ends[last - 1] - starts(first);
             if count > 0 {
-                lane.listed.reserve(count * WORD)?;
+                match lane.listed.reserve(count * WORD) {
+                    Err(error) if error.is_memory && fit > 1 => {
+                        at_once = count / 2;
+                        continue;
+                    }
+                    reserved => reserved?,
+                };
                 let chunks = looked_at.div_ceil(CHUNK) as u64;
+                let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, looked_at);
                 let arguments = [
-                    self.mask_of_row.address,
-                    self.order(order),
-                    looked_at as u64,
-                    block.kept.map_or(0, |kept| kept.address),
-                    lane.masks.address,
+                    a,
+                    b,
+                    c,
+                    d,
+                    e,
+                    f,
                     lane.places.address,
+                    lane.groups.address,
                     lane.offsets.address,
+                    lane.listed.address,
+                    CHUNKS_IN_GROUP as u64,
                     first as u64,
                     last as u64,
                     most.into(),
-                    lane.listed.address,
                     chunks,
                 ];
                 let started = Instant::now();
@@ -503,7 +537,26 @@ impl LoadedPlan for PlanOnDevice {
         self.with_lane(self.masks, |lane| self.list(lane, block, order, events, most))
     }
 
-    fn bytes(&self) -> u64 {
-        self.shared.taken.load(Ordering::Relaxed)
+    fn row_counts(
+        &self,
+        tokens: &Tokens,
+        kept: Option<&Arc<KeptRows>>,
+        counts: &mut [u64],
+    ) -> DeviceResult<()> {
+        let kept = self.kept(kept)?;
+        let block = Block { tokens, kept: kept.as_ref() };
+        let found = self.with_lane(self.masks, |lane| {
+            let driver = &self.shared.driver;
+            self.evaluate(lane, tokens, false)?;
+            let started = Instant::now();
+            lane.row_counts.reserve(self.rows * WORD)?;
+            let [a, b, c, d, e, f] = self.row_arguments(lane, block, RowOrder::Id, self.rows);
+            let arguments = [a, b, c, d, e, f, tokens.events as u64, lane.row_counts.address];
+            driver.launch(lane.stream, Kernel::CountEvents, self.rows as u64, &arguments)?;
+            self.shared.end(Stage::Rows, lane.stream, started)?;
+            self.download_words(lane, lane.row_counts.address, self.rows)
+        })?;
+        counts.iter_mut().zip(found).for_each(|(all, more)| *all += u64::from(more));
+        Ok(())
     }
 }

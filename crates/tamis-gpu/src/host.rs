@@ -1,4 +1,7 @@
 //! This processor in place of a device: threads run one after the other.
+//!
+//! A library may have a function `tamis_fault` beside the kernels. It is called before each operation with the number of the
+//! operation, and says what becomes of it: 0 if all is well, 1 if memory is short, 2 if the device is lost.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::path::Path;
@@ -10,21 +13,48 @@ use tamis_core::engine::device::{DeviceError, DeviceResult};
 use crate::driver::{Address, Driver, Kernel, Stream};
 
 type Launch = unsafe extern "C" fn(u32, u64, *const u64);
+type Fault = unsafe extern "C" fn(u32) -> u32;
+
+/// What a fault may befall, by number.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Operation {
+    Allocate = 0,
+    Upload = 1,
+    Download = 2,
+    Wait = 3,
+    Fill = 4,
+    Launch = 5,
+    NewStream = 6,
+}
 
 pub struct Host {
     launch: Launch,
+    fault: Option<Fault>,
     /// Keeps `launch` where it is.
     _library: Library,
 }
 
 impl Host {
     pub fn open(path: &Path) -> DeviceResult<Self> {
-        let wrong = |error: libloading::Error| DeviceError(format!("{}: {error}", path.display()));
+        let wrong = |error: libloading::Error| DeviceError::new(format!("{}: {error}", path.display()));
         // SAFETY: the library is one that the caller compiled from `kernels.cu`; loading it runs nothing.
         let library = unsafe { Library::new(path) }.map_err(wrong)?;
         // SAFETY: `kernels.cu` gives the function this type.
         let launch = *unsafe { library.get::<Launch>(b"tamis_launch\0") }.map_err(wrong)?;
-        Ok(Self { launch, _library: library })
+        // SAFETY: whoever adds faults gives the function this type.
+        let fault = unsafe { library.get::<Fault>(b"tamis_fault\0") }.ok().map(|found| *found);
+        Ok(Self { launch, fault, _library: library })
+    }
+
+    /// Fails if the operation is to.
+    fn attempt(&self, operation: Operation) -> DeviceResult<()> {
+        // SAFETY: the function takes a number and touches nothing of ours.
+        match self.fault.map_or(0, |fault| unsafe { fault(operation as u32) }) {
+            0 => Ok(()),
+            1 => Err(DeviceError::of_memory("the device failed: out of memory")),
+            _ => Err(DeviceError::new("the device failed: it was lost")),
+        }
     }
 }
 
@@ -46,10 +76,11 @@ impl Driver for Host {
     }
 
     fn allocate(&self, bytes: usize) -> DeviceResult<Address> {
+        self.attempt(Operation::Allocate)?;
         // SAFETY: the size is not zero.
         let place = unsafe { alloc_zeroed(layout(bytes)) };
         if place.is_null() {
-            Err(DeviceError("out of memory".into()))
+            Err(DeviceError::of_memory("out of memory"))
         } else {
             Ok(place.expose_provenance() as u64)
         }
@@ -61,12 +92,14 @@ impl Driver for Host {
     }
 
     fn new_stream(&self) -> DeviceResult<Stream> {
+        self.attempt(Operation::NewStream)?;
         Ok(0)
     }
 
     fn end_stream(&self, _: Stream) {}
 
     fn upload(&self, _: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()> {
+        self.attempt(Operation::Upload)?;
         let to: *mut u8 = std::ptr::with_exposed_provenance_mut(to as usize);
         // SAFETY: callers copy within what they allocated.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
@@ -74,6 +107,7 @@ impl Driver for Host {
     }
 
     fn download(&self, _: Stream, from: Address, into: &mut [u8]) -> DeviceResult<()> {
+        self.attempt(Operation::Download)?;
         let from: *const u8 = std::ptr::with_exposed_provenance(from as usize);
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
@@ -81,10 +115,11 @@ impl Driver for Host {
     }
 
     fn wait(&self, _: Stream) -> DeviceResult<()> {
-        Ok(())
+        self.attempt(Operation::Wait)
     }
 
     fn fill_with_zeros(&self, _: Stream, at: Address, bytes: usize) -> DeviceResult<()> {
+        self.attempt(Operation::Fill)?;
         let at: *mut u8 = std::ptr::with_exposed_provenance_mut(at as usize);
         // SAFETY: as above.
         unsafe { at.write_bytes(0, bytes) };
@@ -92,6 +127,7 @@ impl Driver for Host {
     }
 
     fn launch(&self, _: Stream, kernel: Kernel, threads: u64, arguments: &[u64]) -> DeviceResult<()> {
+        self.attempt(Operation::Launch)?;
         // SAFETY: the arguments are those of the kernel, and point to what was allocated.
         unsafe { (self.launch)(kernel as u32, threads.next_multiple_of(32), arguments.as_ptr()) };
         Ok(())

@@ -8,7 +8,10 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
-use tamis_core::engine::batch::{BatchAnswer, Layout, MatchRows, Output, ask_events, list_type};
+use tamis_core::engine::batch::{
+    BatchAnswer, Layout, MatchRows, Output, ask_events, count_by_subscription, list_type,
+};
+use tamis_core::engine::contract::RowCounts;
 use tamis_core::engine::id_type;
 use tamis_core::engine::{IdKind, Index, Version, Workspace};
 use tamis_core::event::arrow::ArrowEvents;
@@ -20,7 +23,7 @@ use tamis_core::query::{Ask, Query};
 use crate::arrow_ffi::{self, PyArrowStream};
 use crate::device::warn_of_failure;
 use crate::errors::{OrRaise, argument_error};
-use crate::event::with_record;
+use crate::event::{PyEvent, with_record};
 use crate::index::PyIndex;
 use crate::matching::{Moment, coerced, warn_of_surprises, with_event};
 use crate::query::PyQuery;
@@ -29,7 +32,37 @@ use crate::weights::GivenWeights;
 /// Events as a caller gave them, out of reach of the interpreter.
 pub enum Given {
     Tables { batches: Vec<RecordBatch>, intervals: Vec<String>, cells: bool },
-    Records(Vec<Record>),
+    Records(Vec<GivenRecord>),
+}
+
+/// An event of a list.
+pub enum GivenRecord {
+    /// A `tamis.Event`, which never changes.
+    Shared(Py<PyEvent>),
+    Read(Record),
+}
+
+impl GivenRecord {
+    fn from_python(event: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match event.cast::<PyEvent>() {
+            Ok(event) => Ok(Self::Shared(event.clone().unbind())),
+            Err(_) => with_record(event, Record::clone).map(Self::Read),
+        }
+    }
+
+    pub fn record(&self) -> &Record {
+        match self {
+            Self::Shared(event) => event.get().record(),
+            Self::Read(record) => record,
+        }
+    }
+
+    pub fn into_record(self) -> Record {
+        match self {
+            Self::Shared(event) => event.get().record().clone(),
+            Self::Read(record) => record,
+        }
+    }
 }
 
 impl Given {
@@ -49,7 +82,7 @@ impl Given {
         let records = events
             .try_iter()?
             .enumerate()
-            .map(|(row, event)| with_record(&event?, Record::clone).map_err(|error| in_row(py, row, error)));
+            .map(|(row, event)| GivenRecord::from_python(&event?).map_err(|error| in_row(py, row, error)));
         records.collect::<PyResult<_>>().map(Self::Records)
     }
 }
@@ -140,7 +173,7 @@ impl<'e> Batch<'e> {
                 Ok(())
             }
             Events::Read(Given::Records(records)) => {
-                let records: Vec<_> = records.iter().map(|record| coerced(index, record)).collect();
+                let records: Vec<_> = records.iter().map(|given| coerced(index, given.record())).collect();
                 let mut rooms = vec![Vec::new(); records.len()];
                 let resolved: Vec<Event<'_>> = records
                     .iter()
@@ -246,6 +279,46 @@ pub fn ask_batch(
     let batches = tables.into_iter().map(|columns| columns.batches(&schema));
     let batches: Vec<_> = batches.collect::<Result<_, _>>().map_err(arrow_ffi::unreadable)?;
     Ok((PyArrowStream { schema, batches: batches.concat() }, answered))
+}
+
+/// How many of the events each subscription matches, for those that match any: `subscription` and `matches`, sorted by id.
+#[pyfunction]
+pub fn count_batch_by_subscription(
+    index: &PyIndex,
+    events: &Bound<'_, PyAny>,
+    query: &PyQuery,
+    options: Options,
+) -> PyResult<PyArrowStream> {
+    let (py, index, query) = (events.py(), index.index(), query.query());
+    let threads = options.threads(py)?;
+    let skipped = options.skipped();
+    let given =
+        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
+            .with_cells(options.cells);
+    let asked = py.detach(|| {
+        let reader = index.reader()?;
+        let moment = Moment::of(query);
+        let terms = moment.terms(reader.terms());
+        let query = &*moment.query(&terms);
+        let mut counts = RowCounts::new(&reader.part_sizes());
+        given.visit(index, &*reader, &terms, |_, events| {
+            count_by_subscription(index, &*reader, query, events, threads, &mut counts)
+        })?;
+        let (locations, counts): (Vec<_>, Vec<_>) = counts.found(&*reader).into_iter().unzip();
+        let names = reader.id_columns(&locations)?;
+        // Nothing may be answered from a file that was overwritten while it was read.
+        reader.prepare()?;
+        let counts = Int64Array::from_iter_values(counts.into_iter().map(|count| count as i64));
+        let columns = Columns { before: vec![], names, after: vec![Arc::new(counts) as _] };
+        Ok::<_, Error>((id_type(reader.id_kind()), columns))
+    });
+    let (ids, columns) = asked.or_raise(py)?;
+    warn_of_failure(py, index)?;
+    warn_of_surprises(py, index)?;
+    let fields = vec![Field::new("subscription", ids, false), Field::new("matches", DataType::Int64, false)];
+    let schema = Arc::new(Schema::new(fields));
+    let batches = columns.batches(&schema).map_err(arrow_ffi::unreadable)?;
+    Ok(PyArrowStream { schema, batches })
 }
 
 fn schema_of(query: &Query, layout: Layout, ids: Option<IdKind>) -> Arc<Schema> {
@@ -431,7 +504,7 @@ fn one_column(name: &str, column: ArrayRef) -> PyResult<PyArrowStream> {
 }
 
 /// Events as JSON lines; empty lines are skipped.
-fn read_lines(text: &[u8]) -> Result<Vec<Record>, EventError> {
+fn read_lines(text: &[u8]) -> Result<Vec<GivenRecord>, EventError> {
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     let read = |(at, line): (usize, &[u8])| {
@@ -442,7 +515,7 @@ fn read_lines(text: &[u8]) -> Result<Vec<Record>, EventError> {
             error
         })
     };
-    lines.map(read).collect()
+    lines.map(|line| read(line).map(GivenRecord::Read)).collect()
 }
 
 /// The same exception, saying which event of a list it is about.

@@ -49,19 +49,23 @@ impl From<PyErr> for Refused {
     }
 }
 
+/// What could not be read inside a value.
+#[derive(Default)]
+struct Absent {
+    errors: Vec<EventError>,
+    /// The strings in it.
+    strings: Vec<Value>,
+}
+
 /// The value of a Python object: a scalar, an array of scalars, an interval, another set or, for a dict, a record.
 pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
-    value_at_depth(object, 1, &mut vec![])
+    value_at_depth(object, 1, &mut Absent::default())
 }
 
 /// The same for an object inside so many lists and records.
 ///
-/// Fields of records inside it that cannot be read are absent there and go to `unreadable`, by their paths inside it.
-fn value_at_depth(
-    object: &Bound<'_, PyAny>,
-    depth: usize,
-    unreadable: &mut Vec<EventError>,
-) -> Result<Value, Refused> {
+/// Fields of records inside it that cannot be read are absent there and go to `absent`, by their paths inside it.
+fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -92,7 +96,7 @@ fn value_at_depth(
         return timestamp(object);
     }
     if is_array(object) {
-        return array(object, depth, unreadable);
+        return array(object, depth, absent);
     }
     if object.is_instance_of::<PyDict>() {
         return Ok(Value::Record);
@@ -100,7 +104,7 @@ fn value_at_depth(
     if object.is_instance(decimal_class(object.py())?)? {
         return decimal(object);
     }
-    from_numpy(object, depth, unreadable)
+    from_numpy(object, depth, absent)
 }
 
 fn is_array(object: &Bound<'_, PyAny>) -> bool {
@@ -146,19 +150,15 @@ fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     })
 }
 
-fn array(items: &Bound<'_, PyAny>, depth: usize, unreadable: &mut Vec<EventError>) -> Result<Value, Refused> {
-    let items = items.try_iter()?.map(|item| element(&item?, depth, unreadable)).collect::<Result<_, _>>()?;
+fn array(items: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
+    let items = items.try_iter()?.map(|item| element(&item?, depth, absent)).collect::<Result<_, _>>()?;
     Value::array(items).map_err(|wrong| {
         Refused::unreadable(wrong, "send numbers as numbers and text as text, or as two lists")
     })
 }
 
 /// An element of an array; a dict is a record with fields of its own.
-fn element(
-    item: &Bound<'_, PyAny>,
-    depth: usize,
-    unreadable: &mut Vec<EventError>,
-) -> Result<Value, Refused> {
+fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if depth > json::MAX_DEPTH {
         return Err(Refused::new(format!(
             "lists and records are nested deeper than {} levels",
@@ -166,13 +166,15 @@ fn element(
         )));
     }
     if !item.is_instance_of::<PyDict>() {
-        return value_at_depth(item, depth + 1, unreadable);
+        return value_at_depth(item, depth + 1, absent);
     }
     let mut fields = RecordBuilder::default();
     let read = walk_nested(item, &mut fields, depth + 1).and_then(|()| fields.finish());
     let record = read.map_err(|error| Refused::new(error.to_string()))?;
-    unreadable.extend_from_slice(record.unreadable());
-    Ok(record.into_element())
+    let (element, errors, strings) = record.into_element();
+    absent.errors.extend(errors);
+    absent.strings.extend(strings);
+    Ok(element)
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
@@ -205,13 +207,9 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
 }
 
 /// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
-fn from_numpy(
-    object: &Bound<'_, PyAny>,
-    depth: usize,
-    unreadable: &mut Vec<EventError>,
-) -> Result<Value, Refused> {
+fn from_numpy(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if let Some(plain) = plain_of_numpy(object)? {
-        return value_at_depth(&plain, depth, unreadable);
+        return value_at_depth(&plain, depth, absent);
     }
     let name = class_name(object);
     Err(Refused::with_hint(
@@ -274,35 +272,37 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
 /// Walks a dict as an event and tells its fields to whoever listens; dicts inside it are nested records.
 pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) -> Result<(), EventError> {
     if fields.wants_strings() {
-        walk_items(event, &mut |_, object| put_strings(object, fields, 1))?;
+        walk_items(event, &mut |_, object| {
+            for_each_string(object, &mut |string| fields.put_string(string), 1)
+        })?;
     }
     walk_nested(event, fields, 1)
 }
 
-/// Gives every string in an object, also in what no attribute could have as its value.
-fn put_strings<'a>(
+/// Calls `see` with every string in an object, also in what no attribute could have as its value.
+fn for_each_string(
     object: &Bound<'_, PyAny>,
-    fields: &mut impl Fields<'a>,
+    see: &mut impl FnMut(Value),
     depth: usize,
 ) -> Result<(), EventError> {
     if depth > json::MAX_DEPTH {
         return Err(too_deep());
     }
     if let Ok(text) = object.cast::<PyString>() {
-        fields.put_string(Value::Str(text.to_string_lossy().into()));
+        see(Value::Str(text.to_string_lossy().into()));
     } else if let Ok(dict) = object.cast::<PyDict>() {
-        return dict.iter().try_for_each(|(_, inner)| put_strings(&inner, fields, depth + 1));
+        return dict.iter().try_for_each(|(_, inner)| for_each_string(&inner, see, depth + 1));
     } else if is_array(object) {
         let items = object.try_iter().map_err(unreadable)?;
         for item in items {
-            put_strings(&item.map_err(unreadable)?, fields, depth + 1)?;
+            for_each_string(&item.map_err(unreadable)?, see, depth + 1)?;
         }
     } else if let Ok(interval) = object.cast::<PyInterval>() {
-        interval.get().value().for_each_string(&mut |string| fields.put_string(string.clone()));
+        interval.get().value().for_each_string(&mut |string| see(string.clone()));
     } else if let Ok(set) = object.cast::<PyWhere>() {
-        set.get().value().for_each_string(&mut |string| fields.put_string(string.clone()));
+        set.get().value().for_each_string(&mut |string| see(string.clone()));
     } else if let Some(plain) = plain_of_numpy(object).map_err(unreadable)? {
-        return put_strings(&plain, fields, depth + 1);
+        return for_each_string(&plain, see, depth + 1);
     }
     Ok(())
 }
@@ -358,10 +358,13 @@ fn walk_field<'a>(
                 walk_nested(object, fields, depth + 1)?;
             }
         } else {
-            let mut inside = vec![];
-            match value_at_depth(object, depth, &mut inside) {
+            let mut absent = Absent::default();
+            match value_at_depth(object, depth, &mut absent) {
                 Ok(value) => {
-                    for error in inside {
+                    if fields.keeps_nested() {
+                        absent.strings.into_iter().for_each(|string| fields.put_string(string));
+                    }
+                    for error in absent.errors {
                         let path = format!("{}.{}", fields.path(), error.path.as_deref().unwrap_or_default());
                         fields.put_unreadable(error.at_path(&path));
                     }
@@ -372,6 +375,9 @@ fn walk_field<'a>(
                     let error = refused.into_error(fields.path());
                     if !is_unreadable {
                         return Err(error);
+                    }
+                    if fields.keeps_nested() {
+                        for_each_string(object, &mut |string| fields.put_string(string), depth)?;
                     }
                     fields.put_unreadable(error);
                 }

@@ -27,7 +27,7 @@ pub fn use_device(
     });
     match device {
         Ok(device) => index.use_device(Some(device)),
-        Err(error) => return Some(error.0),
+        Err(error) => return Some(error.text),
     }
     None
 }

@@ -12,7 +12,7 @@ use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::{Record, Schema, Terms, Value};
 use tamis_flow::{Flow, Kind, Limit, OnLimit, Output, StreamOptions, TimeUnit};
 
-use crate::batch::Given;
+use crate::batch::{Given, GivenRecord};
 use crate::convert::value_to_python;
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::event::{PyEvent, with_record};
@@ -27,15 +27,12 @@ pub struct PyFlow(Mutex<Flow>);
 impl PyFlow {
     #[new]
     fn new(py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<Self> {
-        let then = match on_limit {
-            "refuse" => OnLimit::Refuse,
-            "shed" => OnLimit::Shed,
-            other => {
-                let message = format!("on_limit is \"refuse\" or \"shed\", not {other:?}");
-                return Err(argument_error(py, message));
-            }
-        };
-        Ok(Self(Mutex::new(Flow::new(limit.map(|bytes| Limit { bytes, then })))))
+        Ok(Self(Mutex::new(Flow::new(limit_of(py, limit, on_limit)?))))
+    }
+
+    fn set_limit(&self, py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<()> {
+        self.0.lock().set_limit(limit_of(py, limit, on_limit)?);
+        Ok(())
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -103,8 +100,8 @@ impl PyFlow {
         arrival: Option<i64>,
     ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = events.py();
-        let records = match Given::from_python(events, vec![])? {
-            Given::Records(records) => records,
+        let records: Vec<Record> = match Given::from_python(events, vec![])? {
+            Given::Records(records) => records.into_iter().map(GivenRecord::into_record).collect(),
             Given::Tables { batches, .. } => {
                 let read = || batches.iter().map(records).collect::<Result<Vec<_>, _>>();
                 py.detach(read).or_raise(py)?.into_iter().flatten().collect()
@@ -154,6 +151,18 @@ impl PyFlow {
     fn stats(&self) -> String {
         self.0.lock().statistics().to_string()
     }
+}
+
+fn limit_of(py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<Option<Limit>> {
+    let then = match on_limit {
+        "refuse" => OnLimit::Refuse,
+        "shed" => OnLimit::Shed,
+        other => {
+            let message = format!("on_limit is \"refuse\" or \"shed\", not {other:?}");
+            return Err(argument_error(py, message));
+        }
+    };
+    Ok(limit.map(|bytes| Limit { bytes, then }))
 }
 
 /// A length of time, in microseconds.

@@ -285,9 +285,18 @@ impl PyIndex {
 
     // --- queries -----------------------------------------------------------------------------------
 
-    /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank.
-    fn ask<'py>(&self, event: &Bound<'py, PyAny>, query: &PyQuery) -> PyResult<Bound<'py, PyAny>> {
-        ask(&self.0, &self.1, event, query.query())
+    /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank. An event with much to do may
+    /// use so many threads.
+    #[pyo3(signature = (event, query, threads=1))]
+    fn ask<'py>(
+        &self,
+        event: &Bound<'py, PyAny>,
+        query: &PyQuery,
+        threads: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
+        let threads = threads.ok_or_else(|| argument_error(event.py(), "threads must be 1 or more"))?;
+        ask(&self.0, &self.1, event, query.query(), threads)
     }
 
     // --- keeping -----------------------------------------------------------------------------------

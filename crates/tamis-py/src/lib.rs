@@ -32,7 +32,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
     #[pymodule_export]
-    use crate::batch::{ask_batch, contributions, time_events};
+    use crate::batch::{ask_batch, contributions, count_batch_by_subscription, time_events};
     #[pymodule_export]
     use crate::device::{device_name, leave_device, use_device};
     #[pymodule_export]

@@ -54,9 +54,11 @@ pub fn ask<'py>(
     ids: &IdCache,
     event: &Bound<'py, PyAny>,
     query: &Query,
+    threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = event.py();
     let asked = with_event(index, event, query, |reader, event, query, space| {
+        space.set_threads(threads);
         let (answer, slow) = index.ask(&**reader, query, event, space)?;
         let answered = match answer {
             Answer::All(places) => Answered::All(Found::new(reader, places)),
@@ -100,7 +102,8 @@ pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
     Ok(())
 }
 
-/// Resolves an event for the current version and asks something about it. What was slow is noted.
+/// Resolves an event for the current version and asks something about it, on one thread unless `asked` allows for
+/// more. What was slow is noted.
 pub fn with_event<T: Send>(
     index: &Index,
     event: &Bound<'_, PyAny>,
@@ -113,7 +116,10 @@ pub fn with_event<T: Send>(
         event,
         |reader| Ok(moment.terms(reader.terms())),
         RELEASE_FROM,
-        |reader, terms, event, space| asked(reader, event, &moment.query(terms), space),
+        |reader, terms, event, space| {
+            space.set_threads(1);
+            asked(reader, event, &moment.query(terms), space)
+        },
     )?;
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();

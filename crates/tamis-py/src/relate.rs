@@ -140,7 +140,7 @@ impl PySelectivities {
                         let records = records.iter().zip(&mut rooms);
                         visit(
                             &records
-                                .map(|(record, room)| record.resolve_into(terms, room))
+                                .map(|(given, room)| given.record().resolve_into(terms, room))
                                 .collect::<Vec<_>>(),
                         )
                     }
@@ -319,6 +319,9 @@ pub fn access_predicates<'py>(
     plan.of_expression.iter().map(list).collect()
 }
 
+/// A thread parses at least so many expressions.
+const LEAST_PER_THREAD: usize = 1024;
+
 /// Parses on all cores; the first error says which row it is.
 fn parse_all(expressions: &Expressions) -> Result<Vec<Expr>, Error> {
     let parse = |row: usize| {
@@ -329,9 +332,13 @@ fn parse_all(expressions: &Expressions) -> Result<Vec<Expr>, Error> {
         };
         parsed.map_err(|error| error.within(&format!("expression {row}")))
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let rows = expressions.len();
-    let share = rows.div_ceil(threads).max(1024);
+    // For a few, starting a thread takes longer than parsing.
+    if rows <= LEAST_PER_THREAD {
+        return (0..rows).map(parse).collect();
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = rows.div_ceil(threads).max(LEAST_PER_THREAD);
     std::thread::scope(|scope| {
         let starts = (0..rows).step_by(share);
         let workers: Vec<_> = starts

@@ -51,7 +51,8 @@ pub fn wrong_values(
                 }
             }
             Given::Records(records) => {
-                let resolved: Vec<Event<'_>> = records.iter().map(|record| record.resolve(&terms)).collect();
+                let resolved: Vec<Event<'_>> =
+                    records.iter().map(|given| given.record().resolve(&terms)).collect();
                 count(&resolved);
             }
         }

@@ -32,6 +32,8 @@ pub(crate) struct RelativePath {
 pub(crate) struct Step {
     pub axis: Axis,
     pub test: Test,
+    /// What a node at this step counts.
+    pub weight: Option<f64>,
     pub conditions: Vec<Condition>,
 }
 
@@ -72,6 +74,8 @@ pub(crate) enum Condition {
     Compare(RelativePath, Comparison, Literal),
     Contains(RelativePath, Box<str>),
     StartsWith(RelativePath, Box<str>),
+    /// True where the condition is, and counts so much there; never inside another one or inside a NOT.
+    Weighted(Box<Condition>, f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,7 +169,13 @@ impl Display for Step {
             Test::Attribute(name) => write!(f, "@{name}")?,
             Test::Text => f.write_str("text()")?,
         }
-        self.conditions.iter().try_for_each(|condition| write!(f, "[{condition}]"))
+        if let Some(weight) = self.weight {
+            write!(f, "^{weight}")?;
+        }
+        self.conditions.iter().try_for_each(|condition| match condition {
+            Condition::Weighted(inner, weight) => write!(f, "[{inner}]^{weight}"),
+            plain => write!(f, "[{plain}]"),
+        })
     }
 }
 
@@ -194,6 +204,7 @@ impl Display for Condition {
             Self::Compare(path, comparison, literal) => write!(f, "{path} {} {literal}", comparison.symbol()),
             Self::Contains(path, text) => write!(f, "contains({path}, {})", Quoted(text)),
             Self::StartsWith(path, text) => write!(f, "starts-with({path}, {})", Quoted(text)),
+            Self::Weighted(inner, weight) => write!(f, "({inner})^{weight}"),
         }
     }
 }

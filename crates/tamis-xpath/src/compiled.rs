@@ -103,6 +103,8 @@ pub(crate) struct Step {
     pub axis: Axis,
     pub kind: Kind,
     pub label: Label,
+    /// What a node at this step counts.
+    pub weight: f64,
     pub conditions: Box<[Condition]>,
 }
 
@@ -124,6 +126,7 @@ pub(crate) enum Condition {
     Compare(Steps, ValueTest),
     Contains(Steps, Box<str>),
     StartsWith(Steps, Box<str>),
+    Weighted(Box<Condition>, f64),
 }
 
 /// What a comparison asks of the value of one node.
@@ -170,7 +173,7 @@ impl Labels {
             Test::Text => (Kind::Text, ANY),
         };
         let conditions = step.conditions.iter().map(|condition| self.compile(condition)).collect();
-        Step { axis: step.axis, kind, label, conditions }
+        Step { axis: step.axis, kind, label, weight: step.weight.unwrap_or(0.0), conditions }
     }
 
     fn value_test(&mut self, comparison: Comparison, literal: &Literal) -> ValueTest {
@@ -209,6 +212,7 @@ impl Labels {
                 let steps = self.compile_steps(&path.steps);
                 Condition::Compare(steps, self.value_test(*comparison, literal))
             }
+            Written::Weighted(inner, weight) => Condition::Weighted(Box::new(self.compile(inner)), *weight),
             Written::Contains(path, text) => {
                 Condition::Contains(self.compile_steps(&path.steps), text.clone())
             }

@@ -11,8 +11,7 @@
 //! Elements below element `i` are `i + 1 .. end`, so that neither a tree nor pointers are needed. What the arrays hold is
 //! kept from document to document.
 
-use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 use crate::error::DocumentError;
@@ -190,6 +189,9 @@ pub(crate) struct Names {
     pool: String,
     namespaces: Vec<Box<str>>,
     by_text: HashTable<u32>,
+    by_uri: HashTable<u32>,
+    /// A document chooses its names, so that the hash has a key that nobody knows.
+    hasher: DefaultHashBuilder,
 }
 
 #[derive(Clone, Copy)]
@@ -205,23 +207,26 @@ impl Names {
         self.pool.clear();
         self.namespaces.clear();
         self.by_text.clear();
+        self.by_uri.clear();
     }
 
     /// The number of a namespace.
     pub fn namespace(&mut self, uri: &str) -> u32 {
-        match self.namespaces.iter().position(|known| **known == *uri) {
-            Some(at) => at as u32,
-            None => {
-                self.namespaces.push(uri.into());
-                self.namespaces.len() as u32 - 1
-            }
+        let Self { namespaces, by_uri, hasher, .. } = self;
+        let hash = |uri: &str| hasher.hash_one(uri);
+        if let Some(known) = by_uri.find(hash(uri), |at| *namespaces[*at as usize] == *uri) {
+            return *known;
         }
+        let number = namespaces.len() as u32;
+        namespaces.push(uri.into());
+        by_uri.insert_unique(hash(uri), number, |at| hash(&namespaces[*at as usize]));
+        number
     }
 
     /// The number of a name, a new one if it was not seen before.
     pub fn intern(&mut self, namespace: u32, local: &str) -> u32 {
-        let hash = |namespace: u32, local: &str| FxBuildHasher.hash_one((namespace, local));
-        let Self { all, pool, by_text, .. } = self;
+        let Self { all, pool, by_text, hasher, .. } = self;
+        let hash = |namespace: u32, local: &str| hasher.hash_one((namespace, local));
         let text = |entry: NameEntry| &pool[entry.start as usize..entry.end as usize];
         let same = |at: &u32| all[*at as usize].namespace == namespace && text(all[*at as usize]) == local;
         if let Some(known) = by_text.find(hash(namespace, local), same) {

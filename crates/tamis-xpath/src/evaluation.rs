@@ -17,13 +17,15 @@ use crate::document::{Document, Node};
 pub struct Selector {
     labels: Labels,
     pub(crate) steps: Steps,
+    /// Whether weights are written in the path.
+    pub(crate) is_scored: bool,
 }
 
 impl Selector {
     pub fn new(path: &Path) -> Self {
         let mut labels = Labels::default();
         let steps = labels.compile_steps(&path.steps);
-        Self { labels, steps }
+        Self { labels, steps, is_scored: path.is_scored() }
     }
 
     /// Whether the path selects something.
@@ -105,11 +107,17 @@ impl<'a> View<'a> {
             }
             Condition::Contains(steps, text) => self.first_value(node, steps).contains(&**text),
             Condition::StartsWith(steps, text) => self.first_value(node, steps).starts_with(&**text),
+            Condition::Weighted(inner, _) => self.holds(node, inner),
         }
     }
 
     /// The string value of the first node in document order; empty if there is none.
     fn first_value(&self, node: Node, steps: &[Step]) -> &str {
+        self.first(node, steps).map_or("", |first| self.document.string_value(first))
+    }
+
+    /// The first node in document order that the steps lead to.
+    pub fn first(&self, node: Node, steps: &[Step]) -> Option<Node> {
         let mut first: Option<Node> = None;
         self.select(node, steps, &mut |found| {
             if first.is_none_or(|first| self.document.offset(found) < self.document.offset(first)) {
@@ -117,7 +125,7 @@ impl<'a> View<'a> {
             }
             false
         });
-        first.map_or("", |first| self.document.string_value(first))
+        first
     }
 
     pub fn all_hold(&self, node: Node, step: &Step) -> bool {

@@ -2,12 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
-use crate::ast::{Name, NameTest, Path, Step as WrittenStep};
+use crate::ast::{Condition, Name, NameTest, Path, Step as WrittenStep};
 use crate::compiled::Step;
 use crate::document::{Document, NONE, Node};
 use crate::evaluation::{Selector, View};
+use crate::scoring::Scores;
 
 /// How far a path goes in a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Explanation {
     /// The first step that no node satisfies; `None` if the path is true.
     pub missed: Option<StepMissed>,
     pub steps: usize,
+    /// What a path with weights counts, if it is true. Then the nodes are those of its best embedding.
+    pub score: Option<f64>,
 }
 
 /// A step that leads somewhere.
@@ -28,6 +31,8 @@ pub struct StepReached {
     pub nodes: usize,
     /// One of them, such as `/news/item[2]`: one that the next steps lead on from.
     pub example: String,
+    /// What the step counts there.
+    pub counts: f64,
 }
 
 /// A step that leads nowhere.
@@ -54,22 +59,31 @@ impl Explanation {
     /// );
     /// let path = Path::parse("//item[price]").unwrap();
     /// assert_eq!(Explanation::new(&path, &document).to_string(), "satisfies //item[price] at /news/item[2]");
+    /// let path = Path::parse("/news^1/item[price or (.)^0.5]^2").unwrap();
+    /// assert_eq!(
+    ///     Explanation::new(&path, &document).to_string(),
+    ///     "satisfies /news^1 at /news (1), /item[price or (.)^0.5]^2 at /news/item[1] (2.5) (2 nodes in all); scores 3.5",
+    /// );
     /// ```
     pub fn new(path: &Path, document: &Document) -> Self {
         let selector = Selector::new(path);
         selector.with_view(document, |view| {
-            let levels = levels(view, &selector.steps);
+            let scores = Scores::new(view);
+            let levels = levels(view, &selector.steps, &scores);
             let examples = embedding(view, &selector.steps, &levels);
             let written = |at: usize| &path.steps[at];
             let reached = examples.iter().enumerate().map(|(at, node)| StepReached {
                 text: with_slashes(written(at)),
                 nodes: levels[at + 1].len(),
                 example: location(document, *node),
+                counts: scores.of_step(*node, &selector.steps[at]).unwrap_or(0.0),
             });
             let reached: Vec<StepReached> = reached.collect();
             let missed = (reached.len() < path.steps.len())
                 .then(|| missed(view, written(reached.len()), &selector.steps[reached.len()], &levels));
-            Self { reached, missed, steps: path.steps.len() }
+            let is_scored = selector.is_scored && missed.is_none();
+            let score = is_scored.then(|| levels.last().and_then(best)).flatten().map(|(_, score)| score);
+            Self { reached, missed, steps: path.steps.len(), score }
         })
     }
 }
@@ -78,58 +92,71 @@ fn with_slashes(step: &WrittenStep) -> String {
     Path { steps: vec![step.clone()] }.to_string()
 }
 
-/// The nodes before the first step and after each, up to the last step that leads somewhere.
-fn levels(view: &View<'_>, steps: &[Step]) -> Vec<Vec<Node>> {
-    let mut levels = vec![vec![Node::Document]];
+/// Nodes, each with the score of the best embedding of the steps so far that ends there.
+type Level = Vec<(Node, f64)>;
+
+/// The nodes before the first step and after each, up to the last step that leads somewhere; in document order.
+fn levels(view: &View<'_>, steps: &[Step], scores: &Scores<'_, '_>) -> Vec<Level> {
+    let mut levels = vec![vec![(Node::Document, 0.0)]];
     for at in 0..steps.len() {
-        let mut seen = HashSet::new();
-        let mut next = vec![];
-        for node in &levels[at] {
+        let mut next: HashMap<Node, f64> = HashMap::new();
+        for (node, score) in &levels[at] {
             view.select(*node, &steps[at..=at], &mut |found| {
-                if seen.insert(found) {
-                    next.push(found);
-                }
+                let score = score + scores.of_step(found, &steps[at]).unwrap_or(0.0);
+                let known = next.entry(found).or_insert(score);
+                *known = known.max(score);
                 false
             });
         }
         if next.is_empty() {
             break;
         }
-        next.sort_by_key(|node| view.document.offset(*node));
+        let mut next: Level = next.into_iter().collect();
+        next.sort_by_key(|(node, _)| view.document.offset(*node));
         levels.push(next);
     }
     levels
 }
 
-/// One node for each step that leads somewhere, each reached from the one before.
-fn embedding(view: &View<'_>, steps: &[Step], levels: &[Vec<Node>]) -> Vec<Node> {
-    let mut chosen: Vec<Node> = levels.last().and_then(|last| last.first()).into_iter().copied().collect();
+/// The first of the nodes with the highest score.
+fn best(level: &Level) -> Option<(Node, f64)> {
+    level.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
+}
+
+/// One node for each step that leads somewhere, each reached from the one before: a best embedding.
+fn embedding(view: &View<'_>, steps: &[Step], levels: &[Level]) -> Vec<Node> {
+    let mut chosen: Vec<Node> = levels.last().and_then(best).map(|(node, _)| node).into_iter().collect();
     for at in (1..levels.len()).rev() {
         let target = chosen[chosen.len() - 1];
-        let leads = |node: &&Node| view.select(**node, &steps[at - 1..at], &mut |found| found == target);
+        let leads = |node: Node| view.select(node, &steps[at - 1..at], &mut |found| found == target);
+        let leading: Level = levels[at - 1].iter().copied().filter(|(node, _)| leads(*node)).collect();
         if at > 1
-            && let Some(node) = levels[at - 1].iter().find(leads)
+            && let Some((node, _)) = best(&leading)
         {
-            chosen.push(*node);
+            chosen.push(node);
         }
     }
     chosen.reverse();
     if levels.len() == 1 { vec![] } else { chosen }
 }
 
-fn missed(view: &View<'_>, written: &WrittenStep, step: &Step, levels: &[Vec<Node>]) -> StepMissed {
+fn missed(view: &View<'_>, written: &WrittenStep, step: &Step, levels: &[Level]) -> StepMissed {
     let bare = Step { conditions: [].into(), ..step.clone() };
     let mut nodes = HashSet::new();
-    for node in levels.last().into_iter().flatten() {
+    for (node, _) in levels.last().into_iter().flatten() {
         view.select(*node, std::slice::from_ref(&bare), &mut |found| {
             nodes.insert(found);
             false
         });
     }
     let conditions = written.conditions.iter().zip(&step.conditions).map(|(text, condition)| {
+        let text = match text {
+            Condition::Weighted(inner, _) => inner,
+            plain => plain,
+        };
         (text.to_string(), nodes.iter().filter(|node| view.holds(**node, condition)).count())
     });
-    let text = with_slashes(&WrittenStep { conditions: vec![], ..written.clone() });
+    let text = with_slashes(&WrittenStep { weight: None, conditions: vec![], ..written.clone() });
     StepMissed { text, conditions: conditions.collect(), nodes: nodes.len() }
 }
 
@@ -189,11 +216,14 @@ impl Display for Explanation {
             f.write_str("satisfies ")?;
             for (at, step) in self.reached.iter().enumerate() {
                 write!(f, "{}{} at {}", if at > 0 { ", " } else { "" }, step.text, step.example)?;
+                if self.score.is_some() {
+                    write!(f, " ({})", step.counts)?;
+                }
             }
-            return match self.reached.last() {
-                Some(last) if last.nodes > 1 => write!(f, " ({} nodes in all)", last.nodes),
-                _ => Ok(()),
-            };
+            if let Some(last) = self.reached.last().filter(|last| last.nodes > 1) {
+                write!(f, " ({} nodes in all)", last.nodes)?;
+            }
+            return self.score.map_or(Ok(()), |score| write!(f, "; scores {score}"));
         };
         match self.reached.last() {
             Some(last) => {
@@ -223,6 +253,7 @@ mod tests {
         let path = Path::parse(path).unwrap();
         let explanation = Explanation::new(&path, &document);
         assert_eq!(explanation.missed.is_none(), Selector::new(&path).is_true(&document));
+        assert_eq!(explanation.score, Selector::new(&path).score(&document).filter(|_| path.is_scored()));
         explanation.to_string()
     }
 
@@ -237,6 +268,19 @@ mod tests {
         assert_eq!(
             explained("//t/text()[. = 'z']"),
             "satisfies //t at /n/i[2]/t, /text()[. = 'z'] at /n/i[2]/t/text()"
+        );
+    }
+
+    #[test]
+    fn paths_with_weights_name_their_best_embedding() {
+        assert_eq!(
+            explained("/n^1/i[t or (@l = 'de')^3]/p"),
+            "satisfies /n^1 at /n (1), /i[t or (@l = 'de')^3] at /n/i[3] (3), /p at /n/i[3]/p (0) \
+             (2 nodes in all); scores 4"
+        );
+        assert_eq!(
+            explained("/n/i[p > 9]^2"),
+            "reaches step 1 of 2, /n; of 3 nodes at /i none satisfies [p > 9]"
         );
     }
 

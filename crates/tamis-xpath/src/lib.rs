@@ -39,9 +39,11 @@ mod names;
 mod number;
 mod parser;
 mod reader;
+mod scoring;
 mod set;
 #[cfg(test)]
 mod testing;
+mod weights;
 
 pub use ast::Path;
 pub use document::Document;
@@ -49,4 +51,4 @@ pub use error::{DocumentError, PathError};
 pub use evaluation::Selector;
 pub use explanation::{Explanation, StepReached};
 pub use reader::Limits;
-pub use set::{PathSet, PathSetBuilder};
+pub use set::{MakeTextIndex, PathSet, PathSetBuilder, TextIndex, TextTest};

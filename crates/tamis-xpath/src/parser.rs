@@ -33,7 +33,8 @@ pub(crate) fn parse(text: &str) -> Result<Path, PathError> {
         let message = format!("a path of {} bytes is longer than the limit of {MAX_BYTES}", text.len());
         return Err(PathError::new(0, message));
     }
-    let mut parser = Parser { text, at: 0, prefixes: vec![("xml", XML_NAMESPACE)], nesting: 0 };
+    let mut parser =
+        Parser { text, at: 0, prefixes: vec![("xml", XML_NAMESPACE)], nesting: 0, is_negated: false };
     parser.declarations()?;
     parser.space();
     if !parser.rest().starts_with('/') {
@@ -47,7 +48,10 @@ pub(crate) fn parse(text: &str) -> Result<Path, PathError> {
     let steps = parser.steps(true)?;
     parser.space();
     match parser.rest().chars().next() {
-        None => Ok(Path { steps }),
+        None => match (Path { steps }) {
+            path if path.most_score().is_finite() => Ok(path),
+            _ => Err(PathError::new(0, "the weights of a path add up to more than a 64-bit float holds")),
+        },
         Some('|') => Err(parser
             .error("a union of paths is not supported")
             .with_hint("write xpath(doc, '...') OR xpath(doc, '...')")),
@@ -70,6 +74,8 @@ struct Parser<'t> {
     at: usize,
     prefixes: Vec<(&'t str, &'t str)>,
     nesting: usize,
+    /// Inside of `not(...)`.
+    is_negated: bool,
 }
 
 /// What stands on one side of a comparison.
@@ -216,12 +222,48 @@ impl<'t> Parser<'t> {
         }
         self.space();
         let test = self.test(attribute)?;
+        let weight = self.weight()?;
         let mut conditions = vec![];
         while self.take("[") {
-            conditions.push(self.nested(|parser| parser.alternatives())?);
+            let condition = self.nested(|parser| parser.alternatives())?;
             self.expect("]", "at the end of a predicate")?;
+            conditions.push(self.weighted(condition)?);
         }
-        Ok(Step { axis, test, conditions })
+        Ok(Step { axis, test, weight, conditions })
+    }
+
+    /// `^2.5`, if it comes next.
+    fn weight(&mut self) -> Result<Option<f64>, PathError> {
+        self.space();
+        let start = self.at;
+        if !self.take("^") {
+            return Ok(None);
+        }
+        if self.is_negated {
+            return Err(PathError::new(start, "what is inside not() counts nothing, so it has no weight")
+                .with_hint("write the weight behind it: not(price > 5)^2"));
+        }
+        self.space();
+        let hint = "write it as 2 or 0.5";
+        match self.number()? {
+            Some(Literal::Number(_, weight)) if weight.is_finite() && weight.is_sign_positive() => {
+                if self.take("^") {
+                    return Err(PathError::new(self.at - 1, "a weight is given twice"));
+                }
+                Ok(Some(weight))
+            }
+            _ => Err(PathError::new(start, "a weight is a number, finite and not negative").with_hint(hint)),
+        }
+    }
+
+    /// A condition with the weight that follows it, if any.
+    fn weighted(&mut self, condition: Condition) -> Result<Condition, PathError> {
+        let start = self.at;
+        match (condition, self.weight()?) {
+            (Condition::Weighted(..), Some(_)) => Err(PathError::new(start, "a weight is given twice")),
+            (condition, Some(weight)) => Ok(Condition::Weighted(Box::new(condition), weight)),
+            (condition, None) => Ok(condition),
+        }
     }
 
     fn test(&mut self, attribute: bool) -> Result<Test, PathError> {
@@ -388,6 +430,11 @@ impl<'t> Parser<'t> {
         if self.rest().starts_with(['=', '!', '<', '>']) {
             return Err(self.error("comparisons do not follow one another").with_hint("join them with and"));
         }
+        if self.rest().starts_with('^') {
+            return Err(self
+                .error("a weight stands behind a predicate or a parenthesis, not behind a value")
+                .with_hint("write [price > 5]^2 or (price > 5)^2"));
+        }
         Ok(condition)
     }
 
@@ -409,7 +456,7 @@ impl<'t> Parser<'t> {
             let inner = self.nested(|parser| parser.alternatives())?;
             self.expect(")", "to close the parenthesis")?;
             // A path in parentheses is still a path, but only its existence is asked here.
-            return Ok(Operand::Condition(inner));
+            return self.weighted(inner).map(Operand::Condition);
         }
         if self.rest().starts_with('/') {
             return Err(self
@@ -430,7 +477,12 @@ impl<'t> Parser<'t> {
 
     fn call(&mut self, start: usize, name: &str) -> Result<Condition, PathError> {
         let condition = match name {
-            "not" => Condition::Not(Box::new(self.nested(|parser| parser.alternatives())?)),
+            "not" => {
+                let outside = std::mem::replace(&mut self.is_negated, true);
+                let inner = self.nested(|parser| parser.alternatives())?;
+                self.is_negated = outside;
+                Condition::Not(Box::new(inner))
+            }
             "contains" | "starts-with" => {
                 let path = match self.operand()? {
                     Operand::Path(path) => path,
@@ -452,7 +504,7 @@ impl<'t> Parser<'t> {
             _ => return Err(self.unknown_function(start, name)),
         };
         self.expect(")", &format!("at the end of {name}()"))?;
-        Ok(condition)
+        self.weighted(condition)
     }
 
     fn relative_path(&mut self) -> Result<RelativePath, PathError> {
@@ -464,6 +516,9 @@ impl<'t> Parser<'t> {
             }
             if self.rest().starts_with('[') {
                 return Err(self.error("a predicate cannot follow .").with_hint("join conditions with and"));
+            }
+            if self.rest().starts_with('^') {
+                return Err(self.error("a weight cannot follow .").with_hint("write (.)^2"));
             }
             return Ok(RelativePath { steps: vec![] });
         }
@@ -546,6 +601,10 @@ mod tests {
             "/Q{urn:x}a/Q{urn:x}*/@xml:lang",
             "/a[@id[. = 'x' and not(. = 'y')]]",
             "/or[and]/div[mod or or]",
+            "/a^2/b^0.5[c]^3[d]//@e^1",
+            "/a[(b > 5)^2 or (c)^0 or (not(d))^1.5]",
+            "/a[b^2/c^3 = 'x' and contains(d^4, 'y')]",
+            "/a[contains(b, 'y')]^2",
         ] {
             assert_eq!(printed(text), text);
         }
@@ -560,6 +619,8 @@ mod tests {
             ("/a[./b and .//c]", "/a[b and .//c]"),
             ("/a[(b)]", "/a[b]"),
             ("/a[b>-  5]", "/a[b > -5]"),
+            ("/a ^ 2.50 [ (b = 1) ^ 03 ]", "/a^2.5[b = 1]^3"),
+            ("/a[not(b)^2 and contains(c, 'x') ^ .5]", "/a[(not(b))^2 and (contains(c, 'x'))^0.5]"),
             (
                 "declare namespace n='urn:n'; declare namespace m = \"urn:m\";//n:a/m:*[@n:b]",
                 "//Q{urn:n}a/Q{urn:m}*[@Q{urn:n}b]",
@@ -608,12 +669,30 @@ mod tests {
             ("/a b", 3, "not expected"),
             ("/a[b = 5x]", 8, "number ends"),
             ("/a[.[b]]", 4, "cannot follow ."),
+            ("/a^", 2, "a weight is a number"),
+            ("/a^-1", 2, "a weight is a number"),
+            ("/a^'2'", 2, "a weight is a number"),
+            ("/a^2^3", 4, "given twice"),
+            ("/a[(b)^2]^3", 9, "given twice"),
+            ("/a[b > 5^2]", 8, "not behind a value"),
+            ("/a[.^2]", 4, "cannot follow ."),
+            ("/a[not(b^2)]", 8, "inside not()"),
+            ("/a[not((b)^2 or c)]", 10, "inside not()"),
             ("declare namespace a = ''; /a:b", 22, "not empty"),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.offset, place, "{text}: {error}");
             assert!(error.message.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn the_weights_of_a_path_have_a_finite_sum() {
+        let large = "9".repeat(308);
+        assert!(parse(&format!("/a^{large}/b")).is_ok());
+        assert!(parse(&format!("/a^{large}9")).unwrap_err().message.contains("a weight is a number"));
+        let many = format!("/a{}", format!("/b^{large}").repeat(20));
+        assert!(parse(&many).unwrap_err().message.contains("add up to more"));
     }
 
     #[test]

@@ -2,6 +2,26 @@
 
 use proptest::prelude::*;
 
+/// The text of a path, often with weights.
+pub fn scored_path() -> impl Strategy<Value = String> {
+    (path(), prop::collection::vec(0..12u32, 0..20)).prop_map(|(path, weights)| {
+        // A weight may follow any bracket or parenthesis that is not inside of a NOT, and any name of a step.
+        let mut scored = path.clone();
+        let mut insert_from = 0;
+        for weight in weights {
+            let ends = |at: usize| scored[..at].ends_with([']', 'a', 'b', 'c', '*', 'x', 'y', ')']);
+            let places: Vec<usize> = (insert_from..=scored.len()).filter(|at| ends(*at)).collect();
+            let Some(place) = places.get(weight as usize % places.len().max(1)) else { break };
+            let inserted = format!("{}^{}{}", &scored[..*place], f64::from(weight) / 4.0, &scored[*place..]);
+            insert_from = *place + inserted.len() - scored.len();
+            if crate::Path::parse(&inserted).is_ok() {
+                scored = inserted;
+            }
+        }
+        scored
+    })
+}
+
 /// The text of a path.
 pub fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(step(2), 1..5).prop_map(|steps| steps.concat()).prop_flat_map(|steps| {

@@ -73,7 +73,7 @@ impl PredicateTable {
         let hash = self.slots[id as usize].hash();
         let entry = self.numbers.find_entry(hash, |&other| other == id);
         entry.expect("a predicate in use is in the dictionary").remove();
-        self.slots[id as usize].atom.operands = Box::default();
+        self.slots[id as usize].atom.operands = Default::default();
         self.free.push(id);
     }
 

@@ -351,6 +351,13 @@ pub trait Blocks {
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)>;
 
+    /// As [`matches`](Self::matches), but several threads may read what is found. `None` if it is not found that way: then
+    /// `matches` is asked.
+    fn find_matches(&mut self, range: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
+        let _ = (range, most);
+        None
+    }
+
     /// Calls `add` with each event and its best matches, the best first, until it says to stop.
     fn best(
         &mut self,
@@ -361,6 +368,71 @@ pub trait Blocks {
 
     /// Adds the number of matches of each event to `counts`.
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation>;
+
+    /// Adds to each subscription the number of events that it matches. `None` if it is not counted that way: then
+    /// `matches` is asked.
+    fn row_counts(&mut self, range: Range<usize>, counts: &mut RowCounts) -> Option<Observation> {
+        let _ = (range, counts);
+        None
+    }
+}
+
+/// The matches of a block of events.
+pub trait FoundMatches: Sync {
+    /// How many events are answered.
+    fn events(&self) -> usize;
+
+    /// How many matches they have together.
+    fn matches(&self) -> usize;
+
+    /// Replaces `locations` by the matches of an event, sorted by id.
+    fn of_event(&self, at: usize, locations: &mut Vec<Location>);
+
+    fn observed(&self) -> Observation;
+}
+
+/// For how many events each subscription holds.
+#[derive(Clone, Debug, Default)]
+pub struct RowCounts {
+    /// By part and row.
+    pub parts: Vec<Vec<u64>>,
+    /// By place in the buffer.
+    pub buffer: Vec<u64>,
+}
+
+impl RowCounts {
+    /// For subscriptions in so many rows of each part, and last of the buffer; see [`Version::part_sizes`].
+    pub fn new(part_sizes: &[usize]) -> Self {
+        let mut parts: Vec<Vec<u64>> = part_sizes.iter().map(|size| vec![0; *size]).collect();
+        let buffer = parts.pop().unwrap_or_default();
+        Self { parts, buffer }
+    }
+
+    pub fn add(&mut self, location: Location) {
+        match location {
+            Location::Row { part, row } => self.parts[part as usize][row as usize] += 1,
+            Location::Buffer(at) => self.buffer[at as usize] += 1,
+        }
+    }
+
+    /// Adds what another thread counted.
+    pub fn merge(&mut self, other: Self) {
+        let own = self.parts.iter_mut().chain([&mut self.buffer]);
+        for (own, other) in own.zip(other.parts.into_iter().chain([other.buffer])) {
+            own.iter_mut().zip(other).for_each(|(all, more)| *all += more);
+        }
+    }
+
+    /// Those that hold for any event, and for how many, sorted by id.
+    pub fn found(&self, version: &dyn Version) -> Vec<(Location, u64)> {
+        let rows = (0..).zip(&self.parts).flat_map(|(part, counts)| {
+            (0..).zip(counts).map(move |(row, count)| (Location::Row { part, row }, *count))
+        });
+        let buffered = (0..).zip(&self.buffer).map(|(at, count)| (Location::Buffer(at), *count));
+        let mut found: Vec<_> = rows.chain(buffered).filter(|(_, count)| *count > 0).collect();
+        found.sort_unstable_by(|(a, _), (b, _)| version.id(*a).cmp(&version.id(*b)));
+        found
+    }
 }
 
 /// What the first events of a block cost.
@@ -421,16 +493,34 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// Memory that a thread uses from event to event. Each engine keeps its own kind there.
+/// What a thread has to match with from event to event: memory, of which each engine keeps its own kind, and how many
+/// threads may work on one event.
 #[derive(Default)]
-pub struct Workspace(Option<Box<dyn Any + Send>>);
+pub struct Workspace {
+    memory: Option<Box<dyn Any + Send>>,
+    helpers: usize,
+}
+
+/// More threads are never used for one event.
+const MOST_THREADS: usize = 256;
 
 impl Workspace {
+    /// How many threads may work on one event, the one that asks included. Answers do not depend on it, and an engine
+    /// may use fewer.
+    pub fn threads(&self) -> usize {
+        self.helpers + 1
+    }
+
+    /// One thread, unless this says otherwise.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.helpers = threads.clamp(1, MOST_THREADS) - 1;
+    }
+
     /// The memory of one kind; empty if the last event was matched by another engine.
     pub fn of<T: Default + Send + 'static>(&mut self) -> &mut T {
-        if !self.0.as_ref().is_some_and(|held| held.is::<T>()) {
-            self.0 = Some(Box::<T>::default());
+        if !self.memory.as_ref().is_some_and(|held| held.is::<T>()) {
+            self.memory = Some(Box::<T>::default());
         }
-        self.0.as_mut().and_then(|held| held.downcast_mut()).expect("it was put there")
+        self.memory.as_mut().and_then(|held| held.downcast_mut()).expect("it was put there")
     }
 }

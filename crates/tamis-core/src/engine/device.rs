@@ -5,8 +5,8 @@
 //! into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use serde_json::{Value as Json, json};
 
@@ -21,9 +21,26 @@ pub const NO_MASK: u32 = u32::MAX;
 /// The deepest nesting of alternatives that a device evaluates.
 pub const SAVED: u32 = 24;
 
+/// Thresholds have fewer leaves than this: a device counts them in so many bits.
+pub const MOST_IN_THRESHOLD: usize = 1 << 18;
+
 /// What a device cannot do, or could not.
 #[derive(Clone, Debug)]
-pub struct DeviceError(pub String);
+pub struct DeviceError {
+    pub text: String,
+    /// Whether less at once would have been possible.
+    pub is_memory: bool,
+}
+
+impl DeviceError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_memory: false }
+    }
+
+    pub fn of_memory(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_memory: true }
+    }
+}
 
 pub type DeviceResult<T> = std::result::Result<T, DeviceError>;
 
@@ -33,7 +50,8 @@ pub type DeviceResult<T> = std::result::Result<T, DeviceError>;
 pub struct PlannedUnit {
     /// Where its code begins.
     pub code: u32,
-    /// The number of leaves, and in the top four bits the [`UnitKind`].
+    /// The number of leaves, guards included; the number of guards in the two bits above the lowest 26, and the [`UnitKind`]
+    /// in the top four.
     pub leaves: u32,
     /// Where its truth goes.
     pub mask: u32,
@@ -41,8 +59,8 @@ pub struct PlannedUnit {
     pub rows: u32,
 }
 
-/// How the code of a unit is read. A leaf is the number of a mask, shifted by one; the lowest bit says that the mask must be
-/// clear.
+/// How the code of a unit is read. The leaves come first: guards, all of which hold, and then the others. A leaf is the number of
+/// a mask, shifted by one; the lowest bit says that the mask must be clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum UnitKind {
@@ -50,13 +68,17 @@ pub enum UnitKind {
     All = 0,
     /// Some leaf holds.
     Any = 1,
-    /// The number of guards comes first, then the guards, all of which hold; then choices, the last one first: a leaf, and a word with what to take if it holds,
-    /// if it does not, and where to save what came out (8 bits each).
+    /// Choices, the last one first. A word for each leaf follows: what to take if it holds, if it does not, and where to save what
+    /// came out (8 bits each).
     Choices = 2,
-    /// 0 or 1 comes first; then pairs of leaves, true and false: the number of the true ones is even or odd.
+    /// Pairs of leaves, true and false. 0 or 1 follows: the number of the true ones is even or odd.
     Parity = 3,
-    /// The least number of leaves that hold comes first.
+    /// The least number of leaves that hold follows.
     Threshold = 4,
+    /// All leaves of some group hold. A bit for each leaf follows, set for the last one of a group.
+    AnyOfAll = 5,
+    /// Some leaf of each group holds.
+    AllOfAny = 6,
 }
 
 /// In a choice: what the choice before came to, always, never; smaller numbers are what was saved there.
@@ -66,16 +88,35 @@ pub const TAKE_NEVER: u32 = 253;
 /// In a choice: nothing is saved.
 pub const SAVE_NOTHING: u32 = 255;
 
+/// Which kinds of units a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunKind {
+    /// All leaves or any leaf.
+    Flat,
+    /// Groups of leaves.
+    Groups,
+    Other,
+}
+
+impl UnitKind {
+    pub fn run_kind(self) -> RunKind {
+        match self {
+            UnitKind::All | UnitKind::Any => RunKind::Flat,
+            UnitKind::AnyOfAll | UnitKind::AllOfAny => RunKind::Groups,
+            UnitKind::Choices | UnitKind::Parity | UnitKind::Threshold => RunKind::Other,
+        }
+    }
+}
+
 /// Units that can be evaluated at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitRun {
     /// Where it ends; it begins where the one before ends.
     pub end: u32,
-    /// Whether its units are all leaves or any leaf.
-    pub is_flat: bool,
+    pub kind: RunKind,
 }
 
-/// Everything a device needs of a segment.
+/// Everything a device needs of a segment, or of some consecutive rows of it.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Masks of predicates; mask 0 is always set.
@@ -172,31 +213,61 @@ pub trait LoadedPlan: Send + Sync {
         most: u32,
     ) -> DeviceResult<ListedRows>;
 
-    /// Bytes of the device's memory, working memory included.
-    fn bytes(&self) -> u64;
+    /// Adds to each row the number of events for which it holds.
+    fn row_counts(
+        &self,
+        tokens: &Tokens,
+        kept: Option<&Arc<KeptRows>>,
+        counts: &mut [u64],
+    ) -> DeviceResult<()>;
 }
 
 /// A device.
 pub trait Device: Send + Sync {
+    /// Copies a plan there. Fails for want of memory unless there is room for a block of events too.
     fn load(&self, plan: &Plan) -> DeviceResult<Arc<dyn LoadedPlan>>;
+
+    /// Bytes of its memory that are taken, working memory included.
+    fn bytes(&self) -> u64;
 
     /// Its name, and whatever else is known of it, as an object of JSON.
     fn describe(&self) -> Json;
 }
 
-/// A segment of any engine: it is kept alive, and nothing else.
-pub type Segment = Arc<dyn Any + Send + Sync>;
+/// A segment of any engine. It is not kept alive, but its address is not used again.
+pub type HeldSegment = Weak<dyn Any + Send + Sync>;
+
+/// A part of a segment that is on a device: the rows from the first one on.
+#[derive(Clone)]
+pub struct LoadedRows {
+    pub first: u32,
+    pub count: u32,
+    pub plan: Arc<dyn LoadedPlan>,
+}
+
+/// What a filter keeps of some rows, and when that holds.
+pub(super) struct KeptFor {
+    /// The address of the segment, and the first of the rows.
+    pub rows_of: (usize, u32),
+    /// The removals that were seen, and the tags.
+    pub wanted: (u64, String),
+    /// At these moments, and at those between them, the same rows are active.
+    pub moments: std::ops::RangeInclusive<i64>,
+    pub rows: Arc<KeptRows>,
+}
 
 /// A device, and what an index keeps there.
 pub struct DeviceMemory {
     device: Arc<dyn Device>,
     /// Each with the segment it was made of, which is known by its address.
-    pub(super) plans: Mutex<Vec<(Segment, Arc<dyn LoadedPlan>)>>,
-    /// By the address of the segment: what a filter kept last, and what it was.
-    pub(super) kept: Mutex<Vec<(usize, String, Arc<KeptRows>)>>,
+    pub(super) plans: Mutex<Vec<(HeldSegment, Arc<[LoadedRows]>)>>,
+    /// What was asked for last comes first.
+    pub(super) kept: Mutex<Vec<KeptFor>>,
     failure: Mutex<Option<String>>,
     is_reported: AtomicBool,
     blocks: AtomicU64,
+    /// Matches of a thousand events that were listed last.
+    matches_per_thousand: AtomicU64,
     /// A device does not survive a fork.
     process: u32,
 }
@@ -210,6 +281,7 @@ impl DeviceMemory {
             failure: Mutex::default(),
             is_reported: AtomicBool::new(false),
             blocks: AtomicU64::new(0),
+            matches_per_thousand: AtomicU64::new(0),
             process: std::process::id(),
         }
     }
@@ -240,7 +312,7 @@ impl DeviceMemory {
 
     /// From now on this processor answers.
     pub fn fail(&self, error: DeviceError) {
-        self.failure.lock().get_or_insert(error.0);
+        self.failure.lock().get_or_insert(error.text);
         self.plans.lock().clear();
         self.kept.lock().clear();
     }
@@ -250,11 +322,26 @@ impl DeviceMemory {
         self.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes how many matches some events had together.
+    pub(super) fn note_matches(&self, matches: usize, events: usize) {
+        let rate = matches as u64 * 1000 / events.max(1) as u64;
+        self.matches_per_thousand.store(rate, Ordering::Relaxed);
+    }
+
+    /// How many events have so many matches, going by those that were listed last.
+    pub(super) fn events_with(&self, matches: usize) -> usize {
+        match self.matches_per_thousand.load(Ordering::Relaxed) {
+            0 => usize::MAX,
+            rate => (matches as u64).saturating_mul(1000).div_ceil(rate) as usize,
+        }
+    }
+
     pub fn statistics(&self) -> Json {
-        let bytes: u64 = self.plans.lock().iter().map(|(_, plan)| plan.bytes()).sum();
+        let parts: usize = self.plans.lock().iter().map(|(_, parts)| parts.len()).sum();
         json!({
             "device": self.device.describe(),
-            "device_bytes": bytes,
+            "device_bytes": self.device.bytes(),
+            "device_parts": parts,
             "device_blocks": self.blocks.load(Ordering::Relaxed),
             "device_failure": self.failure(),
         })

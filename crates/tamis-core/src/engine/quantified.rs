@@ -185,10 +185,14 @@ impl Finder for InnerIndex {
         space.counts.clear();
         space.found.clear();
         let mut total = 0;
+        // One event after the other in the same memory, unless something is computed for them.
+        let computes = terms.has_computed() || terms.needs_now();
+        let mut shown = Event::default();
         for element in elements.iter() {
             total += 1;
-            let mut room: Vec<Value> = vec![];
-            let mut inner = outer.clone();
+            let inner = &mut shown.values;
+            inner.clear();
+            inner.extend_from_slice(&outer);
             match element {
                 ValueRef::Null => {}
                 ValueRef::Fields(fields) => {
@@ -201,11 +205,16 @@ impl Finder for InnerIndex {
                 element => inner.extend(self.element.map(|id| (id, element))),
             }
             inner.sort_unstable_by_key(|(id, _)| *id);
-            terms.compute(&mut inner, &mut room);
-            let shown = Event { values: inner, ..Event::default() };
+            let mut room: Vec<Value> = vec![];
+            let with_computed = computes.then(|| {
+                let mut values = inner.clone();
+                terms.compute(&mut values, &mut room);
+                Event { values, ..Event::default() }
+            });
+            let shown = with_computed.as_ref().unwrap_or(&shown);
             let Space { scratch, counts, found: known } = &mut *space;
             let layout = &self.segment.layout;
-            layout.matching_units(&shown, scratch, &mut |unit: u32| {
+            layout.matching_units(shown, scratch, &mut |unit: u32| {
                 for &row in layout.rows_of(unit) {
                     let (member, side) = self.rows[row as usize];
                     if is_scalar && !self.takes_scalars[member as usize] {

@@ -58,7 +58,8 @@ pub trait Fields<'a> {
     /// Gives a string; null stands for a set of strings.
     fn put_string(&mut self, _string: Value) {}
 
-    /// Whether the strings in arrays of arrays are to be kept with their values.
+    /// Whether the strings in arrays of arrays are to be kept with their values. The strings in what no value can hold are then
+    /// given by [`put_string`](Self::put_string).
     fn keeps_nested(&self) -> bool {
         false
     }

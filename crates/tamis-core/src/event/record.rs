@@ -15,7 +15,7 @@ pub struct Record {
     /// Sorted by name; each name once.
     values: Vec<(Box<str>, Value)>,
     weights: Vec<(Box<str>, f64)>,
-    /// What a schema has read as something else.
+    /// What a schema has read as something else, and the strings in what no value can hold.
     as_written: Vec<Value>,
     /// All strings, once somebody has asked for them.
     strings: OnceLock<Value>,
@@ -62,9 +62,9 @@ impl Record {
         Ok(Self { values, weights, ..Self::default() })
     }
 
-    /// The record as an element of an array.
-    pub fn into_element(self) -> Value {
-        Value::Fields(self.values.into())
+    /// The record as an element of an array. What is left of it: why fields are absent, and the strings in those.
+    pub fn into_element(self) -> (Value, Vec<EventError>, Vec<Value>) {
+        (Value::Fields(self.values.into()), self.unreadable, self.as_written)
     }
 
     /// The value of an attribute, or `None` when it is absent.
@@ -160,6 +160,8 @@ pub struct RecordBuilder {
     values: Vec<(Box<str>, Value)>,
     weights: Vec<(Box<str>, f64)>,
     unreadable: Vec<EventError>,
+    /// In what no value can hold.
+    strings: Vec<Value>,
     path: Path,
 }
 
@@ -167,7 +169,7 @@ impl RecordBuilder {
     /// The record, once everything is read; an error when a name was given twice.
     pub fn finish(self) -> Result<Record, EventError> {
         let record = Record::new(self.values, self.weights)?;
-        Ok(Record { unreadable: self.unreadable, ..record })
+        Ok(Record { unreadable: self.unreadable, as_written: self.strings, ..record })
     }
 }
 
@@ -201,6 +203,10 @@ impl<'a> Fields<'a> for RecordBuilder {
         check_weight(attribute, weight)?;
         self.weights.push((attribute.into(), weight));
         Ok(())
+    }
+
+    fn put_string(&mut self, string: Value) {
+        self.strings.push(string);
     }
 
     fn keeps_nested(&self) -> bool {

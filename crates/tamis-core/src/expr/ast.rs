@@ -1,8 +1,8 @@
 //! The one tree that text, Python and JSON all become.
 
+use super::operands::Operands;
 use super::operators::Operator;
 use crate::term::{Term, Terms, Uses};
-use crate::value::Value;
 
 /// What is known of a truth value: can it be true, can it be false?
 ///
@@ -92,7 +92,7 @@ pub struct Predicate {
     /// `x NOT IN (1, 2)` is `IN`, negated. Undefined exactly when the operator is.
     pub negated: bool,
     /// In the order the operator defines; sets are sorted and free of duplicates.
-    pub operands: Box<[Value]>,
+    pub operands: Operands,
     /// The boost of `(x > 1)^0.4`.
     pub weight: Option<f64>,
 }

@@ -4,12 +4,15 @@
 //! when they are written alike; the hash only finds candidates, the structure decides.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use super::ast::Outcome;
+use super::operands::Operands;
 use super::operators::Operator;
+use crate::number_table::{NumberTable, tag};
+use crate::prefetch::prefetch;
 use crate::term::TermId;
 use crate::value::{Value, ValueRef};
 
@@ -18,7 +21,7 @@ use crate::value::{Value, ValueRef};
 pub struct Atom {
     pub attribute: TermId,
     pub operator: Operator,
-    pub operands: Box<[Value]>,
+    pub operands: Operands,
 }
 
 impl Atom {
@@ -60,97 +63,127 @@ impl Literal {
 }
 
 /// The dictionary of atoms: numbers are given in order of first use and never change.
+///
+/// A dictionary can be laid over another one, which is only read: many threads may do so at a time.
 #[derive(Clone, Default)]
 pub struct AtomTable {
+    below: Option<Arc<AtomTable>>,
+    /// The number of the first atom that is not below.
+    first: u32,
     atoms: Vec<Atom>,
-    numbers: HashTable<Entry>,
+    numbers: NumberTable,
 }
 
-/// What the hash table holds of an atom. Nearly all predicates have one scalar operand: it lies in the
-/// table itself, so that finding one of millions of atoms reads no other memory.
-#[derive(Clone, Copy)]
-struct Entry {
-    attribute: TermId,
-    operator: Operator,
-    operand: OperandKind,
-    id: u32,
-    /// The bits of the scalar; for other operands their hash.
-    bits: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum OperandKind {
-    Bool,
-    Int,
-    Float,
-    Timestamp,
-    /// Several operands, or one that is no scalar: the atom itself must be asked.
-    Other,
-}
-
-impl Entry {
-    fn new(attribute: TermId, operator: Operator, operands: &[Value]) -> Self {
-        let (operand, bits) = match operands {
-            [Value::Bool(b)] => (OperandKind::Bool, *b as u64),
-            [Value::Int(i)] => (OperandKind::Int, *i as u64),
-            [Value::Float(x)] => (OperandKind::Float, if x.is_nan() { f64::NAN } else { *x }.to_bits()),
-            [Value::Timestamp(t)] => (OperandKind::Timestamp, *t as u64),
-            others => {
-                let mut hasher = FxHasher::default();
-                others.hash(&mut hasher);
-                (OperandKind::Other, hasher.finish())
-            }
-        };
-        Self { attribute, operator, operand, id: u32::MAX, bits }
-    }
-
-    fn hash(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        (self.attribute, self.operator, self.operand as u8, self.bits).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn is(&self, other: &Entry, atoms: &[Atom], operands: &[Value]) -> bool {
-        (self.attribute, self.operator, self.operand, self.bits)
-            == (other.attribute, other.operator, other.operand, other.bits)
-            && (self.operand != OperandKind::Other || *atoms[self.id as usize].operands == *operands)
-    }
+/// Of the hash of a predicate. Nearly all have one scalar operand, whose bits say all.
+fn tag_of(attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
+    let (kind, bits) = match operands {
+        [Value::Bool(b)] => (1u8, *b as u64),
+        [Value::Int(i)] => (2, *i as u64),
+        [Value::Float(x)] => (3, if x.is_nan() { f64::NAN } else { *x }.to_bits()),
+        [Value::Timestamp(t)] => (4, *t as u64),
+        others => {
+            let mut hasher = FxHasher::default();
+            others.hash(&mut hasher);
+            (5, hasher.finish())
+        }
+    };
+    let mut hasher = FxHasher::default();
+    (u64::from(attribute.0) << 16 | u64::from(operator.code()) << 8 | u64::from(kind), bits)
+        .hash(&mut hasher);
+    tag(hasher.finish())
 }
 
 impl AtomTable {
+    /// An empty dictionary over another one.
+    pub fn over(below: Arc<AtomTable>) -> Self {
+        debug_assert!(below.below.is_none(), "one is below, not several");
+        Self { first: below.len() as u32, below: Some(below), ..Self::default() }
+    }
+
+    /// The number of the first atom that is not below.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The atoms that are not below, in the order of their numbers.
+    pub fn into_own(self) -> Vec<Atom> {
+        self.atoms
+    }
+
+    fn find(&self, tag: u32, attribute: TermId, operator: Operator, operands: &[Value]) -> Option<u32> {
+        self.numbers.find(tag, |number| {
+            let atom = &self.atoms[(number - self.first) as usize];
+            atom.attribute == attribute && atom.operator == operator && *atom.operands == *operands
+        })
+    }
+
     /// The number of the predicate, a new one if it was not seen before.
     pub fn intern(&mut self, attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
-        let wanted = Entry::new(attribute, operator, operands);
-        let hash = wanted.hash();
-        let Self { atoms, numbers } = self;
-        if let Some(found) = numbers.find(hash, |entry| entry.is(&wanted, atoms, operands)) {
-            return found.id;
+        let tag = tag_of(attribute, operator, operands);
+        match self.look_up(tag, attribute, operator, operands) {
+            Some(number) => number,
+            None => self.add(tag, Atom { attribute, operator, operands: operands.into() }),
         }
-        let id = atoms.len() as u32;
-        assert!(id < 1 << 31, "an index holds fewer than 2^31 distinct predicates");
-        atoms.push(Atom { attribute, operator, operands: operands.into() });
-        numbers.insert_unique(hash, Entry { id, ..wanted }, Entry::hash);
-        id
+    }
+
+    /// The number of an atom, a new one if it was not seen before.
+    pub fn intern_atom(&mut self, atom: Atom) -> u32 {
+        let tag = tag_of(atom.attribute, atom.operator, &atom.operands);
+        match self.look_up(tag, atom.attribute, atom.operator, &atom.operands) {
+            Some(number) => number,
+            None => self.add(tag, atom),
+        }
+    }
+
+    fn look_up(&self, tag: u32, attribute: TermId, operator: Operator, operands: &[Value]) -> Option<u32> {
+        let below = self.below.as_ref().and_then(|below| below.find(tag, attribute, operator, operands));
+        below.or_else(|| self.find(tag, attribute, operator, operands))
+    }
+
+    fn add(&mut self, tag: u32, atom: Atom) -> u32 {
+        let number = self.len() as u32;
+        assert!(number < 1 << 31, "an index holds fewer than 2^31 distinct predicates");
+        self.atoms.push(atom);
+        self.numbers.insert(tag, number);
+        number
+    }
+
+    /// Begins to fetch what [`intern`](Self::intern) will read, and returns what [`fetch_atom`](Self::fetch_atom) goes on with.
+    #[inline]
+    pub fn fetch(&self, attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
+        let tag = tag_of(attribute, operator, operands);
+        self.below.as_ref().map_or(&self.numbers, |below| &below.numbers).fetch(tag);
+        tag
+    }
+
+    /// Fetches the atom that is most likely looked for.
+    #[inline]
+    pub fn fetch_atom(&self, tag: u32) {
+        let table = self.below.as_deref().unwrap_or(self);
+        if let Some(number) = table.numbers.candidate(tag) {
+            prefetch(&table.atoms[(number - table.first) as usize]);
+        }
     }
 
     /// The number of the predicate, or `None` if it was never interned.
     pub fn get(&self, attribute: TermId, operator: Operator, operands: &[Value]) -> Option<u32> {
-        let wanted = Entry::new(attribute, operator, operands);
-        let same = |entry: &Entry| entry.is(&wanted, &self.atoms, operands);
-        self.numbers.find(wanted.hash(), same).map(|entry| entry.id)
+        self.look_up(tag_of(attribute, operator, operands), attribute, operator, operands)
     }
 
+    #[inline]
     pub fn atom(&self, id: u32) -> &Atom {
-        &self.atoms[id as usize]
+        match &self.below {
+            Some(below) if id < self.first => &below.atoms[id as usize],
+            _ => &self.atoms[(id - self.first) as usize],
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.atoms.len()
+        self.first as usize + self.atoms.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.atoms.is_empty()
+        self.len() == 0
     }
 
     /// Makes room for up to so many more predicates.
@@ -160,19 +193,19 @@ impl AtomTable {
 
     /// Ends the adding of predicates: gives back what only finding them needs. Their numbers stay.
     pub fn seal(&mut self) {
-        self.numbers = HashTable::new();
+        self.numbers = NumberTable::default();
         self.atoms.shrink_to_fit();
     }
 
     /// Bytes on the heap, strings aside.
     pub fn bytes(&self) -> usize {
-        let operands: usize = self.atoms.iter().map(|atom| size_of_val(&*atom.operands)).sum();
-        self.atoms.capacity() * size_of::<Atom>() + operands + self.numbers.allocation_size()
+        let operands: usize = self.atoms.iter().map(|atom| atom.operands.bytes()).sum();
+        self.atoms.capacity() * size_of::<Atom>() + operands + self.numbers.bytes()
     }
 
     /// All atoms in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Atom> {
-        self.atoms.iter()
+        (0..self.len() as u32).map(|number| self.atom(number))
     }
 }
 
@@ -197,6 +230,25 @@ mod tests {
         let nan = atoms.intern(TermId(0), equal, &[Value::Float(f64::NAN)]);
         assert_eq!(atoms.intern(TermId(0), equal, &[Value::Float(-f64::NAN)]), nan);
         assert_eq!(atoms.len(), 1002);
+    }
+
+    #[test]
+    fn a_table_over_another_goes_on_with_its_numbers() {
+        let equal = Operator::named("=").unwrap();
+        let mut below = AtomTable::default();
+        for i in 0..10 {
+            below.intern(TermId(0), equal, &[Value::Int(i)]);
+        }
+        let mut over = AtomTable::over(Arc::new(below));
+        assert_eq!(over.intern(TermId(0), equal, &[Value::Int(7)]), 7);
+        assert_eq!(over.intern(TermId(0), equal, &[Value::Int(12)]), 10);
+        assert_eq!(over.intern(TermId(0), equal, &[Value::Int(12)]), 10);
+        assert_eq!(over.intern(TermId(0), equal, &[Value::Int(1), Value::Int(2)]), 11);
+        assert_eq!((over.len(), over.iter().len()), (12, 12));
+        assert_eq!(*over.atom(7).operands, [Value::Int(7)]);
+        assert_eq!(*over.atom(11).operands, [Value::Int(1), Value::Int(2)]);
+        assert_eq!(over.get(TermId(0), equal, &[Value::Int(13)]), None);
+        assert_eq!(over.into_own().len(), 2);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn predicate(
         term,
         operator,
         negated: negated && has_negated_form,
-        operands: operands.into_boxed_slice(),
+        operands: operands.into(),
         weight: None,
     });
     Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })

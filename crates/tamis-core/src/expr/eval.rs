@@ -49,6 +49,29 @@ impl Predicate {
         self.term.with_value(value_of, |value| self.outcome(value))
     }
 
+    /// The outcome for an event, and what the predicate counts there, before its weight: 1, but for paths with weights.
+    pub fn look_scored<'a>(&self, value_of: &impl Fn(&str) -> Option<ValueRef<'a>>) -> (Outcome, f64) {
+        self.term.with_value(value_of, |value| {
+            let value = value.filter(|value| !matches!(value, ValueRef::Null));
+            let (outcome, score) = self.operator.outcome_scored(value, &self.operands);
+            (if self.negated { !outcome } else { outcome }, score)
+        })
+    }
+
+    /// What the predicate counts at most, before its weight, where it is true and where it is false.
+    pub fn most_score(&self) -> (f64, f64) {
+        match self.operator.rules().most_score(&self.operands) {
+            None => (1.0, 1.0),
+            Some(most) if self.negated => (1.0, most),
+            Some(most) => (most, 1.0),
+        }
+    }
+
+    /// Whether what it counts depends on more than whether it is true.
+    pub fn is_scored_by_value(&self) -> bool {
+        self.operator.rules().most_score(&self.operands).is_some()
+    }
+
     /// The outcome for one value of the term; `None` and null are an absent one.
     pub fn outcome(&self, value: Option<ValueRef<'_>>) -> Outcome {
         let value = value.filter(|value| !matches!(value, ValueRef::Null));
@@ -108,7 +131,7 @@ mod tests {
             term: "x".into(),
             operator: Operator::named("=").unwrap(),
             negated: true,
-            operands: Box::new([Value::Int(1)]),
+            operands: [Value::Int(1)].into(),
             weight: None,
         };
         assert_eq!(predicate.outcome(Some(ValueRef::Null)), Outcome::UNDEFINED);

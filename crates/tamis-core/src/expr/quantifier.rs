@@ -75,7 +75,7 @@ impl Quantified {
         let mut inputs = vec![array_term];
         let (mut depth, mut has_weight) = (0, false);
         body.for_each_predicate(&mut |predicate| {
-            has_weight |= predicate.weight.is_some();
+            has_weight |= predicate.weight.is_some() || predicate.is_scored_by_value();
             depth = depth.max(predicate.term.depth());
             for_each_name(&predicate.term, &mut |name| {
                 let input = Term::attribute(name);
@@ -203,7 +203,7 @@ impl BooleanTerm for Quantified {
 }
 
 /// The field that a name means of a variable, empty for the variable itself; `None` if it means something else.
-fn field_of<'n>(name: &'n str, variable: &str) -> Option<&'n str> {
+pub(crate) fn field_of<'n>(name: &'n str, variable: &str) -> Option<&'n str> {
     match name.strip_prefix(variable)? {
         "" => Some(""),
         rest => rest.strip_prefix('.'),

@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::operators::Operator;
-use super::quantifier::{Quantified, Quantifier};
+use super::quantifier::{Named, Quantified, Quantifier};
 use super::truth_test::test_of;
 use crate::error::ExpressionError;
 use crate::term::{Argument, BooleanTerm, NOW, Notation, STRINGS, Term};
@@ -190,7 +190,11 @@ impl Writer {
                 format!("{not}{}", self.overlap(&name, operands)?)
             }
             Operator::XPATH if spark && !has_namespace(operands) => {
-                format!("{not}xpath_boolean({name}, {})", operand(self, 0)?)
+                let plain = operator.rules().without_weights(operands);
+                format!(
+                    "{not}xpath_boolean({name}, {})",
+                    self.literal(&plain.as_deref().unwrap_or(operands)[0])?
+                )
             }
             Operator::XPATH => {
                 let message =
@@ -372,12 +376,25 @@ impl Writer {
 
     fn boolean(&self, boolean: &dyn BooleanTerm) -> Result<String, ExpressionError> {
         let quantified = boolean.as_any().downcast_ref().filter(|one: &&Quantified| *one.array != *STRINGS);
-        let Some(Quantified { quantifier, array, variable, body, .. }) = quantified else {
+        let Some(quantified) = quantified else {
             let message = format!("there is no text for {} that both engines understand", boolean.text());
             return Err(ExpressionError::new(message));
         };
-        let (array, variable) = (self.name(array)?, self.name(variable)?);
-        let body = to_sql_at(body, self.dialect, self.now)?;
+        let Quantified { quantifier, array, variable, body, .. } = quantified;
+        let (variable, body) = match self.dialect {
+            Dialect::Spark => (variable.to_string(), to_sql_at(body, self.dialect, self.now)?),
+            // DuckDB takes a column for a variable of the same name, in any case: the variable is called as no column is.
+            Dialect::DuckDb => {
+                let variable = format!("{variable} of {array}").replace('.', " ");
+                let body = quantified.renamed_body(&|name| match name {
+                    Named::OfElement("") => variable.clone(),
+                    Named::OfElement(field) => format!("{variable}.{field}"),
+                    Named::Attribute(name) => name.to_owned(),
+                })?;
+                (variable, to_sql_at(&body, self.dialect, self.now)?)
+            }
+        };
+        let (array, variable) = (self.name(array)?, self.name(&variable)?);
         let (found, missed) = match quantifier {
             Quantifier::Forall => ("FALSE", "TRUE"),
             _ => ("TRUE", "FALSE"),

@@ -265,9 +265,7 @@ impl<'v> LookedUpBlock<'v> {
         for (at, &event) in events.iter().enumerate() {
             let rank = match cuts {
                 None => NOWHERE,
-                Some(table) if kind == Kind::Str => {
-                    catalog.cuts.rank_of_text(table, texts[at], &catalog.pool)
-                }
+                Some(table) if kind == Kind::Str => catalog.rank_of_text(table, texts[at]),
                 Some(table) => catalog.cuts.rank_of_key(table, join(keys[at])),
             };
             let point = lookup.found[at];

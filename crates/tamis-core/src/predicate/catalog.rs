@@ -14,6 +14,8 @@
 //!
 //! An *access key* is a bit, or one of the keys after them that stand for two-sided intervals.
 
+use std::sync::{Arc, OnceLock};
+
 use bytemuck::{Pod, Zeroable};
 
 use super::bits::Bits;
@@ -24,6 +26,7 @@ use super::interval_tree::{IntervalTree, NONE};
 use super::keys::ordered_key;
 use super::points::{self, PointTable, Points};
 use super::residual::ResidualPredicates;
+use super::text_samples::TextSamples;
 use crate::event::value::Kind;
 use crate::event::value::cell::readings;
 use crate::event::{Event, TermId, Value, ValueRef};
@@ -67,8 +70,10 @@ pub struct Catalog {
     pub interval_lists: IntervalLists,
     pub interval_tree: IntervalTree,
     pub pool: SharedSlice<u8>,
-    pub residual: std::sync::Arc<ResidualPredicates>,
+    pub residual: Arc<ResidualPredicates>,
     pub bits: u32,
+    /// Made when the first text is looked up among cuts.
+    pub text_samples: OnceLock<Arc<TextSamples>>,
 }
 
 /// Values of an event that are looked up together: what one of them waits for is on its way while the others
@@ -194,7 +199,7 @@ impl Catalog {
                 named.iter().for_each(|bit| set(bits, *bit, fired));
             }
             if let Some((_, table)) = cuts {
-                let rank = self.cuts.rank_of_text(table, text, &self.pool);
+                let rank = self.rank_of_text(table, text);
                 self.fire_rank(table, rank, bits, fired);
             }
         } else if let Some(key) = ordered_key(value) {
@@ -205,6 +210,15 @@ impl Catalog {
                 lookups.cuts.push(cuts::Search::new(number, table, key));
             }
         }
+    }
+
+    /// How many cuts of a table lie below a text.
+    #[inline]
+    pub(super) fn rank_of_text(&self, table: &CutTable, text: &str) -> u32 {
+        let make = || Arc::new(TextSamples::new(&self.cut_tables, &self.cuts, &self.pool));
+        let around =
+            self.text_samples.get_or_init(make).around(self.number_of(table), text, table.len as usize);
+        self.cuts.rank_of_text_within(table, text, &self.pool, around)
     }
 
     /// All that some reading of a cell satisfies: more than is true, as of a set of values. The matches are verified
@@ -386,6 +400,7 @@ impl Catalog {
             + self.interval_tree.by_high.byte_len()
             + self.pool.byte_len()
             + self.residual.path_bytes()
+            + self.text_samples.get().map_or(0, |samples| samples.bytes())
     }
 }
 

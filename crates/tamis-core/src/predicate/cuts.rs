@@ -59,7 +59,7 @@ fn head_and_rest(key: u128) -> (u64, u32) {
 }
 
 impl Cuts {
-    fn heads_of(&self, table: &CutTable) -> &[u64] {
+    pub(super) fn heads_of(&self, table: &CutTable) -> &[u64] {
         &self.heads[table.first as usize..(table.first + table.len) as usize]
     }
 
@@ -113,12 +113,23 @@ impl Cuts {
 
     /// The same for a text.
     pub fn rank_of_text(&self, table: &CutTable, text: &str, pool: &[u8]) -> u32 {
+        self.rank_of_text_within(table, text, pool, (0, table.len as usize))
+    }
+
+    /// The same, if the first cut that is not below the text is one of these, or the one behind them.
+    pub fn rank_of_text_within(
+        &self,
+        table: &CutTable,
+        text: &str,
+        pool: &[u8],
+        (from, to): (usize, usize),
+    ) -> u32 {
         let heads = self.heads_of(table);
         let is_before = |place: &u64, or_same: bool| {
             let order = text_at(*place, pool).cmp(text.as_bytes());
             order.is_lt() || or_same && order.is_eq()
         };
-        let first = heads.partition_point(|place| is_before(place, false));
+        let first = from + heads[from..to].partition_point(|place| is_before(place, false));
         // One cut just before a text, and one just after it.
         let same = heads[first..].iter().take(2).take_while(|place| is_before(place, true)).count();
         let rests = &self.rests[table.first as usize + first..][..same];

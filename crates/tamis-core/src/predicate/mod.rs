@@ -15,9 +15,11 @@ pub(crate) mod interleaved;
 pub(crate) mod interval_lists;
 pub(crate) mod interval_tree;
 pub mod keys;
+pub(crate) mod path_texts;
 pub(crate) mod paths;
 pub mod patterns;
 pub(crate) mod points;
 pub mod residual;
+pub(crate) mod text_samples;
 
 pub(crate) use catalog_builder::DOCUMENT;

@@ -5,6 +5,7 @@
 
 use tamis_xpath::{Path, PathSet, PathSetBuilder};
 
+use super::path_texts;
 use super::residual::{number, put, take};
 use crate::xml::with_document;
 
@@ -21,7 +22,7 @@ impl PathPredicates {
         first_bit: u32,
         texts: impl IntoIterator<Item = &'t str>,
     ) -> Option<Self> {
-        let mut builder = PathSetBuilder::default();
+        let mut builder = PathSetBuilder::with_text_index(path_texts::make_index);
         for text in texts {
             builder.add(&Path::parse(text).ok()?);
         }
@@ -66,7 +67,7 @@ impl PathPredicates {
         }
         let (document_bit, first_bit) = (number(bytes)?, number(bytes)?);
         first_bit.checked_add(count).filter(|_| document_bit < u32::MAX)?;
-        let mut builder = PathSetBuilder::default();
+        let mut builder = PathSetBuilder::with_text_index(path_texts::make_index);
         for _ in 0..count {
             let length = number(bytes)? as usize;
             let text = std::str::from_utf8(take(bytes, length)?).ok()?;

@@ -10,10 +10,11 @@ use std::sync::OnceLock;
 use super::paths::PathPredicates;
 use super::patterns::{ArraysReader, ArraysWriter, Candidate, TextPredicates};
 use crate::error::Result;
-use crate::event::{TermId, Value, ValueRef};
+use crate::event::{TermId, ValueRef};
 use crate::expr::ast::{Expr, Outcome, Predicate};
 use crate::expr::atoms::Atom;
 use crate::expr::codec;
+use crate::expr::operands::Operands;
 use crate::expr::operators::{LowerCaseTest, Operator, Test};
 use crate::fork::get_or_init;
 use crate::snapshot::SharedSlice;
@@ -24,7 +25,7 @@ pub struct Residual {
     /// Set when the predicate is false; 0 when nobody asks.
     pub false_bit: u32,
     pub operator: Operator,
-    pub operands: Box<[Value]>,
+    pub operands: Operands,
 }
 
 /// The predicates of one attribute: those that are asked one by one, and paths in documents, which are asked together.

@@ -23,7 +23,10 @@ pub fn relevance_bound(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> f64 
 
 /// The highest relaxed score for an event without weights: that of all distinct leaves, added up in order.
 pub fn relaxed_bound(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> f64 {
-    distinct_leaves(expr).into_iter().fold(0.0, |sum, (predicate, _)| sum + weight(predicate))
+    distinct_leaves(expr).into_iter().fold(0.0, |sum, (predicate, positive)| {
+        let (if_true, if_false) = predicate.most_score();
+        sum + weight(predicate) * if positive { if_true } else { if_false }
+    })
 }
 
 /// When true, when false.
@@ -41,7 +44,10 @@ fn bounds(expr: &Expr, weight: &impl Fn(&Predicate) -> f64) -> (f64, f64) {
     };
     match expr {
         Expr::Constant(_) => (0.0, 0.0),
-        Expr::Predicate(predicate) => (weight(predicate), weight(predicate)),
+        Expr::Predicate(predicate) => {
+            let (if_true, if_false) = predicate.most_score();
+            (weight(predicate) * if_true, weight(predicate) * if_false)
+        }
         Expr::Not(child) => {
             let (t, f) = bounds(child, weight);
             (f, t)

@@ -25,6 +25,34 @@ pub trait Collector {
     }
 }
 
+/// A collector that several threads fill: each has one of its own, and all are put together at the end.
+pub trait Shared: Collector + Send + Sized {
+    /// An empty one of the same kind.
+    fn empty(&self) -> Self;
+
+    /// Takes what another one has.
+    fn unite(&mut self, other: Self);
+}
+
+impl<C: Collector> Collector for &mut C {
+    const COUNTS: bool = C::COUNTS;
+
+    #[inline]
+    fn collect(&mut self, found: Location) -> ControlFlow<()> {
+        (**self).collect(found)
+    }
+
+    #[inline]
+    fn add(&mut self, matches: usize) {
+        (**self).add(matches);
+    }
+
+    #[inline]
+    fn may_stop(&self) -> bool {
+        (**self).may_stop()
+    }
+}
+
 /// Every match.
 #[derive(Default)]
 pub struct All(pub Vec<Location>);
@@ -34,6 +62,16 @@ impl Collector for All {
     fn collect(&mut self, found: Location) -> ControlFlow<()> {
         self.0.push(found);
         ControlFlow::Continue(())
+    }
+}
+
+impl Shared for All {
+    fn empty(&self) -> Self {
+        Self::default()
+    }
+
+    fn unite(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
     }
 }
 
@@ -56,6 +94,16 @@ impl Collector for Count {
     }
 }
 
+impl Shared for Count {
+    fn empty(&self) -> Self {
+        Self::default()
+    }
+
+    fn unite(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
 /// Whether there is one.
 #[derive(Default)]
 pub struct Exists(pub bool);
@@ -68,6 +116,16 @@ impl Collector for Exists {
 
     fn may_stop(&self) -> bool {
         true
+    }
+}
+
+impl Shared for Exists {
+    fn empty(&self) -> Self {
+        Self::default()
+    }
+
+    fn unite(&mut self, other: Self) {
+        self.0 |= other.0;
     }
 }
 
@@ -106,5 +164,18 @@ impl<F: Fn(Location) -> Option<u32>> Collector for PerOwner<F> {
 
     fn may_stop(&self) -> bool {
         true
+    }
+}
+
+impl<F: Fn(Location) -> Option<u32> + Clone + Send> Shared for PerOwner<F> {
+    fn empty(&self) -> Self {
+        Self::new(self.seen.len(), self.owner_of.clone())
+    }
+
+    fn unite(&mut self, other: Self) {
+        for (seen, more) in self.seen.iter_mut().zip(other.seen) {
+            *seen |= more;
+        }
+        self.missing = self.seen.iter().filter(|seen| !**seen).count();
     }
 }

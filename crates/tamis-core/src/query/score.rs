@@ -5,6 +5,7 @@
 //!
 //! - a predicate that is true counts its boost, else its attribute's weight beside the expression, else 1,
 //!   times the event's weight for the attribute; `NOT p` is a predicate of its own, with the weight of p;
+//! - of a path with weights in it that number is multiplied by the score of its best embedding in the document;
 //! - AND adds its children, OR and AT LEAST add their true children, from left to right in 64-bit floats;
 //! - what is not true counts 0, and so do constants.
 //!
@@ -98,11 +99,18 @@ impl Ranking {
 /// What is added up: a number, or one number per attribute that somebody asks for.
 pub trait Amount: Clone + Default {
     fn add(&mut self, other: &Self);
+    /// Multiplies by a finite number that is not negative.
+    fn multiply(&mut self, by: f64);
 }
 
 impl Amount for f64 {
     fn add(&mut self, other: &Self) {
         *self += other;
+    }
+
+    fn multiply(&mut self, by: f64) {
+        // Infinity times nothing is nothing.
+        *self = if by == 0.0 { 0.0 } else { *self * by };
     }
 }
 
@@ -115,6 +123,10 @@ impl Amount for Vec<f64> {
         for (sum, part) in self.iter_mut().zip(other) {
             *sum += part;
         }
+    }
+
+    fn multiply(&mut self, by: f64) {
+        self.iter_mut().for_each(|part| part.multiply(by));
     }
 }
 
@@ -240,7 +252,14 @@ pub fn relevance<'a, A: Amount>(
     value_of: &impl Fn(&str) -> Option<ValueRef<'a>>,
     amount: &impl Fn(&Predicate) -> A,
 ) -> Option<A> {
-    let scored = sides(expr, &|predicate: &Predicate| (predicate.look(value_of), amount(predicate)));
+    let scored = sides(expr, &|predicate: &Predicate| {
+        let (outcome, score) = predicate.look_scored(value_of);
+        let mut amount = amount(predicate);
+        if score != 1.0 {
+            amount.multiply(score);
+        }
+        (outcome, amount)
+    });
     scored.outcome.can_be_true.then_some(scored.if_true)
 }
 
@@ -257,10 +276,11 @@ pub fn relaxed<'a>(
 ) -> Option<f64> {
     let mut sum = None;
     for (predicate, positive) in distinct_leaves(expr) {
-        let outcome = predicate.look(value_of);
+        let (outcome, score) = predicate.look_scored(value_of);
         if (if positive { outcome.can_be_true } else { outcome.can_be_false })
-            && let Some(amount) = amount(predicate)
+            && let Some(mut amount) = amount(predicate)
         {
+            amount.multiply(score);
             sum = Some(sum.unwrap_or(0.0) + amount);
         }
     }

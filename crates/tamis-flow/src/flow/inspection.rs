@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 use tamis_core::Result;
 use tamis_core::event::{Record, Value};
+use tamis_core::term::Term;
 
 use super::{Flow, Plan};
 
@@ -28,6 +29,7 @@ impl Flow {
                     let node = stream.windows.describe(*id);
                     let mut shown = json!({
                         "term": &*node.text,
+                        "partition_by": printed(node.partition),
                         "queries": node.uses,
                         "keys": node.keys,
                         "rows": node.rows,
@@ -45,6 +47,7 @@ impl Flow {
                 let described = &stream.sequences.describe()[id];
                 explained["sequence"] = json!({
                     "sequence": described.text,
+                    "by": printed(described.by),
                     "queries": described.uses,
                     "keys": described.keys,
                     "partial_matches": described.partial_matches,
@@ -229,6 +232,10 @@ impl Flow {
             "streams": streams,
         })
     }
+}
+
+fn printed(terms: &[Term]) -> Vec<String> {
+    terms.iter().map(Term::to_string).collect()
 }
 
 fn json_of(value: &Value) -> Json {

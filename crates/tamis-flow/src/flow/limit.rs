@@ -33,6 +33,13 @@ impl Flow {
         self.waiting_bytes + self.joins.bytes() + streams.sum::<usize>()
     }
 
+    /// Another limit, or none, from the next event on. The next checkpoint writes all: what its log says was decided under
+    /// one limit.
+    pub fn set_limit(&mut self, limit: Option<Limit>) {
+        self.limit = limit;
+        self.journal = None;
+    }
+
     /// Before an event comes, whose time its stream has come to: lets state go whose time is over, then refuses or sheds.
     pub(super) fn make_room(&mut self, told: &mut Vec<Output>) -> Result<()> {
         let Some(limit) = self.limit else { return Ok(()) };

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tamis_core::event::{Schema, Value};
 use tamis_core::expr::Expr;
-use tamis_core::term::Term;
+use tamis_core::term::{STRINGS, Term};
 use tamis_core::{Error, Result};
 
 use super::queries::starts_empty;
 use super::{Rule, Start};
-use crate::rule::{attributes, over_aggregates};
+use crate::rule::{attributes, note_attributes, over_aggregates};
 use crate::selection::{Matcher, Selections};
 use crate::sequence::{SequenceId, SequencePlan};
 use crate::stream::{Progress, StreamOptions};
-use crate::text::{ExpressionText, SequenceText};
+use crate::text::{ExpressionText, SequenceText, WINDOW_PREFIX};
 use crate::window::{AggregateId, Fed, WindowPlan};
 
 pub(crate) struct StreamPlan {
@@ -50,6 +50,7 @@ impl StreamPlan {
             Start::Backfilled => return Err(starts_empty("a sequence")),
         };
         self.check_steps(&written)?;
+        self.check_terms(&written.by)?;
         let id = self.sequences.acquire(&written, &mut self.selections, epoch)?;
         self.sequence_users.entry(id).or_default().insert(number);
         Ok(id)
@@ -86,7 +87,17 @@ impl StreamPlan {
 
     /// Refuses an attribute that the schema of the stream does not know.
     pub(super) fn check_attribute(&self, name: &str) -> Result<()> {
+        if name == STRINGS {
+            return Ok(());
+        }
         self.check(&tamis_core::expr::parse(&format!("{} IS NULL", Term::attribute(name)))?)
+    }
+
+    /// Refuses terms that look at attributes which the schema of the stream does not know.
+    fn check_terms<'t>(&self, terms: impl IntoIterator<Item = &'t Term>) -> Result<()> {
+        let mut names = BTreeSet::new();
+        terms.into_iter().for_each(|term| note_attributes(term, &mut names));
+        names.iter().try_for_each(|name| self.check_attribute(name))
     }
 
     pub(super) fn add_rule(&mut self, number: u32, text: &str, start: Start<'_>) -> Result<Rule> {
@@ -94,6 +105,7 @@ impl StreamPlan {
         self.check(&expression)?;
         for window in &windows {
             window.filter.iter().try_for_each(|filter| self.check(filter))?;
+            self.check_terms(window.argument.iter().chain(&window.partition))?;
         }
         let mut rule = Rule { aggregates: vec![] };
         for (at, window) in windows.iter().enumerate() {
@@ -135,16 +147,18 @@ impl StreamPlan {
     pub(super) fn check_with(&self, schema: &Schema, expression: &Expr) -> Result<()> {
         let mut outcome = Ok(());
         expression.for_each_predicate(&mut |predicate| {
-            let mut names = BTreeSet::new();
-            attributes(&Expr::Predicate(predicate.clone()), &mut names);
-            let mut all = 0;
-            predicate.term.for_each_attribute(&mut |_| all += 1);
-            // A predicate that looks at a windowed term is about no attribute of the schema.
-            if outcome.is_ok() && all > 0 && names.len() == all {
-                outcome = schema.check_predicate(predicate);
+            let mut is_windowed = false;
+            predicate.term.for_each_attribute(&mut |name| is_windowed |= name.starts_with(WINDOW_PREFIX));
+            if outcome.is_ok() {
+                // No schema knows the kind of a windowed term: what stands beside one is checked by its names.
+                outcome = if is_windowed {
+                    self.check_terms([&predicate.term])
+                } else {
+                    schema.check_predicate(predicate).map_err(Error::from)
+                };
             }
         });
-        Ok(outcome?)
+        outcome
     }
 
     pub(super) fn remove_rule(&mut self, number: u32, rule: &Rule) -> Result<()> {

@@ -58,6 +58,24 @@ impl Definition {
         let columns = columns.collect::<Result<_, ExpressionError>>()?;
         Ok(Self { equalities, residual, columns })
     }
+
+    /// The attributes that the residual names: as `s1.price`, and as the source and its `price`.
+    pub fn residual_attributes(&self) -> Vec<(String, usize, Box<str>)> {
+        let mut names = BTreeSet::new();
+        attributes(&self.residual, &mut names);
+        let parts = names.into_iter().filter_map(|qualified| {
+            let (source, name) = source_and_name(&qualified)?;
+            let name = name.into();
+            Some((qualified, source, name))
+        });
+        parts.collect()
+    }
+}
+
+/// The source and the attribute that `s1.price` speaks of.
+pub(super) fn source_and_name(qualified: &str) -> Option<(usize, &str)> {
+    let (source, name) = qualified.split_once('.')?;
+    Some((source.strip_prefix('s')?.parse().ok()?, name))
 }
 
 impl std::fmt::Display for Equality {
@@ -94,9 +112,7 @@ fn equality(expression: &Expr) -> Option<Equality> {
 fn source_of(term: &Term) -> Option<usize> {
     let mut sources = BTreeSet::new();
     term.for_each_attribute(&mut |name| {
-        let number =
-            name.split_once('.').and_then(|(source, _)| source.strip_prefix('s')?.parse::<usize>().ok());
-        sources.insert(number);
+        sources.insert(source_and_name(name).map(|(source, _)| source));
     });
     match sources.into_iter().collect::<Vec<_>>()[..] {
         [Some(source)] => Some(source),

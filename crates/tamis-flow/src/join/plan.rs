@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
-use tamis_core::event::{Record, Value};
-use tamis_core::expr::Outcome;
+use tamis_core::event::{Record, Terms, Value};
 use tamis_core::term::Term;
 
-use super::definition::{Definition, Equality, attributes_of};
+use super::definition::{Definition, Equality, attributes_of, source_and_name};
 use super::window_rows::{Row, WindowRows};
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Kind;
@@ -38,6 +37,7 @@ pub(crate) struct JoinOutput {
 pub(crate) struct JoinPlan {
     windows: Slots<WindowRows>,
     window_of: FxHashMap<(usize, Frame), u32>,
+    windows_of_stream: FxHashMap<usize, Vec<u32>>,
     joins: Slots<Join>,
     join_of_text: FxHashMap<String, u32>,
     join_of_query: FxHashMap<JoinQueryId, u32>,
@@ -58,8 +58,15 @@ struct Join {
     /// What the queries ask beyond the equalities, by number of the query.
     residuals: Matcher,
     queries: BTreeMap<JoinQueryId, JoinQuery>,
-    /// The attributes of each source that some residual names.
-    needed: Vec<BTreeSet<String>>,
+    /// The attributes that residuals name.
+    needed: BTreeMap<String, Needed>,
+}
+
+/// An attribute that residuals name, such as `s1.price`: which source it is of, its name there, and in how many queries.
+struct Needed {
+    source: usize,
+    name: Box<str>,
+    queries: usize,
 }
 
 struct JoinQuery {
@@ -112,8 +119,8 @@ impl JoinPlan {
         }
         let names = definition.columns.iter().map(|(name, _)| name.as_str().into()).collect();
         let distinct = written.distinct.then(FxHashMap::default);
+        held.need(&definition);
         held.queries.insert(query, JoinQuery { birth, definition, names, distinct, bytes: 0 });
-        held.note_needed();
         self.join_of_query.insert(query, join);
         Ok(())
     }
@@ -133,6 +140,7 @@ impl JoinPlan {
                 None => {
                     let window = self.windows.insert(WindowRows::new(*stream, source.frame));
                     self.window_of.insert(identity, window);
+                    self.windows_of_stream.entry(*stream).or_default().push(window);
                     window
                 }
             };
@@ -149,8 +157,11 @@ impl JoinPlan {
             equalities: definition.equalities.clone(),
             residuals: Matcher::default(),
             queries: BTreeMap::new(),
-            needed: vec![],
+            needed: BTreeMap::new(),
         });
+        for source in &self.joins[join].sources {
+            self.windows[*source].joins.insert(join);
+        }
         self.join_of_text.insert(text, join);
         join
     }
@@ -158,10 +169,11 @@ impl JoinPlan {
     pub fn remove(&mut self, query: JoinQueryId) -> Result<()> {
         let Some(join) = self.join_of_query.remove(&query) else { return Ok(()) };
         let held = &mut self.joins[join];
-        let gone = held.queries.remove(&query);
-        self.distinct_bytes -= gone.map_or(0, |gone| gone.bytes);
+        if let Some(gone) = held.queries.remove(&query) {
+            self.distinct_bytes -= gone.bytes;
+            held.need_no_more(&gone.definition);
+        }
         held.residuals.remove(query)?;
-        held.note_needed();
         self.drop_if_unused(join);
         Ok(())
     }
@@ -170,6 +182,7 @@ impl JoinPlan {
         if !self.joins[join].queries.is_empty() {
             return;
         }
+        let number = join;
         let join = self.joins.remove(join).expect("it is there");
         self.join_of_text.remove(&join.text);
         for equality in &join.equalities {
@@ -178,9 +191,13 @@ impl JoinPlan {
         }
         for id in join.sources {
             let window = &mut self.windows[id];
+            window.joins.remove(&number);
             window.uses -= 1;
             if window.uses == 0 {
                 self.window_of.remove(&(window.stream, window.frame));
+                if let Some(windows) = self.windows_of_stream.get_mut(&window.stream) {
+                    windows.retain(|window| *window != id);
+                }
                 self.windows.remove(id);
             }
         }
@@ -188,8 +205,7 @@ impl JoinPlan {
 
     /// An event of a stream, in its turn: what it pushes out of windows is retracted, then it is joined.
     pub fn feed(&mut self, stream: usize, row: &Row) -> Result<Vec<JoinOutput>> {
-        let windows: Vec<u32> =
-            self.windows.iter().filter(|(_, window)| window.stream == stream).map(|(id, _)| id).collect();
+        let Some(windows) = self.windows_of_stream.get(&stream).cloned() else { return Ok(vec![]) };
         let (mut gone, mut come) = (vec![], vec![]);
         for &id in &windows {
             if let Frame::Rows(most) = self.windows[id].frame
@@ -250,10 +266,8 @@ impl JoinPlan {
     /// The combinations that a row of a window takes part in, for each query that asks for them.
     fn combinations(&mut self, window: u32, row: Row, found: &mut Vec<Combination>) -> Result<()> {
         let Self { windows, joins, .. } = self;
-        for (id, join) in joins.iter_mut() {
-            if !join.sources.contains(&window) {
-                continue;
-            }
+        for &id in &windows[window].joins {
+            let join = &mut joins[id];
             let mut combined = vec![];
             for source in 0..join.sources.len() {
                 if join.sources[source] == window {
@@ -265,7 +279,15 @@ impl JoinPlan {
             }
             let mut asked = vec![];
             for rows in combined {
-                join.residuals.matches(&join.as_event(&rows), row.time, &[], &mut asked)?;
+                let needed = &join.needed;
+                let values = |terms: &Terms| {
+                    let values = needed.iter().filter_map(|(qualified, needed)| {
+                        let value = rows[needed.source].record.get(&needed.name)?;
+                        Some((terms.of_field(qualified)?, value.as_ref()))
+                    });
+                    values.collect()
+                };
+                join.residuals.matches_values(values, &mut asked)?;
                 for &query in &asked {
                     let birth = join.queries[&query].birth;
                     if rows.iter().all(|row| row.number > birth) {
@@ -465,17 +487,23 @@ struct Fixed {
 }
 
 impl Join {
-    fn note_needed(&mut self) {
-        let mut needed = vec![BTreeSet::new(); self.sources.len()];
-        for query in self.queries.values() {
-            if query.definition.residual == tamis_core::expr::Expr::Constant(Outcome::TRUE) {
-                continue;
-            }
-            for (source, names) in needed.iter_mut().enumerate() {
-                names.extend(attributes_of(source, &query.definition));
+    /// One more query looks at what this one asks beyond the equalities.
+    fn need(&mut self, definition: &Definition) {
+        for (qualified, source, name) in definition.residual_attributes() {
+            let new = || Needed { source, name, queries: 0 };
+            self.needed.entry(qualified).or_insert_with(new).queries += 1;
+        }
+    }
+
+    fn need_no_more(&mut self, definition: &Definition) {
+        for (qualified, ..) in definition.residual_attributes() {
+            if let Some(needed) = self.needed.get_mut(&qualified) {
+                needed.queries -= 1;
+                if needed.queries == 0 {
+                    self.needed.remove(&qualified);
+                }
             }
         }
-        self.needed = needed;
     }
 
     /// The equality by which a source is found from those that are bound: its own term, and the other side.
@@ -544,10 +572,8 @@ impl Join {
             Some((term, other, other_term)) => {
                 let record = &bound[other].expect("it is bound").record;
                 let key = join_value(other_term, record);
-                for number in key.and_then(|key| window.having(term, &key)).into_iter().flatten() {
-                    if let Some(row) = window.get(*number) {
-                        visit(row, bound);
-                    }
+                for row in key.and_then(|key| window.having(term, &key)).into_iter().flatten() {
+                    visit(row, bound);
                 }
             }
             None => window.rows.iter().for_each(|row| visit(row, bound)),
@@ -567,26 +593,13 @@ impl Join {
             value.is_some() && value == join_value(other_term, &other.record)
         })
     }
-
-    /// A combination as an event for the index of residual conditions.
-    fn as_event(&self, rows: &[Row]) -> Record {
-        let mut values = vec![];
-        for (at, row) in rows.iter().enumerate() {
-            for name in &self.needed[at] {
-                if let Some(value) = row.record.get(name) {
-                    values.push((format!("s{at}.{name}"), value.clone()));
-                }
-            }
-        }
-        Record::new(values, []).expect("each name occurs once")
-    }
 }
 
 /// The attribute and the row that a column is, if it is nothing else.
 fn column_of<'r>(term: &Term, rows: &'r [Row]) -> Option<(Term, &'r Row)> {
     let Term::Attribute(name) = term else { return None };
-    let (source, attribute) = name.split_once('.')?;
-    Some((Term::attribute(attribute), rows.get(source.strip_prefix('s')?.parse::<usize>().ok()?)?))
+    let (source, attribute) = source_and_name(name)?;
+    Some((Term::attribute(attribute), rows.get(source)?))
 }
 
 type Link<'j> = (&'j Term, usize, &'j Term);
@@ -605,9 +618,8 @@ impl JoinQuery {
             return cells.collect();
         }
         let get = |name: &str| {
-            let (source, attribute) = name.split_once('.')?;
-            let row = rows.get(source.strip_prefix('s')?.parse::<usize>().ok()?)?;
-            row.record.get(attribute).map(Value::as_ref)
+            let (source, attribute) = source_and_name(name)?;
+            rows.get(source)?.record.get(attribute).map(Value::as_ref)
         };
         let cells = self.definition.columns.iter().zip(&self.names).map(|((_, term), name)| {
             let value = match column_of(term, rows) {

@@ -1,6 +1,6 @@
 //! The rows of one window of a stream, once for all joins that look at it, with an index for each term they join by.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -23,6 +23,8 @@ pub(crate) struct WindowRows {
     pub frame: Frame,
     pub rows: VecDeque<Row>,
     indexes: Vec<TermIndex>,
+    /// The joins that look at it.
+    pub joins: BTreeSet<u32>,
     /// How many sources of joins it is.
     pub uses: usize,
     pub bytes: usize,
@@ -31,12 +33,20 @@ pub(crate) struct WindowRows {
 struct TermIndex {
     term: Term,
     uses: usize,
-    rows: FxHashMap<Value, VecDeque<u64>>,
+    rows: FxHashMap<Value, VecDeque<Row>>,
 }
 
 impl WindowRows {
     pub fn new(stream: usize, frame: Frame) -> Self {
-        Self { stream, frame, rows: VecDeque::new(), indexes: vec![], uses: 0, bytes: 0 }
+        Self {
+            stream,
+            frame,
+            rows: VecDeque::new(),
+            indexes: vec![],
+            joins: BTreeSet::new(),
+            uses: 0,
+            bytes: 0,
+        }
     }
 
     pub fn acquire_index(&mut self, term: &Term) {
@@ -86,13 +96,8 @@ impl WindowRows {
         self.bytes -= self.row_bytes(&row);
     }
 
-    pub fn get(&self, number: u64) -> Option<&Row> {
-        let at = self.rows.binary_search_by_key(&number, |row| row.number).ok()?;
-        self.rows.get(at)
-    }
-
-    /// The numbers of the rows in which a term has this value.
-    pub fn having(&self, term: &Term, value: &Value) -> Option<&VecDeque<u64>> {
+    /// The rows in which a term has this value.
+    pub fn having(&self, term: &Term, value: &Value) -> Option<&VecDeque<Row>> {
         self.indexes.iter().find(|index| index.term == *term)?.rows.get(value)
     }
 
@@ -117,7 +122,7 @@ impl TermIndex {
 
     fn add(&mut self, row: &Row) {
         if let Some(key) = join_value(&self.term, &row.record) {
-            self.rows.entry(key).or_default().push_back(row.number);
+            self.rows.entry(key).or_default().push_back(row.clone());
         }
     }
 

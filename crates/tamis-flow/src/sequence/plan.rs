@@ -83,6 +83,7 @@ pub(super) struct Held {
 /// What is held for a sequence, shared or not.
 pub(crate) struct SequenceDescription<'p> {
     pub text: &'p str,
+    pub by: &'p [Term],
     pub uses: usize,
     pub keys: usize,
     pub partial_matches: usize,
@@ -429,6 +430,7 @@ impl SequencePlan {
                 let of = |counts: &FxHashMap<NodeId, usize>, node| counts.get(node).copied().unwrap_or(0);
                 let description = SequenceDescription {
                     text: &held.text,
+                    by: &self.keyed[&grown.by].terms,
                     uses: held.uses,
                     keys: ending.path.iter().map(|node| of(&keys, node)).max().unwrap_or(0),
                     partial_matches: ending.path.iter().map(|node| of(&partials, node)).sum(),

@@ -330,7 +330,7 @@ impl WindowPlan {
     }
 
     /// The text of an aggregate, how many queries use it, its rows and its share of the bytes.
-    pub fn describe(&self, id: AggregateId) -> NodeDescription {
+    pub fn describe(&self, id: AggregateId) -> NodeDescription<'_> {
         let definition = &self.aggregates[id];
         let store = definition.store;
         let wanted = self.stores[store].wanted.len().max(1);
@@ -344,6 +344,7 @@ impl WindowPlan {
         }
         NodeDescription {
             text: definition.text.clone(),
+            partition: &self.partitions[self.stores[store].partition].terms,
             uses: definition.uses,
             keys,
             rows,
@@ -475,8 +476,10 @@ impl WindowPlan {
 
 /// What a node of the plan holds.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeDescription {
+pub(crate) struct NodeDescription<'p> {
     pub text: Arc<str>,
+    /// What PARTITION BY says.
+    pub partition: &'p [Term],
     pub uses: usize,
     pub keys: usize,
     pub rows: usize,

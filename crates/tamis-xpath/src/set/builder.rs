@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+use super::text_index::{self, MakeTextIndex};
 use super::tree::{Key, ROOT, Tree, TreeBuilder};
 use super::values::{
     Access, COMPARISONS, ListNumbers, Lists, NONE, SimpleConditions, SimpleTest, SubjectNumbers,
@@ -35,6 +36,7 @@ pub struct PathSetBuilder {
     /// For each path with conditions how many there are, then for each its step and number.
     written: Vec<u32>,
     plain: Vec<(u32, u32)>,
+    make_text_index: Option<MakeTextIndex>,
 }
 
 /// A path cut into pieces.
@@ -45,10 +47,18 @@ struct Pieces {
 }
 
 impl PathSetBuilder {
-    /// Adds a path and says its number.
+    /// Of a set that looks texts up in indexes made so.
+    pub fn with_text_index(make: MakeTextIndex) -> Self {
+        Self { make_text_index: Some(make), ..Self::default() }
+    }
+
+    /// Adds a path and says its number. Weights do not matter here.
     pub fn add(&mut self, path: &Path) -> u32 {
         let number = self.paths.len() as u32;
-        let steps = self.labels.compile_steps(&path.steps);
+        let steps = match path.is_scored() {
+            true => self.labels.compile_steps(&path.without_weights().steps),
+            false => self.labels.compile_steps(&path.steps),
+        };
         let Some(Pieces { skeleton, conditions }) = cut(steps.into_vec()) else {
             self.paths.push(PathEntry { node: NOWHERE, rest: PROVED });
             return number;
@@ -117,6 +127,7 @@ impl PathSetBuilder {
             mut paths,
             written,
             mut plain,
+            make_text_index,
             ..
         } = self;
         let (mut tree, numbers) = tree.finish();
@@ -150,7 +161,8 @@ impl PathSetBuilder {
         }
         let Choice { accesses, mut checked, rests, .. } = choice;
         drop(written);
-        let mut lists = Lists::new(accesses, numbers, &simple);
+        let mut lists =
+            Lists::new(accesses, numbers, &simple, make_text_index.unwrap_or(text_index::one_by_one));
         lists.anchor_nodes().iter().for_each(|node| tree.make_live(*node));
         checked.iter().for_each(|(node, _)| tree.make_live(*node));
         let (paths, rests, given) = in_order_of_entries(&paths, &rests, &mut lists);
@@ -323,6 +335,9 @@ fn simple_test(condition: &Condition) -> Option<(&[Step], SimpleTest<'_>)> {
         {
             (steps, SimpleTest::Number(*comparison, *number))
         }
+        // The empty text is also found where there is no node.
+        Condition::Contains(steps, text) if !text.is_empty() => (steps, SimpleTest::Contains(text)),
+        Condition::StartsWith(steps, text) if !text.is_empty() => (steps, SimpleTest::StartsWith(text)),
         _ => return None,
     };
     let is_plain = steps.iter().all(|step| step.conditions.is_empty());
@@ -343,8 +358,13 @@ fn cut(mut steps: Vec<Step>) -> Option<Pieces> {
             // The document itself has neither attributes nor texts.
             None if leaf.axis == Axis::Child => return None,
             None => {
-                let everywhere =
-                    Step { axis: Axis::Descendant, kind: Kind::Element, label: ANY, conditions: [].into() };
+                let everywhere = Step {
+                    axis: Axis::Descendant,
+                    kind: Kind::Element,
+                    label: ANY,
+                    weight: 0.0,
+                    conditions: [].into(),
+                };
                 steps.push(everywhere);
                 Step { axis: Axis::Child, ..leaf }
             }

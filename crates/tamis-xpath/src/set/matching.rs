@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::PathSet;
 use super::automaton::{Automaton, DOCUMENT, labels_of};
-use super::values::NONE;
+use super::values::{NONE, Watch};
 use super::verification::Occasion;
 use crate::compiled::NameLabels;
 use crate::document::{Document, Node};
@@ -199,14 +199,22 @@ impl PathSet {
             satisfied.first.push(satisfied.all.len() as u32);
             for (class, label) in (0..).zip(labels_of(name)) {
                 for watch in self.lists.watches(label) {
-                    let subject = &self.subjects[self.lists.watch(watch).subject as usize];
-                    view.select(Node::Element(element), subject, &mut |node| {
+                    let Watch { subject, texts, .. } = *self.lists.watch(watch);
+                    let mut first: Option<Node> = None;
+                    let mut fire = |lists| satisfied.add(Fired { element, state, class, lists });
+                    view.select(Node::Element(element), &self.subjects[subject as usize], &mut |node| {
                         let value = document.string_value(node);
-                        self.lists.satisfied(watch, value, &self.simple, &mut |lists| {
-                            satisfied.add(Fired { element, state, class, lists });
-                        });
+                        self.lists.satisfied(watch, value, &self.simple, &mut fire);
+                        if texts != NONE
+                            && first.is_none_or(|first| document.offset(node) < document.offset(first))
+                        {
+                            first = Some(node);
+                        }
                         false
                     });
+                    if let Some(first) = first {
+                        self.lists.satisfied_by_first(watch, document.string_value(first), &mut fire);
+                    }
                 }
             }
         }

@@ -11,12 +11,12 @@
 //! ```
 //!
 //! A path without conditions is true where a state says so. One with conditions has one of them as its access, the one that
-//! is likely to be the most selective: equality, else a range, else existence. For every element the subjects that some
-//! path asks elements of its name about (`@lang`, `price`) are evaluated once, their values are looked up in hash tables
-//! and sorted thresholds (`values`), and of the lists that are found only the entries count whose place in the tree is active:
+//! is likely to be the most selective: equality, else a text to search for, else a range, else existence. For every element the
+//! subjects that some path asks elements of its name about (`@lang`, `price`) are evaluated once, their values are looked up in
+//! hash tables, sorted thresholds (`values`) and indexes of texts (`text_index`), and of the lists that are found only the entries count whose place in the tree is active:
 //! one bit each. What remains of a path is verified by looking into the document (`verification`). So the cost grows with
-//! the document and with the paths that it nearly satisfies. Paths all of whose conditions are negations, inequalities or texts to be
-//! searched for have no access: they are verified at every element that their skeleton leads to.
+//! the document and with the paths that it nearly satisfies. Paths all of whose conditions are negations or inequalities have no
+//! access: they are verified at every element that their skeleton leads to.
 //!
 //! The set is immutable. States and what a document needs while it is matched are in a [`Scratch`]; there are as many as
 //! threads were busy at once.
@@ -25,6 +25,7 @@ mod automaton;
 mod builder;
 mod matching;
 mod text;
+mod text_index;
 mod tree;
 mod values;
 mod verification;
@@ -40,6 +41,7 @@ use crate::document::Document;
 
 pub use builder::PathSetBuilder;
 use matching::Scratch;
+pub use text_index::{MakeTextIndex, TextIndex, TextTest};
 use tree::Tree;
 use values::{Lists, SimpleConditions};
 
@@ -137,7 +139,7 @@ fn bytes_of(condition: &Condition) -> usize {
     size_of::<Condition>()
         + match condition {
             Condition::And(parts) | Condition::Or(parts) => parts.iter().map(bytes_of).sum(),
-            Condition::Not(inner) => bytes_of(inner),
+            Condition::Not(inner) | Condition::Weighted(inner, _) => bytes_of(inner),
             Condition::Exists(path) | Condition::Compare(path, _) => steps(path),
             Condition::Contains(path, text) | Condition::StartsWith(path, text) => steps(path) + text.len(),
         }

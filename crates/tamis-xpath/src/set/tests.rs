@@ -82,9 +82,24 @@ proptest! {
     }
 
     #[test]
-    fn paths_print_and_read_back(text in testing::path()) {
+    fn paths_print_and_read_back(text in testing::scored_path()) {
         let path = Path::parse(&text).unwrap();
         prop_assert_eq!(&Path::parse(&path.to_string()).unwrap(), &path);
+    }
+
+    #[test]
+    fn weights_change_scores_only(text in testing::scored_path(), document in testing::document()) {
+        let path = Path::parse(&text).unwrap();
+        let plain = path.without_weights();
+        prop_assert!(!plain.is_scored());
+        let document = Document::read(&document, &Limits::default()).unwrap();
+        let is_true = Selector::new(&plain).is_true(&document);
+        prop_assert_eq!(Selector::new(&path).is_true(&document), is_true);
+        let score = Selector::new(&path).score(&document);
+        prop_assert_eq!(score.is_some(), is_true);
+        prop_assert!(score.is_none_or(|score| (0.0..=path.most_score()).contains(&score)));
+        prop_assert_eq!(crate::Explanation::new(&path, &document).score, score.filter(|_| path.is_scored()));
+        prop_assert_eq!(found(&PathSet::new(&[path]), &document).len(), usize::from(is_true));
     }
 }
 

@@ -60,7 +60,7 @@ impl PathSet {
     }
 
     fn element_step(&self, axis: Axis, label: Label) -> ast::Step {
-        ast::Step { axis, test: Test::Element(self.labels.test(label)), conditions: vec![] }
+        ast::Step { axis, test: Test::Element(self.labels.test(label)), weight: None, conditions: vec![] }
     }
 
     fn condition(&self, id: ConditionId) -> ast::Condition {
@@ -74,6 +74,8 @@ impl PathSet {
             SimpleTest::Text(text) => {
                 ast::Condition::Compare(subject, Comparison::Equal, Literal::Text(text.into()))
             }
+            SimpleTest::Contains(text) => ast::Condition::Contains(subject, text.into()),
+            SimpleTest::StartsWith(text) => ast::Condition::StartsWith(subject, text.into()),
             SimpleTest::Number(comparison, number) => {
                 ast::Condition::Compare(subject, comparison, self.labels.number_literal(comparison, number))
             }
@@ -99,6 +101,7 @@ impl PathSet {
             ),
             Condition::Contains(steps, text) => Written::Contains(self.relative(steps), text.clone()),
             Condition::StartsWith(steps, text) => Written::StartsWith(self.relative(steps), text.clone()),
+            Condition::Weighted(inner, _) => self.written(inner),
         }
     }
 
@@ -113,6 +116,6 @@ impl PathSet {
             Kind::Text => Test::Text,
         };
         let conditions = step.conditions.iter().map(|condition| self.written(condition)).collect();
-        ast::Step { axis: step.axis, test, conditions }
+        ast::Step { axis: step.axis, test, weight: None, conditions }
     }
 }

@@ -6,6 +6,7 @@
 //! by text     hash of (watch, text) → list of `subject = 'text'`
 //! by number   hash of (watch, number) → list of `subject = number`
 //! thresholds  per watch and comparison, sorted, as their lists are: a value satisfies one run of lists
+//! text index  per watch, of what `contains` and `starts-with` look for in the first node (`text_index`)
 //! ```
 //!
 //! The other list of an entry is that of another condition of the path: unless that is satisfied somewhere in the document, the path
@@ -20,6 +21,7 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 
+use super::text_index::{MakeTextIndex, TextIndex, TextTest};
 use crate::ast::Comparison;
 use crate::compiled::{ANY, Label, NO_LABEL, compare};
 use crate::number::number;
@@ -30,6 +32,9 @@ pub(super) enum SimpleTest<'a> {
     Exists,
     Text(&'a str),
     Number(Comparison, f64),
+    /// That the first node contains a text, which is not empty.
+    Contains(&'a str),
+    StartsWith(&'a str),
 }
 
 impl SimpleTest<'_> {
@@ -38,7 +43,14 @@ impl SimpleTest<'_> {
             Self::Exists => true,
             Self::Text(text) => value == *text,
             Self::Number(comparison, operand) => compare(number(value), *comparison, *operand),
+            Self::Contains(text) => value.contains(*text),
+            Self::StartsWith(text) => value.starts_with(*text),
         }
+    }
+
+    /// Whether it asks the first node only.
+    pub fn is_of_first(&self) -> bool {
+        matches!(self, Self::Contains(_) | Self::StartsWith(_))
     }
 
     /// Lists are sorted by it: those of one comparison lie together, in the order of their thresholds.
@@ -51,6 +63,8 @@ impl SimpleTest<'_> {
                 let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
                 (2 + *comparison as u32, ordered)
             }
+            Self::Contains(_) => (10, 0),
+            Self::StartsWith(_) => (11, 0),
         }
     }
 
@@ -58,8 +72,9 @@ impl SimpleTest<'_> {
     pub fn rank(&self) -> u32 {
         match self {
             Self::Exists => 1,
-            Self::Number(Comparison::Equal, _) | Self::Text(_) => 3,
+            Self::Number(Comparison::Equal, _) | Self::Text(_) => 4,
             Self::Number(..) => 2,
+            Self::Contains(_) | Self::StartsWith(_) => 3,
         }
     }
 }
@@ -83,6 +98,8 @@ struct Packed {
 const SUBJECT_BITS: u32 = 28;
 const TEXT: u32 = 1;
 const FIRST_COMPARISON: u32 = 2;
+const CONTAINS: u32 = FIRST_COMPARISON + COMPARISONS.len() as u32;
+const STARTS_WITH: u32 = CONTAINS + 1;
 /// The comparisons that simple conditions have, in the order of their codes.
 pub(super) const COMPARISONS: [Comparison; 5] = [
     Comparison::Equal,
@@ -104,9 +121,12 @@ impl SimpleConditions {
 
     pub fn test(&self, id: u32) -> SimpleTest<'_> {
         let Packed { head, value: [first, second] } = self.all[id as usize];
+        let text = || &self.pool[first as usize..(first + second) as usize];
         match head >> SUBJECT_BITS {
             0 => SimpleTest::Exists,
-            TEXT => SimpleTest::Text(&self.pool[first as usize..(first + second) as usize]),
+            TEXT => SimpleTest::Text(text()),
+            CONTAINS => SimpleTest::Contains(text()),
+            STARTS_WITH => SimpleTest::StartsWith(text()),
             code => {
                 let number = f64::from_bits(u64::from(first) << 32 | u64::from(second));
                 SimpleTest::Number(COMPARISONS[(code - FIRST_COMPARISON) as usize], number)
@@ -118,6 +138,8 @@ impl SimpleConditions {
         let hash = |subject: u32, test: SimpleTest<'_>| match test {
             SimpleTest::Exists => FxBuildHasher.hash_one((subject, 0)),
             SimpleTest::Text(text) => FxBuildHasher.hash_one((subject, text)),
+            SimpleTest::Contains(text) => FxBuildHasher.hash_one((subject, CONTAINS, text)),
+            SimpleTest::StartsWith(text) => FxBuildHasher.hash_one((subject, STARTS_WITH, text)),
             SimpleTest::Number(comparison, number) => {
                 FxBuildHasher.hash_one((subject, comparison, number_bits(number)))
             }
@@ -128,13 +150,16 @@ impl SimpleConditions {
         if let Some(id) = found {
             return *id;
         }
+        let mut keep = |text: &str| {
+            let place = [self.pool.len() as u32, text.len() as u32];
+            self.pool.push_str(text);
+            place
+        };
         let (code, value) = match test {
             SimpleTest::Exists => (0, [0, 0]),
-            SimpleTest::Text(text) => {
-                let place = [self.pool.len() as u32, text.len() as u32];
-                self.pool.push_str(text);
-                (TEXT, place)
-            }
+            SimpleTest::Text(text) => (TEXT, keep(text)),
+            SimpleTest::Contains(text) => (CONTAINS, keep(text)),
+            SimpleTest::StartsWith(text) => (STARTS_WITH, keep(text)),
             SimpleTest::Number(comparison, number) => {
                 let code = COMPARISONS.iter().position(|known| *known == comparison).expect("it is simple");
                 let bits = number_bits(number);
@@ -168,6 +193,8 @@ pub(super) struct Watch {
     pub exists: u32,
     pub has_texts: bool,
     pub has_numbers: bool,
+    /// The index of what its first node is searched for, or [`NONE`].
+    pub texts: u32,
     /// For each of [`COMPARISONS`] but equality.
     runs: [Run; 4],
 }
@@ -206,6 +233,8 @@ pub(super) struct Lists {
     entries: Vec<Entry>,
     by_text: HashTable<u32>,
     by_number: HashTable<u32>,
+    /// What first nodes are searched for, by watch; tests are known by their lists.
+    text_indexes: Vec<Box<dyn TextIndex>>,
     thresholds: Vec<f64>,
     /// Tree nodes, sorted by label and node; the place is the anchor.
     anchors: Vec<u32>,
@@ -263,7 +292,12 @@ fn number_hash(watch: u32, number: f64) -> u64 {
 
 impl Lists {
     /// Lists with these numbers, and the entries of these accesses.
-    pub fn new(accesses: Vec<Access>, numbers: ListNumbers, simple: &SimpleConditions) -> Self {
+    pub fn new(
+        accesses: Vec<Access>,
+        numbers: ListNumbers,
+        simple: &SimpleConditions,
+        make_text_index: MakeTextIndex,
+    ) -> Self {
         let ListNumbers { sorted: conditions, labels, numbers } = numbers;
         drop(numbers);
         let place = |label: Label| place(label, labels);
@@ -296,12 +330,26 @@ impl Lists {
                 exists: NONE,
                 has_texts: false,
                 has_numbers: false,
+                texts: NONE,
                 runs: [Run::default(); 4],
             };
+            let mut searched = vec![];
             for &(_, condition) in of_watch {
                 let list = built.lists.len() as u32;
                 built.lists.push(List { watch, condition, first_entry: first_entries[list as usize] });
-                built.put(&mut new, list, simple);
+                match simple.test(condition) {
+                    SimpleTest::Contains(text) => {
+                        searched.push(TextTest { id: list, text, at_start: false });
+                    }
+                    SimpleTest::StartsWith(text) => {
+                        searched.push(TextTest { id: list, text, at_start: true });
+                    }
+                    _ => built.put(&mut new, list, simple),
+                }
+            }
+            if !searched.is_empty() {
+                new.texts = built.text_indexes.len() as u32;
+                built.text_indexes.push(make_text_index(&searched));
             }
             built.watches.push(new);
         }
@@ -342,6 +390,9 @@ impl Lists {
                 }
                 run.end += 1;
                 self.thresholds.push(value);
+            }
+            SimpleTest::Contains(_) | SimpleTest::StartsWith(_) => {
+                unreachable!("an index has those of a watch together")
             }
         }
     }
@@ -415,7 +466,14 @@ impl Lists {
         (0..).zip(&self.lists[..self.len()]).flat_map(entries)
     }
 
-    /// Calls `found` with the lists of the conditions that a value of the subject satisfies.
+    /// Calls `found` with the lists of the conditions that the value of the first node of a subject satisfies; only of a
+    /// watch that has texts to search for.
+    pub fn satisfied_by_first(&self, watch: usize, value: &str, found: &mut impl FnMut(Range<u32>)) {
+        let index = &self.text_indexes[self.watches[watch].texts as usize];
+        index.passed(value, &mut |list| found(list..list + 1));
+    }
+
+    /// Calls `found` with the lists of the conditions that a value of the subject satisfies, whichever of its nodes it is of.
     pub fn satisfied(
         &self,
         watch: usize,
@@ -479,6 +537,7 @@ impl Lists {
             + self.entries.capacity() * size_of::<Entry>()
             + (self.by_text.capacity() + self.by_number.capacity()) * 5
             + self.thresholds.capacity() * 8
+            + self.text_indexes.iter().map(|index| index.heap_bytes() + 16).sum::<usize>()
     }
 }
 

@@ -100,7 +100,11 @@ impl PathSet {
         let condition = self.lists.condition(condition);
         let test = self.simple.test(condition);
         let subject = &self.subjects[self.simple.subject(condition) as usize];
-        view.select(Node::Element(element), subject, &mut |node| test.holds(view.document.string_value(node)))
+        let holds = |node: Node| test.holds(view.document.string_value(node));
+        if test.is_of_first() {
+            return view.first(Node::Element(element), subject).is_some_and(holds);
+        }
+        view.select(Node::Element(element), subject, &mut |node| holds(node))
     }
 }
 

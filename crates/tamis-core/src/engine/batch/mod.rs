@@ -12,7 +12,9 @@ mod threads;
 use std::ops::Range;
 use std::time::Instant;
 
-use super::contract::{Blocks, Location, Observation, Scored, Version, Work, Workspace};
+use super::contract::{
+    Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version, Work, Workspace,
+};
 use super::device::{DEVICE_WIDTH, DeviceMemory};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
@@ -136,6 +138,12 @@ impl<'e> Thread<'e> {
     }
 }
 
+impl Thread<'_> {
+    fn found(&mut self, block: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
+        self.blocks.as_mut()?.find_matches(block, most)
+    }
+}
+
 /// Every match of the events for which there is room.
 fn match_events(
     index: &Index,
@@ -152,6 +160,7 @@ fn match_events(
     let new_thread = || Thread::new(version, events, filter, device);
     let blocks = events.len().div_ceil(width);
     let budget = Budget::new(most, threads.min(blocks));
+    let helpers = threads.checked_div(blocks).unwrap_or(1).max(1);
     // Long runs make large chunks. With a bound, no thread should be far ahead of what will be answered.
     let run =
         if most == usize::MAX { width * blocks.div_ceil(threads * RUNS_PER_THREAD).max(1) } else { width };
@@ -162,7 +171,13 @@ fn match_events(
             let block = start..run.end.min(start + width);
             let Some(most) = budget.share(start == 0) else { break };
             let (before, length) = (writer.matches(), block.len());
-            let done = match_block(index, version, events, filter, thread, block, most, &mut writer)?;
+            let done = if let Some(found) = thread.found(block.clone(), most) {
+                observe(index, events, start, found.observed());
+                write_found(version, output, start, &*found, helpers, &mut writer)?;
+                found.events()
+            } else {
+                match_block(index, version, events, filter, thread, block, most, &mut writer)?
+            };
             budget.spend(writer.matches() - before);
             writer.reach(start + done);
             answered += done;
@@ -185,6 +200,49 @@ fn match_events(
     }
     all.rows = join(version, output.layout, written.into_iter())?;
     Ok(all)
+}
+
+/// Matches that are worth a thread of their own.
+const MATCHES_PER_HELPER: usize = 1 << 18;
+
+/// Writes what was found of the events from `first` on, on several threads if that pays: when there are fewer blocks than threads.
+fn write_found<'v>(
+    version: &'v dyn Version,
+    output: Output,
+    first: usize,
+    found: &dyn FoundMatches,
+    helpers: usize,
+    writer: &mut Writer<'v>,
+) -> Result<()> {
+    let write = |range: Range<usize>, writer: &mut Writer<'_>| {
+        let mut locations = vec![];
+        for at in range {
+            found.of_event(at, &mut locations);
+            if !locations.is_empty() {
+                writer.add(first + at, &locations)?;
+            }
+        }
+        Ok(())
+    };
+    let helpers = helpers.min(found.matches() / MATCHES_PER_HELPER);
+    if helpers <= 1 {
+        return write(0..found.events(), writer);
+    }
+    // Shorter pieces than threads: events differ in how much they match.
+    let piece = found.events().div_ceil(4 * helpers).max(1);
+    let pieces = in_blocks(
+        found.events(),
+        piece,
+        helpers,
+        || (),
+        |(), range| {
+            let mut writer = Writer::new(version, output, first + range.start);
+            write(range.clone(), &mut writer)?;
+            writer.reach(first + range.end);
+            Ok::<_, Error>(writer)
+        },
+    );
+    pieces.into_iter().try_for_each(|piece| writer.append(piece?))
 }
 
 /// How many runs of events a thread answers, unless one is slower than the others.
@@ -259,6 +317,56 @@ fn count_events(
         counts
     });
     blocks.concat()
+}
+
+/// Adds to each subscription how many of the events it matches.
+pub fn count_by_subscription(
+    index: &Index,
+    version: &dyn Version,
+    query: &Query,
+    events: &dyn EventSource,
+    threads: usize,
+    total: &mut RowCounts,
+) -> Result<()> {
+    let filter = &query.filter();
+    let device = index.device();
+    let device = device.as_deref().filter(|device| device.is_usable());
+    let sizes = version.part_sizes();
+    let width = width(device);
+    // A thread has counters for all subscriptions, so it answers one long run.
+    let run = width * events.len().div_ceil(width).div_ceil(threads).max(1);
+    let new_thread = || Thread::new(version, events, filter, device);
+    let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
+        let mut counts = RowCounts::new(&sizes);
+        for start in run.clone().step_by(width) {
+            let block = start..run.end.min(start + width);
+            let counted =
+                thread.blocks.as_mut().and_then(|blocks| blocks.row_counts(block.clone(), &mut counts));
+            if let Some(observed) = counted {
+                observe(index, events, start, observed);
+                continue;
+            }
+            let mut add =
+                |_: usize, found: &[Location]| found.iter().for_each(|location| counts.add(*location));
+            match thread
+                .blocks
+                .as_mut()
+                .and_then(|blocks| blocks.matches(block.clone(), usize::MAX, &mut add))
+            {
+                Some((_, observed)) => observe(index, events, start, observed),
+                None => {
+                    one_by_one(index, events, block, |at, event| {
+                        let (locations, work) = version.matches(event, filter, &mut thread.alone);
+                        add(at, &locations);
+                        (true, locations.len(), work)
+                    });
+                }
+            }
+        }
+        counts
+    });
+    runs.into_iter().for_each(|counts| total.merge(counts));
+    index.note_unreadable(events.unreadable())
 }
 
 /// The owners of the matches of every event. Events are asked one by one: each stops when all owners are found.

@@ -125,6 +125,21 @@ impl<'v> Writer<'v> {
         self.next = self.next.max(event);
     }
 
+    /// Adds what another writer wrote, of the events that come next.
+    pub fn append(&mut self, later: Self) -> Result<()> {
+        if !later.written.rows.is_empty() {
+            self.write()?;
+            self.written.rows.extend(later.written.rows);
+        }
+        self.written.rest.append(later.written.rest);
+        self.matches += later.matches;
+        self.next = later.next;
+        if self.written.rest.locations.len() >= FULL {
+            self.write()?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self) -> Result<()> {
         let found = std::mem::take(&mut self.written.rest);
         found.write(self.version, self.output.layout, &mut self.written.rows)

@@ -158,8 +158,8 @@ struct BlockSpace<'e> {
     scratch: Scratch,
     looked_up: LookedUpBlock<'e>,
     bit_parallel: BlockScratch,
-    /// Rows that match some events of the block, and which.
-    rows: Vec<(u32, Mask)>,
+    /// Rows that match some events of the block.
+    rows: MatchedRows,
     /// The matches of each event.
     found: Vec<Vec<Location>>,
     /// What each event cost that was matched by itself.
@@ -252,7 +252,7 @@ impl<'e> BlockSpace<'e> {
             block.place(view.ranked_catalog(number, &ranking.score)?, looked_up);
             for (at, (measure, best)) in measures.iter().zip(&mut best).enumerate() {
                 let fires = looked_up.event(at);
-                work += view.offer_part(number, event_at(at), &fires, measure, filter, scratch, best)?;
+                work += view.offer_part(number, event_at(at), &fires, measure, filter, 1, scratch, best)?;
             }
         }
         let mut matches = 0;
@@ -308,10 +308,12 @@ impl<'e> BlockSpace<'e> {
                     rows.clear();
                     let events = space.looked_up.events(from..room.events);
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
-                        let kept = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
-                        rows.extend(kept.map(|row| (*row, *events)));
+                        rows.add(
+                            layout.rows_of(unit).iter().copied().filter(|row| keeps.keeps(*row)),
+                            events,
+                        );
                     });
-                    rows.sort_unstable_by_key(|(row, _)| *row);
+                    rows.sort();
                     room.held += rows.iter().map(|(_, events)| events.count()).sum::<usize>();
                     if room.is_short() {
                         let mut more = [0; WIDTH];
@@ -320,7 +322,7 @@ impl<'e> BlockSpace<'e> {
                     }
                     let kept = room.events.saturating_sub(from);
                     for (row, events) in rows.iter() {
-                        let location = Location::Row { part: number, row: *row };
+                        let location = Location::Row { part: number, row };
                         events.for_each(|event| {
                             if event < kept {
                                 found[from + event].push(location);
@@ -404,6 +406,40 @@ impl<'e> BlockSpace<'e> {
     }
 }
 
+/// Rows that match some events of a block, and which events. Rows are sorted without moving masks.
+#[derive(Default)]
+struct MatchedRows {
+    /// Row and place of its mask, in one number, so that they are in the order of rows.
+    rows: Vec<u64>,
+    masks: Vec<Mask>,
+}
+
+impl MatchedRows {
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.masks.clear();
+    }
+
+    /// Adds rows that match the same events.
+    #[inline]
+    fn add(&mut self, rows: impl Iterator<Item = u32>, events: &Mask) {
+        let (before, place) = (self.rows.len(), self.masks.len() as u64);
+        self.rows.extend(rows.map(|row| u64::from(row) << 32 | place));
+        if self.rows.len() > before {
+            self.masks.push(*events);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.rows.sort_unstable();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, &Mask)> {
+        let masks = self.rows.iter().map(|row| (*row as u32) as usize);
+        self.rows.iter().zip(masks).map(|(row, place)| ((row >> 32) as u32, &self.masks[place]))
+    }
+}
+
 /// For how many events of a block there is room: as many as have no more than `most` matches together, and one
 /// at least. Parts of the index are asked one after the other, so an event may lose its place later.
 struct Room {
@@ -443,15 +479,18 @@ enum Phase {
 
 /// Whether evaluating the rest together is cheaper than one by one, by what `done` events cost.
 ///
-/// Together, an entry, a unit and a key cost the same for one event as for all, but each event needs others. The
-/// weights are nanoseconds, fitted to both ways on conjunctive, equality, arbitrary and dense expressions, 10,000 to
-/// a million of them, and to blocks of 64 to 512 events.
+/// Together, an entry, a unit and a key cost the same for one event as for all, but each event needs others. Most
+/// single-row units are proved by an entry, so the code of the others is what counts. The
+/// weights are nanoseconds. Those of one event by itself were fitted on conjunctive, equality, arbitrary and dense
+/// expressions, 10,000 to a million of them; those of a unit and of a key together are estimates from arbitrary
+/// expressions, 100,000 and a million of them, in blocks of 512 events.
 fn together_is_cheaper(layout: &Layout, work: &Work, done: usize, rest: usize) -> bool {
     let (done, rest) = (done as f64, rest as f64);
     let (candidates, evaluations) = (work.candidates as f64 / done, work.evaluations as f64 / done);
-    let (entries, units, keys) = (layout.entries.len() as f64, layout.units() as f64, layout.keys() as f64);
+    let with_code = layout.units() - (layout.remembered - layout.single_row);
+    let (entries, units, keys) = (layout.entries.len() as f64, with_code as f64, layout.keys() as f64);
     let one_by_one = (candidates * 2.0 + evaluations * 90.0 + keys * 0.03) * rest;
     let entries_read = entries.min(candidates * rest);
     let units_run = units.min(evaluations * rest);
-    entries_read * 4.0 + units_run * 230.0 + keys * 30.0 < one_by_one
+    entries_read * 4.0 + units_run * 120.0 + keys * 15.0 < one_by_one
 }

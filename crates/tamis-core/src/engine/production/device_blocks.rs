@@ -1,13 +1,15 @@
 //! Blocks of events on a device. What it cannot do, and what fails there, this processor does.
 
-use std::ops::Range;
+use std::any::Any;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
-use crate::engine::contract::{Blocks, Location, Observation, Scored, Version};
+use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
-    self, DEVICE_WIDTH, DeviceMemory, DeviceResult, KeptRows, ListedRows, LoadedPlan, RowOrder, Tokens,
+    DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows, LoadedRows,
+    RowOrder, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::bit_parallel::WIDTH;
@@ -21,6 +23,12 @@ use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
 /// Fewer events than this are matched here: starting the device would take longer.
 const LEAST: usize = 256;
+
+/// A segment is run in so many parts at most. Each needs masks for all predicates, so more of them save little.
+const MOST_PARTS: u32 = 64;
+
+/// Filters that are remembered for each part.
+const FILTERS: usize = 4;
 
 /// The blocks of some events, for one thread.
 pub struct BlocksOnDevice<'e> {
@@ -60,33 +68,42 @@ impl<'e> BlocksOnDevice<'e> {
         is_for_device.then(|| Block::new(self.view, self.events, range)).flatten()
     }
 
-    /// What comes of `ask` for each part; `None` if the device failed, which is noted.
+    /// What comes of `ask` for each part of each segment; `None` if the device failed, which is noted.
     fn each_part<T>(
         &mut self,
         block: &Block<'e>,
-        mut ask: impl FnMut(&dyn LoadedPlan, &Tokens, Option<&Arc<KeptRows>>) -> DeviceResult<T>,
+        mut ask: impl FnMut(Asked<'_>) -> DeviceResult<T>,
     ) -> Option<Vec<T>> {
-        let answers = self.try_each_part(block, &mut ask);
-        self.memory.note_block();
-        answers.map_err(|error| self.memory.fail(error)).ok()
+        match self.try_each_part(block, &mut ask) {
+            Ok(answers) => {
+                self.memory.note_block();
+                Some(answers)
+            }
+            Err(error) => {
+                self.memory.fail(error);
+                None
+            }
+        }
     }
 
     fn try_each_part<T>(
         &mut self,
         block: &Block<'e>,
-        ask: &mut impl FnMut(&dyn LoadedPlan, &Tokens, Option<&Arc<KeptRows>>) -> DeviceResult<T>,
+        ask: &mut impl FnMut(Asked<'_>) -> DeviceResult<T>,
     ) -> DeviceResult<Vec<T>> {
         let view = self.view;
         let mut answers = vec![];
         self.tokens.resize_with(view.parts.len(), Tokens::default);
         for (number, part) in view.parts.iter().enumerate() {
-            let plan = loaded(self.memory, view, part)?;
-            let kept = kept_rows(self.memory, view, part, self.filter);
+            let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
             block.place(catalog, &mut self.looked_up);
             let tokens = &mut self.tokens[number];
             tokenize(catalog, &self.looked_up, block.len(), &mut self.bits, tokens);
-            answers.push(ask(&*plan, tokens, kept.as_ref())?);
+            for rows in loaded.iter() {
+                let kept = kept_rows(self.memory, view, part, rows, self.filter);
+                answers.push(ask(Asked { part: number as u32, rows, tokens, kept: kept.as_ref() })?);
+            }
         }
         Ok(answers)
     }
@@ -97,7 +114,7 @@ impl<'e> BlocksOnDevice<'e> {
     }
 
     fn counts_of(&mut self, block: &Block<'e>) -> Option<Vec<u32>> {
-        let by_part = self.each_part(block, |plan, tokens, kept| plan.counts(tokens, kept))?;
+        let by_part = self.each_part(block, |asked| asked.rows.plan.counts(asked.tokens, asked.kept))?;
         let mut counts = vec![0; block.len()];
         for part in by_part {
             counts.iter_mut().zip(part).for_each(|(all, more)| *all += more);
@@ -119,45 +136,118 @@ impl<'e> BlocksOnDevice<'e> {
         });
         Some(fit.count().max(1))
     }
-}
 
-impl Blocks for BlocksOnDevice<'_> {
-    fn matches(
+    /// The rows of each part that hold for the first events.
+    fn rows_of(
         &mut self,
-        range: Range<usize>,
-        most: usize,
-        add: &mut dyn FnMut(usize, &[Location]),
-    ) -> Option<(usize, Observation)> {
-        let listed = self.block(range.clone()).and_then(|block| {
-            let events = self.events_with_room(&block, most)?;
-            let rows = self.each_part(&block, |plan, tokens, kept| {
-                plan.rows(tokens, kept, RowOrder::Id, events, u32::MAX)
-            });
-            rows.map(|rows| (block, events, rows))
-        });
-        let Some((block, events, parts)) = listed else { return self.matches_here(range, most, add) };
+        block: &Block<'e>,
+        order: RowOrder,
+        events: usize,
+        most: u32,
+    ) -> Option<Vec<ListedPart>> {
+        self.each_part(block, |asked| {
+            let listed = asked.rows.plan.rows(asked.tokens, asked.kept, order, events, most)?;
+            Ok(ListedPart { part: asked.part, first: asked.rows.first, listed })
+        })
+    }
+
+    /// All matches of a block, if the device is to find them: not if only few of its events will be answered.
+    fn find(&mut self, range: Range<usize>, most: usize) -> Option<ListedMatches<'e>> {
+        if self.memory.events_with(most) < LEAST {
+            return None;
+        }
+        let block = self.block(range)?;
+        let events = self.events_with_room(&block, most)?;
+        let parts = self.rows_of(&block, RowOrder::Id, events, u32::MAX)?;
         let mut buffered: Vec<Vec<Location>> = vec![vec![]; events];
         block.buffered(self.filter, |at, location| {
             if at < events {
                 buffered[at].push(location);
             }
         });
-        let is_sorted = parts.len() <= 1 && self.view.buffer.is_empty();
-        let mut locations = vec![];
-        for (at, buffered) in buffered.iter().enumerate() {
-            locations.clear();
-            for (part, listed) in (0..).zip(&parts) {
-                locations.extend(listed.of(at).iter().map(|row| Location::Row { part, row: *row }));
-            }
-            locations.extend_from_slice(buffered);
-            if !is_sorted {
-                locations.sort_unstable_by(|a, b| self.view.id(*a).cmp(&self.view.id(*b)));
-            }
-            if !locations.is_empty() {
-                add(at, &locations);
-            }
+        let found = ListedMatches {
+            view: self.view,
+            is_sorted: self.view.parts.len() <= 1 && self.view.buffer.is_empty(),
+            parts,
+            buffered,
+            observed: Self::observed(&block, events),
+        };
+        self.memory.note_matches(found.matches(), events);
+        Some(found)
+    }
+}
+
+/// What is asked about some rows of a segment.
+struct Asked<'a> {
+    part: u32,
+    rows: &'a LoadedRows,
+    tokens: &'a Tokens,
+    kept: Option<&'a Arc<KeptRows>>,
+}
+
+/// Rows of one part, counted from the first one that the device was given.
+struct ListedPart {
+    part: u32,
+    first: u32,
+    listed: ListedRows,
+}
+
+impl ListedPart {
+    fn of(&self, event: usize) -> impl Iterator<Item = Location> + '_ {
+        self.listed.of(event).iter().map(|row| Location::Row { part: self.part, row: self.first + row })
+    }
+}
+
+/// The matches of a block, as the device listed them.
+struct ListedMatches<'e> {
+    view: &'e View,
+    /// Whether they come in the order of ids.
+    is_sorted: bool,
+    parts: Vec<ListedPart>,
+    /// By event.
+    buffered: Vec<Vec<Location>>,
+    observed: Observation,
+}
+
+impl FoundMatches for ListedMatches<'_> {
+    fn events(&self) -> usize {
+        self.buffered.len()
+    }
+
+    fn matches(&self) -> usize {
+        self.parts.iter().map(|part| part.listed.rows.len()).sum::<usize>()
+            + self.buffered.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn of_event(&self, at: usize, locations: &mut Vec<Location>) {
+        locations.clear();
+        for part in &self.parts {
+            locations.extend(part.of(at));
         }
-        Some((events, Self::observed(&block, events)))
+        locations.extend_from_slice(&self.buffered[at]);
+        if !self.is_sorted {
+            locations.sort_unstable_by(|a, b| self.view.id(*a).cmp(&self.view.id(*b)));
+        }
+    }
+
+    fn observed(&self) -> Observation {
+        self.observed
+    }
+}
+
+impl Blocks for BlocksOnDevice<'_> {
+    fn find_matches(&mut self, range: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
+        let found = self.find(range, most)?;
+        Some(Box::new(found))
+    }
+
+    fn matches(
+        &mut self,
+        range: Range<usize>,
+        most: usize,
+        add: &mut dyn FnMut(usize, &[Location]),
+    ) -> Option<(usize, Observation)> {
+        self.matches_here(range, most, add)
     }
 
     fn best(
@@ -169,11 +259,8 @@ impl Blocks for BlocksOnDevice<'_> {
         let most = u32::try_from(ranking.k).unwrap_or(u32::MAX);
         let listed = match ranking.score {
             Score::Priority => self.block(range.clone()).and_then(|block| {
-                let events = block.len();
-                let rows = self.each_part(&block, |plan, tokens, kept| {
-                    plan.rows(tokens, kept, RowOrder::Priority, events, most)
-                });
-                rows.map(|rows| (block, rows))
+                let rows = self.rows_of(&block, RowOrder::Priority, block.len(), most)?;
+                Some((block, rows))
             }),
             _ => None,
         };
@@ -194,6 +281,26 @@ impl Blocks for BlocksOnDevice<'_> {
         });
         let Some((block, found)) = counted else { return self.counts_here(range, counts) };
         counts.extend(found);
+        Some(Self::observed(&block, block.len()))
+    }
+
+    fn row_counts(&mut self, range: Range<usize>, counts: &mut RowCounts) -> Option<Observation> {
+        let counted = self.block(range.clone()).and_then(|block| {
+            let mut found = vec![];
+            let is_done = self.each_part(&block, |asked| {
+                let mut more = vec![0; asked.rows.count as usize];
+                asked.rows.plan.row_counts(asked.tokens, asked.kept, &mut more)?;
+                found.push((asked.part, asked.rows.first, more));
+                Ok(())
+            });
+            is_done.map(|_| (block, found))
+        });
+        let (block, found) = counted?;
+        for (part, first, more) in found {
+            let own = &mut counts.parts[part as usize][first as usize..];
+            own.iter_mut().zip(more).for_each(|(all, more)| *all += more);
+        }
+        block.buffered(self.filter, |_, location| counts.add(location));
         Some(Self::observed(&block, block.len()))
     }
 }
@@ -270,7 +377,7 @@ impl BlocksOnDevice<'_> {
 
 impl<'e> BlocksOnDevice<'e> {
     /// The best matches of an event by priority, the best first.
-    fn best_of(&self, block: &Block<'e>, at: usize, ranking: &Ranking, parts: &[ListedRows]) -> Vec<Scored> {
+    fn best_of(&self, block: &Block<'e>, at: usize, ranking: &Ranking, parts: &[ListedPart]) -> Vec<Scored> {
         let view = self.view;
         let mut best = TopK::new(ranking.k, ranking.min_score);
         if !view.buffer.is_empty() {
@@ -279,11 +386,8 @@ impl<'e> BlocksOnDevice<'e> {
                 view.offer_buffered(event, &measure, self.filter, &mut best);
             });
         }
-        for (part, listed) in (0..).zip(parts) {
-            for &row in listed.of(at) {
-                let location = Location::Row { part, row };
-                best.offer(view.id(location), view.priority(location), location);
-            }
+        for location in parts.iter().flat_map(|part| part.of(at)) {
+            best.offer(view.id(location), view.priority(location), location);
         }
         let sorted = best.into_sorted().into_iter();
         sorted.map(|found| Scored { location: found.item, score: found.score }).collect()
@@ -308,45 +412,109 @@ fn merge(total: &mut Option<Observation>, more: Observation) {
     }
 }
 
-/// The plan of a part, which is copied to the device when it is asked for first. Those of segments that the
-/// version no longer has are dropped then.
-fn loaded(memory: &DeviceMemory, view: &View, part: &Part) -> DeviceResult<Arc<dyn LoadedPlan>> {
+/// The plans of a segment, which are copied to the device when they are asked for first.
+fn loaded(memory: &DeviceMemory, view: &View, part: &Part) -> DeviceResult<Arc<[LoadedRows]>> {
     let mut plans = memory.plans.lock();
     let address = |segment: &Arc<Segment>| Arc::as_ptr(segment).addr();
-    let is_of = |held: &device::Segment| Arc::as_ptr(held).cast::<()>().addr() == address(&part.segment);
-    if let Some((_, plan)) = plans.iter().find(|(held, _)| is_of(held)) {
+    let held_at = |held: &HeldSegment| held.as_ptr().cast::<()>().addr();
+    if let Some((_, plan)) = plans.iter().find(|(held, _)| held_at(held) == address(&part.segment)) {
         return Ok(plan.clone());
     }
-    let is_there = |held: usize| view.parts.iter().any(|part| address(&part.segment) == held);
-    plans.retain(|(held, _)| is_there(Arc::as_ptr(held).cast::<()>().addr()));
-    memory.kept.lock().retain(|(held, ..)| is_there(*held));
-    let plan = memory.device().load(&device_plan(&part.segment)?)?;
-    plans.push((part.segment.clone(), plan.clone()));
-    Ok(plan)
+    // Those of segments that are gone. Others may be asked for again, by readers of another version.
+    plans.retain(|(held, _)| held.strong_count() > 0);
+    let is_held = |at: usize, plans: &[(HeldSegment, _)]| plans.iter().any(|(held, _)| held_at(held) == at);
+    let mut parts = 1;
+    let loaded = loop {
+        match load_in_parts(memory, &part.segment, parts) {
+            Ok(loaded) => break loaded,
+            Err(error) if !error.is_memory => return Err(error),
+            Err(error) => {
+                let before = plans.len();
+                let in_view = |held: usize| view.parts.iter().any(|part| address(&part.segment) == held);
+                plans.retain(|(held, _)| in_view(held_at(held)));
+                if plans.len() == before {
+                    parts *= 2;
+                    if parts > MOST_PARTS || parts as usize > part.segment.len() {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    };
+    memory.kept.lock().retain(|kept| is_held(kept.rows_of.0, &plans));
+    let segment: Arc<dyn Any + Send + Sync> = part.segment.clone();
+    plans.push((Arc::downgrade(&segment), loaded.clone()));
+    Ok(loaded)
 }
 
-/// The rows that a filter keeps, if not all; remembered from block to block.
-fn kept_rows(memory: &DeviceMemory, view: &View, part: &Part, filter: &Filter<'_>) -> Option<Arc<KeptRows>> {
+fn load_in_parts(memory: &DeviceMemory, segment: &Segment, parts: u32) -> DeviceResult<Arc<[LoadedRows]>> {
+    let rows = segment.len() as u32;
+    let each = rows.div_ceil(parts).max(1);
+    (0..rows.max(1))
+        .step_by(each as usize)
+        .map(|first| {
+            let last = rows.min(first.saturating_add(each));
+            let plan = memory.device().load(&device_plan(segment, first..last)?)?;
+            Ok(LoadedRows { first, count: last - first, plan })
+        })
+        .collect()
+}
+
+/// The rows that a filter keeps, if not all; remembered from block to block and from query to query, for as long as no
+/// subscription of the part is removed, starts or expires.
+fn kept_rows(
+    memory: &DeviceMemory,
+    view: &View,
+    part: &Part,
+    loaded: &LoadedRows,
+    filter: &Filter<'_>,
+) -> Option<Arc<KeptRows>> {
     let point = Event::default();
     let keeps = RowFilter::new(view, part, filter, &point);
     if keeps.keeps_all() {
         return None;
     }
-    let now = if part.segment.subscription_table.is_timeless() { 0 } else { filter.now };
-    let wanted = format!("{} {now} {:?}", view.generation, filter.tags);
-    let address = Arc::as_ptr(&part.segment).addr();
+    let wanted = (part.tombstones.seen_at(view.generation), format!("{:?}", filter.tags));
+    let rows_of = (Arc::as_ptr(&part.segment).addr(), loaded.first);
     let mut kept = memory.kept.lock();
-    if let Some((.., rows)) = kept.iter().find(|(at, what, _)| *at == address && *what == wanted) {
-        return Some(rows.clone());
+    let is_known = |known: &KeptFor| {
+        known.rows_of == rows_of && known.wanted == wanted && known.moments.contains(&filter.now)
+    };
+    if let Some(at) = kept.iter().position(is_known) {
+        let known = kept.remove(at);
+        kept.insert(0, known);
+        return Some(kept[0].rows.clone());
     }
-    let mut words = vec![0u32; part.segment.len().div_ceil(32)];
-    for row in (0..part.segment.len() as u32).filter(|row| keeps.keeps_row(*row)) {
-        words[row as usize / 32] |= 1 << (row % 32);
+    let rows = loaded.first..loaded.first + loaded.count;
+    let mut words = vec![0u32; (loaded.count as usize).div_ceil(32)];
+    for at in (0..loaded.count).filter(|at| keeps.keeps_row(rows.start + at)) {
+        words[at as usize / 32] |= 1 << (at % 32);
     }
+    let moments = unchanged_at(part, rows, filter.now);
     let rows = Arc::new(KeptRows::new(words));
-    kept.retain(|(at, ..)| *at != address);
-    kept.push((address, wanted, rows.clone()));
+    kept.insert(0, KeptFor { rows_of, wanted, moments, rows: rows.clone() });
+    let mut held = 0;
+    kept.retain(|known| {
+        held += usize::from(known.rows_of == rows_of);
+        known.rows_of != rows_of || held <= FILTERS
+    });
     Some(rows)
+}
+
+/// The moments around this one at which the same rows are active.
+fn unchanged_at(part: &Part, rows: Range<u32>, now: i64) -> RangeInclusive<i64> {
+    let table = &part.segment.subscription_table;
+    let (mut from, mut to) = (i64::MIN, i64::MAX);
+    if !table.is_timeless() {
+        for change in rows.flat_map(|row| [table.starts(row), table.expires(row)]) {
+            if change <= now {
+                from = from.max(change);
+            } else {
+                to = to.min(change - 1);
+            }
+        }
+    }
+    from..=to
 }
 
 /// Says of the events of a block what they satisfy.

@@ -15,6 +15,8 @@ mod owners;
 mod persistence;
 pub mod samples;
 mod statistics;
+#[cfg(test)]
+mod tests;
 pub mod tombstones;
 pub mod top_k;
 mod version;
@@ -107,11 +109,8 @@ impl Engine for Production {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
         let terms = draft.next.terms.without_uses();
-        let builder = build_on_threads(subscriptions.len(), terms, all_cores(), |builder, mut range| {
-            range.try_for_each(|at| match subscriptions.get(at)? {
-                Some(subscription) => builder.push(&subscription),
-                None => Ok(()),
-            })
+        let builder = build_on_threads(subscriptions.len(), terms, all_cores(), |builder, range| {
+            builder.push_all(range.map(|at| subscriptions.get(at)))
         })?;
         let added = builder.subscription_table().len();
         if added > 0 {

@@ -11,11 +11,13 @@ pub struct Tombstones {
     /// The generation of the removal per row, 0 for the living. Not allocated until a row is removed.
     at: OnceLock<Box<[AtomicU64]>>,
     count: AtomicUsize,
+    /// The generation of the last removal.
+    latest: AtomicU64,
 }
 
 impl Tombstones {
     pub fn new(rows: usize) -> Self {
-        Self { rows, at: OnceLock::new(), count: AtomicUsize::new(0) }
+        Self { rows, at: OnceLock::new(), count: AtomicUsize::new(0), latest: AtomicU64::new(0) }
     }
 
     /// Whether any row was removed, in any generation.
@@ -37,8 +39,14 @@ impl Tombstones {
         self.at.get().map_or(0, |at| at[row as usize].load(Ordering::Acquire))
     }
 
+    /// A number for what a reader of this generation sees removed: the same number means the same rows.
+    pub fn seen_at(&self, generation: u64) -> u64 {
+        self.latest.load(Ordering::Acquire).min(generation)
+    }
+
     /// Ends a row as of `generation`, which is not published yet.
     pub fn end(&self, row: u32, generation: u64) {
+        self.latest.fetch_max(generation, Ordering::AcqRel);
         let at = self.at.get_or_init(|| (0..self.rows).map(|_| AtomicU64::new(0)).collect());
         if at[row as usize].swap(generation, Ordering::AcqRel) == 0 {
             self.count.fetch_add(1, Ordering::AcqRel);

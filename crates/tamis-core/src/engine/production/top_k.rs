@@ -4,6 +4,7 @@
 //! their record by the definition (interval events, segments without weights), or, in the
 //! buffer, from the subscription itself.
 
+use std::iter::once;
 use std::ops::ControlFlow;
 
 use super::view::{Part, RowFilter, View};
@@ -31,12 +32,13 @@ impl View {
         event: &Event<'_>,
         measure: &Measure<'_>,
         filter: &Filter<'_>,
+        threads: usize,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         let is_relaxed = matches!(measure, Measure::Relaxed(_));
         if event.has_intervals && !is_relaxed {
-            return self.offer_matches(event, measure, filter, scratch, best);
+            return self.offer_matches(event, measure, filter, threads, scratch, best);
         }
         let candidates = self.buffer.len() as u64;
         let mut work = Work { candidates, ..self.mismatches(event) };
@@ -44,7 +46,7 @@ impl View {
         for number in 0..self.parts.len() {
             work += match event.has_intervals {
                 true => self.query(number, event, measure, filter).ask_all(best)?,
-                false => self.offer_part(number, event, event, measure, filter, scratch, best)?,
+                false => self.offer_part(number, event, event, measure, filter, threads, scratch, best)?,
             };
         }
         Ok(work)
@@ -77,6 +79,7 @@ impl View {
         fires: &impl Fires,
         measure: &Measure<'_>,
         filter: &Filter<'_>,
+        threads: usize,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -84,7 +87,7 @@ impl View {
             Measure::Relaxed(_) => Some(self.parts[number].segment.relaxed(&self.terms)?),
             _ => None,
         };
-        self.query(number, event, measure, filter).ask_best(relaxed, fires, scratch, best)
+        self.query(number, event, measure, filter).ask_best(relaxed, fires, threads, scratch, best)
     }
 
     /// The predicates in which the best of one part are looked up by a score.
@@ -118,11 +121,12 @@ impl View {
         event: &Event<'_>,
         measure: &Measure<'_>,
         filter: &Filter<'_>,
+        threads: usize,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
         let mut all = All::default();
-        let work = self.collect(event, filter, scratch, &mut all);
+        let work = self.collect(event, filter, threads, scratch, &mut all);
         for location in all.0 {
             let subscription = self.subscription(location)?;
             if let Some(score) = measure.of(&subscription, event, &self.terms) {
@@ -184,6 +188,7 @@ impl<'v> PartQuery<'_, 'v> {
         &self,
         relaxed: Option<&Relaxed>,
         fires: &impl Fires,
+        threads: usize,
         scratch: &mut Scratch,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
@@ -206,9 +211,35 @@ impl<'v> PartQuery<'_, 'v> {
         let wanted = Wanted { k: best.k(), least: best.least_wanted(), limits };
         let sketch = RowSketch::new(self.measure, self.event, &layout.catalog);
         let scorer = Scorer { query: self, layout, scoring, is_relaxed: relaxed.is_some(), sketch };
-        let mut offering = Offering { scorer, best, rows: vec![], failed: None };
-        let work = layout.best_units(fires, scratch, &wanted, &mut offering);
-        offering.failed.map_or(Ok(work), Err)
+        let offering = |best| Offering {
+            scorer: &scorer,
+            best,
+            rows: vec![],
+            deferred: vec![],
+            decoded: 0,
+            failed: None,
+        };
+        if threads == 1 || !layout.may_need_threads() {
+            let mut offering = offering(best);
+            let mut work = layout.best_units(fires, scratch, &wanted, &mut offering);
+            offering.settle();
+            work.evaluations += offering.decoded;
+            return offering.failed.map_or(Ok(work), Err);
+        }
+        let mut others: Vec<_> = (1..threads).map(|_| TopK::new(wanted.k, wanted.least)).collect();
+        let mut offerings: Vec<_> = once(&mut *best).chain(&mut others).map(offering).collect();
+        let mut work = layout.best_units_on_threads(fires, scratch, &wanted, &mut offerings);
+        for offering in &mut offerings {
+            offering.settle();
+            work.evaluations += offering.decoded;
+        }
+        if let Some(error) = offerings.into_iter().find_map(|offering| offering.failed) {
+            return Err(error);
+        }
+        for found in others.into_iter().flat_map(TopK::into_sorted) {
+            best.offer(found.id, found.score, found.item);
+        }
+        Ok(work)
     }
 }
 
@@ -221,25 +252,42 @@ struct Scorer<'a, 'v> {
     sketch: RowSketch<'a>,
 }
 
+/// What is known of a row that holds.
+enum Standing {
+    /// It is not among the best.
+    Out,
+    Score(f64),
+    /// Only its record says what it scores.
+    AskRecord,
+}
+
+impl From<Option<f64>> for Standing {
+    fn from(score: Option<f64>) -> Self {
+        score.map_or(Standing::Out, Standing::Score)
+    }
+}
+
 impl<'v> Scorer<'_, 'v> {
-    /// The score of a row that holds, or `None` if it cannot be among the best.
+    /// What a row that holds scores, if it may be among the best.
     #[inline]
-    fn score(&self, row: u32, bits: &[u64], best: &TopK<'v, Location>) -> Result<Option<f64>> {
+    fn standing(&self, row: u32, bits: &[u64], best: &TopK<'v, Location>) -> Standing {
         let Self { query, scoring, .. } = self;
         let (part, measure, wanted) = (query.part, query.measure, best.least_wanted());
         if let Measure::Priority = measure {
             let priority = part.segment.subscription_table.priority(row);
-            return Ok((priority >= wanted).then_some(priority));
+            return (priority >= wanted).then_some(priority).into();
         }
         if wanted > f64::NEG_INFINITY {
             let sketch = self.sketch.bound(row, &scoring.sketches, bits);
             let bound = sketch.unwrap_or_else(|| measure.bound(scoring.bound(row)));
             if bound < wanted || bound == wanted && !query.could_tie(row, best) {
-                return Ok(None);
+                return Standing::Out;
             }
         }
         let score = match measure {
-            Measure::Relaxed(scale) if self.is_relaxed => return Ok(scoring.relaxed(row, bits, scale)),
+            Measure::Relaxed(scale) if self.is_relaxed && !scoring.is_scored_by_record(row) => {
+                return scoring.relaxed(row, bits, scale).into();
+            }
             Measure::Relevance(scale) => scoring.relevance(row, bits, scale),
             Measure::Function(function, scales) => {
                 let contributions: Option<Vec<f64>> =
@@ -248,10 +296,7 @@ impl<'v> Scorer<'_, 'v> {
             }
             _ => None,
         };
-        match score {
-            Some(score) => Ok(Some(score)),
-            None => query.by_record(row),
-        }
+        score.map_or(Standing::AskRecord, Standing::Score)
     }
 }
 
@@ -309,20 +354,53 @@ const FETCH_AHEAD: usize = 8;
 
 /// Offers the rows of the units that hold.
 struct Offering<'a, 'b, 'v> {
-    scorer: Scorer<'a, 'v>,
+    scorer: &'a Scorer<'a, 'v>,
     best: &'b mut TopK<'v, Location>,
     rows: Vec<u32>,
+    /// Rows that are scored by their records, which costs more than all others, with their bounds.
+    deferred: Vec<(f64, u32)>,
+    /// How many records were decoded.
+    decoded: u64,
     failed: Option<Error>,
 }
+
+/// Rows that wait to be scored by their records, so that those with the highest bounds come first.
+const MOST_DEFERRED: usize = 1024;
 
 impl Offering<'_, '_, '_> {
     #[inline]
     fn row(&mut self, row: u32, bits: &[u64]) {
         let query = self.scorer.query;
-        match self.scorer.score(row, bits, self.best) {
-            Ok(Some(score)) if query.keeps.keeps(row) => query.offer(row, score, self.best),
-            Ok(_) => {}
-            Err(error) => self.failed = Some(error),
+        match self.scorer.standing(row, bits, self.best) {
+            Standing::Score(score) if query.keeps.keeps(row) => query.offer(row, score, self.best),
+            Standing::AskRecord if query.keeps.keeps(row) => {
+                self.deferred.push((query.measure.bound(self.scorer.scoring.bound(row)), row));
+                if self.deferred.len() == MOST_DEFERRED {
+                    self.settle();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Scores the rows that wait, as long as one of them may be among the best.
+    fn settle(&mut self) {
+        let query = self.scorer.query;
+        self.deferred.sort_unstable_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
+        for (bound, row) in std::mem::take(&mut self.deferred) {
+            let wanted = self.best.least_wanted();
+            if self.failed.is_some() || bound < wanted {
+                break;
+            }
+            if bound == wanted && !query.could_tie(row, self.best) {
+                continue;
+            }
+            self.decoded += 1;
+            match query.by_record(row) {
+                Ok(Some(score)) => query.offer(row, score, self.best),
+                Ok(None) => {}
+                Err(error) => self.failed = Some(error),
+            }
         }
     }
 }

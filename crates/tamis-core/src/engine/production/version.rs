@@ -100,20 +100,20 @@ impl Version for View {
         space: &mut Workspace,
     ) -> (Vec<Location>, Work) {
         let mut all = collector::All::default();
-        let work = self.collect(event, filter, space.of(), &mut all);
+        let work = self.collect(event, filter, space.threads(), space.of(), &mut all);
         self.sort_by_id(&mut all.0);
         (all.0, work)
     }
 
     fn count(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (usize, Work) {
         let mut count = collector::Count::default();
-        let work = self.collect(event, filter, space.of(), &mut count);
+        let work = self.collect(event, filter, space.threads(), space.of(), &mut count);
         (count.0, work)
     }
 
     fn exists(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace) -> (bool, Work) {
         let mut exists = collector::Exists::default();
-        let work = self.collect(event, filter, space.of(), &mut exists);
+        let work = self.collect(event, filter, space.threads(), space.of(), &mut exists);
         (exists.0, work)
     }
 
@@ -129,7 +129,7 @@ impl Version for View {
             return Ok((vec![], self.mismatches(event)));
         }
         let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
-        let work = self.collect(event, filter, space.of(), &mut per_owner);
+        let work = self.collect(event, filter, space.threads(), space.of(), &mut per_owner);
         let mut found: Vec<Box<str>> = per_owner.found().map(|owner| owners.name(owner).into()).collect();
         found.sort_unstable();
         Ok((found, work))
@@ -143,7 +143,7 @@ impl Version for View {
         space: &mut Workspace,
         best: &mut TopK<'v, Location>,
     ) -> Result<Work> {
-        self.offer_ranked(event, measure, filter, space.of::<Scratch>(), best)
+        self.offer_ranked(event, measure, filter, space.threads(), space.of::<Scratch>(), best)
     }
 
     fn blocks<'e>(

@@ -1,5 +1,6 @@
 //! One consistent version of an index. Readers hold one; writers publish the next.
 
+use std::iter::once;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
@@ -18,6 +19,7 @@ use crate::engine::segment::walk::UnitCollector;
 use crate::event::{Event, TermId, Terms};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
+use crate::query::collector::Shared;
 use crate::query::{Collector, Filter, Tags};
 use crate::subscription::IdKind;
 
@@ -100,29 +102,53 @@ impl View {
         })
     }
 
-    /// Hands every match to the collector, each once, in no particular order, until it wants no more.
-    pub fn collect(
+    /// Hands every match to the collector, each once, in no particular order, until it wants no more. An event with
+    /// much to do is shared by so many threads.
+    pub fn collect<C: Shared>(
         &self,
         event: &Event<'_>,
         filter: &Filter<'_>,
+        threads: usize,
         scratch: &mut Scratch,
-        collector: &mut impl Collector,
+        collector: &mut C,
     ) -> Work {
         let mut work = self.mismatches(event);
+        let is_small = !self.parts.iter().any(|part| part.segment.layout.may_need_threads());
+        let threads = if is_small { 1 } else { threads };
+        let mut others: Vec<C> = (1..threads).map(|_| collector.empty()).collect();
         if collector.may_stop() && self.collect_buffered(event, filter, collector).is_break() {
             return work;
         }
         for (number, part) in self.parts.iter().enumerate() {
             let keeps = RowFilter::new(self, part, filter, event);
             let layout = &part.segment.layout;
-            let (units, is_done) = if keeps.keeps_all() {
-                let mut rows = AllRows::new(layout, number as u32, collector);
-                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
-            } else {
-                let mut rows =
-                    KeptRows { layout, part: number as u32, keeps: &keeps, collector, is_done: false };
-                (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+            let all_rows = |collector| AllRows::new(layout, number as u32, collector);
+            let kept_rows = |collector| KeptRows { keeps: &keeps, rows: all_rows(collector) };
+            let (units, is_done) = match (keeps.keeps_all(), others.is_empty() || !layout.may_need_threads())
+            {
+                (true, true) => {
+                    let mut rows = all_rows(collector);
+                    (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+                }
+                (false, true) => {
+                    let mut rows = kept_rows(collector);
+                    (layout.matching_units(event, scratch, &mut rows), rows.rows.is_done)
+                }
+                (true, false) => {
+                    let mut rows: Vec<_> = once(&mut *collector).chain(&mut others).map(all_rows).collect();
+                    let work = layout.matching_units_on_threads(event, scratch, &mut rows);
+                    (work, rows.iter().any(|rows| rows.is_done))
+                }
+                (false, false) => {
+                    let mut rows: Vec<_> = once(&mut *collector).chain(&mut others).map(kept_rows).collect();
+                    let work = layout.matching_units_on_threads(event, scratch, &mut rows);
+                    (work, rows.iter().any(|rows| rows.rows.is_done))
+                }
             };
+            others.iter_mut().for_each(|other| {
+                let found = std::mem::replace(other, collector.empty());
+                collector.unite(found);
+            });
             work += units;
             if is_done {
                 return work;
@@ -220,20 +246,18 @@ impl<C: Collector> UnitCollector for AllRows<'_, C> {
 
 /// The same for those rows that a filter keeps.
 struct KeptRows<'a, C> {
-    layout: &'a Layout,
-    part: u32,
     keeps: &'a RowFilter<'a>,
-    collector: &'a mut C,
-    is_done: bool,
+    rows: AllRows<'a, C>,
 }
 
 impl<C: Collector> UnitCollector for KeptRows<'_, C> {
     #[inline]
     fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
-        for &row in self.layout.rows_of(unit) {
-            let found = Location::Row { part: self.part, row };
-            if self.keeps.keeps(row) && self.collector.collect(found).is_break() {
-                self.is_done = true;
+        let rows = &mut self.rows;
+        for &row in rows.layout.rows_of(unit) {
+            let found = Location::Row { part: rows.part, row };
+            if self.keeps.keeps(row) && rows.collector.collect(found).is_break() {
+                rows.is_done = true;
                 return ControlFlow::Break(());
             }
         }
@@ -241,7 +265,7 @@ impl<C: Collector> UnitCollector for KeptRows<'_, C> {
     }
 
     fn may_stop(&self) -> bool {
-        self.collector.may_stop()
+        self.rows.may_stop()
     }
 }
 

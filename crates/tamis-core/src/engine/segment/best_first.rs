@@ -83,6 +83,18 @@ impl Layout {
             return Work::default();
         }
         let (event, runs, queue) = self.start(event, scratch);
+        self.search_best(event, runs, queue, wanted, collector)
+    }
+
+    /// The same for some runs of entries of an event.
+    pub(super) fn search_best<'a>(
+        &'a self,
+        event: OneEvent<'a>,
+        runs: &mut [(u32, u32)],
+        queue: &'a mut Vec<u32>,
+        wanted: &'a Wanted<'_>,
+        collector: &'a mut impl RankingCollector,
+    ) -> Work {
         let total: usize = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         let limits = &wanted.limits;
         let order = Order { limits, blocks: BinaryHeap::new(), least: wanted.least, found: 0, collector };
@@ -95,7 +107,7 @@ impl Layout {
         let trial = (total / TRIAL).max(LEAST_TRIAL);
         // Where bounds are scores, all that has to be seen is whether there is more than is wanted.
         let mut units = if limits.are_loose { GATHER_UNITS } else { wanted.k.clamp(1, GATHER_UNITS) };
-        let mut left = &mut runs[..];
+        let mut left = runs;
         while !left.is_empty() {
             let is_tried = search.work.candidates as usize >= trial;
             if is_tried && !search.is_order_worth_it(left, wanted.k, total) {
@@ -297,7 +309,7 @@ impl<C: RankingCollector> Search<'_, C> {
             let unit = promise.unit & !ACCEPTS;
             let is_alone = unit >= layout.single_row;
             let cannot_win = is_alone && promise.score == order.least && !order.collector.could_tie(unit);
-            if cannot_win || event.is_done(unit) {
+            if cannot_win || event.is_done(unit) || !event.claim(unit) {
                 continue;
             }
             work.evaluations += 1;
@@ -345,7 +357,8 @@ impl<C: RankingCollector> Search<'_, C> {
         };
         let _ = event.drain(queue, work, &mut all);
         event.forget_decided_single_row_units();
-        let _ = event.single_row.deliver(&mut all, event.bits);
+        let mut claimed = |unit| if event.claim(unit) { all(unit) } else { ControlFlow::Continue(()) };
+        let _ = event.single_row.deliver(&mut claimed, event.bits);
         order.collector.units(&units, event.bits);
     }
 }
@@ -356,7 +369,7 @@ pub struct Limits<'a> {
     bounds: &'a [f64],
     otherwise: f64,
     /// From a stored bound to one of the score in question.
-    score: &'a dyn Fn(f64) -> f64,
+    score: &'a (dyn Fn(f64) -> f64 + Sync),
     /// Scores are often far below their bounds, so that it has to be seen whether order is worth its while.
     are_loose: bool,
     /// Per entry, what the collector reads promises from; empty if there are none.
@@ -365,7 +378,7 @@ pub struct Limits<'a> {
 
 impl<'a> Limits<'a> {
     /// A score that rises with the stored bound.
-    pub fn new(bounds: &'a [f64], otherwise: f64, score: &'a dyn Fn(f64) -> f64) -> Self {
+    pub fn new(bounds: &'a [f64], otherwise: f64, score: &'a (dyn Fn(f64) -> f64 + Sync)) -> Self {
         Self { bounds, otherwise, score, are_loose: false, entry_bounds: &[] }
     }
 

@@ -6,7 +6,11 @@
 //! units that concern no event of the block cost next to nothing.
 //!
 //! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
-//! pass over the cuts turns toggles into masks.
+//! pass over the cuts turns toggles into masks. Keys between the same two toggles share a mask, so that there are
+//! about as many masks as values in the block, however many predicates there are: they stay in the cache.
+//!
+//! Most matches of arbitrary expressions are single-row units that an access proves. As for one event, their code is
+//! not run: each access adds its events to the unit's mask.
 //!
 //! Units are run by the code that runs them for one event (`segment/unit_evaluation.rs`). The walk over candidates is
 //! its own: sharing that of `segment/walk.rs` made blocks 15 % slower (100,000 dense expressions).
@@ -119,17 +123,56 @@ impl Truth for Mask {
 #[derive(Default)]
 pub struct BlockScratch {
     bits: Bits,
-    /// Per access key, bits first, then intervals: the events that fired it.
-    keys: Masks,
-    /// Keys whose mask is not empty. Most are: asking here first saves the way to memory.
-    live: Vec<u64>,
-    /// Per remembered unit: the events for which it holds, once known.
-    truth: Masks,
-    /// Remembered units whose truth is known, and those that were delivered; a bit each.
-    known: Vec<u64>,
+    keys: KeyMasks,
+    truth: TruthMemory,
+    single_row: SingleRowMemory,
+    /// Remembered units that were decided because an access fired; a bit each.
     done: Vec<u64>,
     paths: ManyPaths,
     candidates: Candidates,
+}
+
+/// The events that fired each access key.
+#[derive(Default)]
+struct KeyMasks {
+    /// Per access key, bits first, then intervals: the number of its mask.
+    number: Vec<u32>,
+    /// The first one is empty.
+    masks: Vec<Mask>,
+}
+
+/// What [`UnitTruth`] uses from block to block.
+#[derive(Default)]
+struct TruthMemory {
+    known: Vec<u64>,
+    number: Vec<u32>,
+    masks: Masks,
+}
+
+/// The events for which each remembered unit holds, once known.
+struct UnitTruth<'a> {
+    /// A bit per unit: whether its truth is known.
+    known: &'a mut [u64],
+    /// Per unit that is known, the number of its mask.
+    number: &'a mut [u32],
+    /// In the order in which they became known, so that what is written together lies together. The first is empty.
+    masks: &'a mut [Mask],
+    used: usize,
+}
+
+/// What [`SingleRowTruth`] uses from block to block.
+#[derive(Default)]
+struct SingleRowMemory {
+    masks: Masks,
+    found: Vec<u64>,
+}
+
+/// The events for which each single-row unit is known to hold.
+struct SingleRowTruth<'a> {
+    /// Per unit, all empty before a block and after it.
+    masks: &'a mut [Mask],
+    /// A bit per unit: whether its mask is not empty.
+    found: &'a mut [u64],
 }
 
 /// Units to be decided, and the events for which key and test of their access hold.
@@ -143,11 +186,12 @@ struct Candidates {
 const ENOUGH: usize = 1024;
 /// How far ahead of the evaluation memory is fetched, in units.
 const FETCH_AHEAD: usize = 4;
+/// How far ahead of the walk memory is fetched, in entries: first where a mask is, then the mask.
+const FETCH_ENTRIES: usize = 8;
 
 /// Notes in each key's mask that the current event fired it.
 struct MaskKeys<'a> {
-    keys: &'a mut [Mask],
-    live: &'a mut [u64],
+    keys: &'a mut KeyMasks,
     event: usize,
 }
 
@@ -161,14 +205,119 @@ fn has(bits: &[u64], at: u32) -> bool {
 
 impl Fired for MaskKeys<'_> {
     fn key(&mut self, key: u32) {
-        self.keys[key as usize].insert(self.event);
-        mark(self.live, key);
+        self.keys.own_mask(key).insert(self.event);
     }
 
     fn run(&mut self, from: u32, to: u32, end: u32) {
-        self.keys[from as usize].toggle(self.event);
+        self.keys.own_mask(from).toggle(self.event);
         if to < end {
-            self.keys[to as usize].toggle(self.event);
+            self.keys.own_mask(to).toggle(self.event);
+        }
+    }
+}
+
+impl KeyMasks {
+    /// Makes room for that many keys, all of which have the empty mask.
+    fn reset(&mut self, keys: usize) {
+        self.number.clear();
+        self.number.resize(keys, 0);
+        self.masks.clear();
+        self.masks.push(Mask::NONE);
+    }
+
+    /// The mask of a key alone.
+    #[inline]
+    fn own_mask(&mut self, key: u32) -> &mut Mask {
+        let number = &mut self.number[key as usize];
+        if *number == 0 {
+            *number = self.masks.len() as u32;
+            self.masks.push(Mask::NONE);
+        }
+        &mut self.masks[*number as usize]
+    }
+
+    /// Turns the toggles of a run of keys into the events that each has; what lies between two toggles shares a mask.
+    fn add_up(&mut self, keys: Range<u32>) {
+        let (mut events, mut shared) = (Mask::NONE, 0);
+        for number in &mut self.number[keys.start as usize..keys.end as usize] {
+            if *number != 0 {
+                let toggled = &mut self.masks[*number as usize];
+                events = events.xor(toggled);
+                *toggled = events;
+                shared = if events.is_empty() { 0 } else { *number };
+            }
+            *number = shared;
+        }
+    }
+}
+
+impl TruthMemory {
+    /// Nothing is known of that many units.
+    fn start(&mut self, units: usize) -> UnitTruth<'_> {
+        self.known.clear();
+        self.known.resize(units.div_ceil(64), 0);
+        if self.number.len() < units {
+            self.number = vec![0; units];
+            self.masks = Masks::new(units + 1);
+        }
+        UnitTruth { known: &mut self.known, number: &mut self.number, masks: &mut self.masks, used: 1 }
+    }
+}
+
+impl UnitTruth<'_> {
+    #[inline(always)]
+    fn note(&mut self, unit: u32, events: &Mask) {
+        mark(self.known, unit);
+        self.number[unit as usize] = 0;
+        if !events.is_empty() {
+            self.number[unit as usize] = self.used as u32;
+            self.masks[self.used] = *events;
+            self.used += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn is_known(&self, unit: u32) -> bool {
+        has(self.known, unit)
+    }
+
+    /// Of a unit that is known.
+    #[inline(always)]
+    fn of(&self, unit: u32) -> &Mask {
+        &self.masks[self.number[unit as usize] as usize]
+    }
+}
+
+impl SingleRowMemory {
+    /// None of that many units is known to hold.
+    fn start(&mut self, units: usize) -> SingleRowTruth<'_> {
+        if self.masks.len() < units {
+            self.found = vec![0; units.div_ceil(64)];
+            self.masks = Masks::new(units);
+        }
+        SingleRowTruth { masks: &mut self.masks, found: &mut self.found }
+    }
+}
+
+impl SingleRowTruth<'_> {
+    #[inline(always)]
+    fn add(&mut self, place: u32, events: &Mask) {
+        let held = &mut self.masks[place as usize];
+        *held = held.or(events);
+        mark(self.found, place);
+    }
+
+    /// Calls `holds` with each unit whose mask is not empty, counted from the first, and empties it.
+    #[inline(always)]
+    fn drain(&mut self, mut holds: impl FnMut(u32, &Mask)) {
+        for (at, word) in self.found.iter_mut().enumerate() {
+            let mut rest = std::mem::take(word);
+            while rest != 0 {
+                let place = at * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                holds(place as u32, &self.masks[place]);
+                self.masks[place] = Mask::NONE;
+            }
         }
     }
 }
@@ -235,8 +384,7 @@ fn compute_avx2(block: &mut Block<'_>, unit: u32) -> Mask {
 #[inline(always)]
 fn compute(block: &mut Block<'_>, unit: u32) -> Mask {
     let truth = block.run(unit, block.all);
-    block.truth[unit as usize] = truth;
-    mark(block.known, unit);
+    block.truth.note(unit, &truth);
     truth
 }
 
@@ -244,52 +392,19 @@ impl BlockScratch {
     /// Sets the masks of the keys that fire; says how many events there are.
     fn set_keys(&mut self, layout: &Layout, events: impl Iterator<Item = impl Fires>) -> usize {
         let catalog = &layout.catalog;
-        // One more than there are keys: the empty mask.
-        self.clear_keys(layout.keys() as usize + 1);
+        self.keys.reset(layout.keys() as usize);
         let mut count = 0;
         for (event, values) in events.enumerate() {
             self.bits.reset(catalog.bits as usize);
-            let mut fired = MaskKeys { keys: &mut self.keys, live: &mut self.live, event };
-            values.fire(catalog, &mut self.bits, &mut fired);
+            values.fire(catalog, &mut self.bits, &mut MaskKeys { keys: &mut self.keys, event });
             count += 1;
         }
         for table in catalog.cut_tables.iter() {
-            let mut current = Mask::NONE;
-            for key in table.below..table.above + table.len {
-                current = current.xor(&self.keys[key as usize]);
-                self.keys[key as usize] = current;
-                if !current.is_empty() {
-                    mark(&mut self.live, key);
-                }
-            }
+            self.keys.add_up(table.below..table.above + table.len);
         }
-        for bits in [&mut self.known, &mut self.done] {
-            bits.clear();
-            bits.resize((layout.remembered as usize).div_ceil(64), 0);
-        }
-        if self.truth.len() < layout.remembered as usize {
-            self.truth = Masks::new(layout.remembered as usize);
-        }
+        self.done.clear();
+        self.done.resize((layout.remembered as usize).div_ceil(64), 0);
         count
-    }
-}
-
-impl BlockScratch {
-    /// Clears what the last block left: the live masks, and the toggles of runs that were empty.
-    fn clear_keys(&mut self, keys: usize) {
-        if self.keys.len() != keys {
-            self.keys = Masks::new(keys);
-            self.live.clear();
-            self.live.resize(keys.div_ceil(64), 0);
-            return;
-        }
-        for (at, word) in self.live.iter_mut().enumerate() {
-            let mut rest = std::mem::take(word);
-            while rest != 0 {
-                self.keys[at * 64 + rest.trailing_zeros() as usize] = Mask::NONE;
-                rest &= rest - 1;
-            }
-        }
     }
 }
 
@@ -301,49 +416,58 @@ fn evaluate_block(
     holds: &mut impl FnMut(u32, &Mask),
     compute: Compute,
 ) {
-    let BlockScratch { keys, live, truth, known, done, paths, candidates, .. } = scratch;
-    let mut block = Block { layout, all, keys, live, truth, known, paths, compute };
-    for (at, word) in block.live.iter().enumerate() {
-        let mut rest = *word;
-        while rest != 0 {
-            let key = at as u32 * 64 + rest.trailing_zeros();
-            rest &= rest - 1;
-            let entries = layout.entries_of(key, key + 1);
-            if !entries.is_empty() {
-                let fired = block.keys[key as usize];
-                block.collect(entries, &fired, done, candidates);
-                if candidates.units.len() >= ENOUGH {
-                    block.decide(candidates, done, holds);
-                }
+    let BlockScratch { keys, truth, single_row, done, paths, candidates, .. } = scratch;
+    let keys: &KeyMasks = keys;
+    let truth = truth.start(layout.remembered as usize);
+    let single_row = single_row.start((layout.remembered - layout.single_row) as usize);
+    let mut block = Block { layout, all, keys, truth, single_row, done, paths, compute };
+    for (key, number) in keys.number.iter().enumerate() {
+        let entries = layout.access_off[key] as usize..layout.access_off[key + 1] as usize;
+        if *number != 0 && !entries.is_empty() {
+            block.collect(entries, &keys.masks[*number as usize], candidates);
+            if candidates.units.len() >= ENOUGH {
+                block.decide(candidates, holds);
             }
         }
     }
-    block.decide(candidates, done, holds);
+    block.decide(candidates, holds);
+    block.single_row.drain(|place, events| holds(layout.single_row + place, events));
 }
 
 struct Block<'a> {
     layout: &'a Layout,
     all: Mask,
-    keys: &'a [Mask],
-    live: &'a [u64],
-    truth: &'a mut [Mask],
-    known: &'a mut [u64],
+    keys: &'a KeyMasks,
+    truth: UnitTruth<'a>,
+    single_row: SingleRowTruth<'a>,
+    done: &'a mut [u64],
     paths: &'a mut ManyPaths,
     compute: Compute,
 }
 
 impl Block<'_> {
-    /// Notes the units behind a key that fired for some events, unless they are decided already.
+    /// Notes the units behind a key that fired for some events, unless they are decided already. Single-row units
+    /// that are proved by key and test take their events at once.
     #[inline(always)]
-    fn collect(&self, entries: Range<usize>, fired: &Mask, done: &[u64], candidates: &mut Candidates) {
-        for [flagged, test] in &self.layout.entries[entries] {
+    fn collect(&mut self, entries: Range<usize>, fired: &Mask, candidates: &mut Candidates) {
+        let layout = self.layout;
+        let single_row_units = layout.remembered - layout.single_row;
+        for at in entries {
+            self.fetch_entry(at);
+            let [flagged, test] = layout.entries[at];
             let unit = flagged & !ACCEPTS;
-            if unit < self.layout.remembered && has(done, unit) {
+            if unit < layout.remembered && has(self.done, unit) {
                 continue;
             }
-            let events = self.test_bit(Leaf(*test), fired);
-            if !events.is_empty() {
-                candidates.units.push(*flagged);
+            let events = self.test_bit(Leaf(test), fired);
+            if events.is_empty() {
+                continue;
+            }
+            let place = flagged.wrapping_sub(ACCEPTS | layout.single_row);
+            if place < single_row_units {
+                self.single_row.add(place, &events);
+            } else {
+                candidates.units.push(flagged);
                 candidates.events.push(events);
             }
         }
@@ -351,7 +475,7 @@ impl Block<'_> {
 
     /// Decides the candidates, and those that waited for them, and so on.
     #[inline(always)]
-    fn decide(&mut self, candidates: &mut Candidates, done: &mut [u64], holds: &mut impl FnMut(u32, &Mask)) {
+    fn decide(&mut self, candidates: &mut Candidates, holds: &mut impl FnMut(u32, &Mask)) {
         let layout = self.layout;
         let mut at = 0;
         while at < candidates.units.len() {
@@ -367,51 +491,91 @@ impl Block<'_> {
                 }
                 continue;
             }
-            if has(done, unit) {
+            if has(self.done, unit) {
                 continue;
             }
-            mark(done, unit);
+            if unit >= layout.single_row {
+                let place = unit - layout.single_row;
+                if events.and_not(&self.single_row.masks[place as usize]).is_empty() {
+                    continue; // other accesses proved it for these events
+                }
+                mark(self.done, unit);
+                let truth = self.run(unit, self.all);
+                if !truth.is_empty() {
+                    self.single_row.add(place, &truth);
+                }
+                continue;
+            }
+            mark(self.done, unit);
             let truth = self.pull(unit);
             if !truth.is_empty() {
                 holds(unit, &truth);
-                self.collect(layout.waiting_for(unit), &truth, done, candidates);
+                self.collect(layout.waiting_for(unit), &truth, candidates);
             }
         }
         candidates.units.clear();
         candidates.events.clear();
     }
 
-    /// Fetches what will be needed soon: heads first, then code, then the masks that the code reads.
+    /// Fetches what entries further on will need: where the masks of their tests are, then these masks, and those of
+    /// single-row units.
+    #[inline(always)]
+    fn fetch_entry(&self, at: usize) {
+        let layout = self.layout;
+        if let Some([later, test]) = layout.entries.get(at + 2 * FETCH_ENTRIES) {
+            let place = (later & !ACCEPTS).wrapping_sub(layout.single_row);
+            if place < layout.remembered - layout.single_row {
+                prefetch(&self.single_row.masks[place as usize]);
+            }
+            prefetch(&self.keys.number[Leaf(*test).bit() as usize]);
+        }
+        if let Some([_, test]) = layout.entries.get(at + FETCH_ENTRIES) {
+            prefetch(self.mask(*test));
+        }
+    }
+
+    /// Fetches what will be needed soon: heads first, then code, then where masks are that the code reads, then
+    /// these masks, or the code of units that are not known yet.
     #[inline(always)]
     fn fetch(&self, units: &[u32], at: usize) {
         let layout = self.layout;
-        if let Some(later) = units.get(at + 3 * FETCH_AHEAD) {
+        let fetch_code = |unit: u32| {
+            if let Some(code) = layout.code.get(code_place(layout.heads[unit as usize].code)) {
+                prefetch(code);
+            }
+        };
+        if let Some(later) = units.get(at + 4 * FETCH_AHEAD) {
             prefetch(&layout.heads[(later & !ACCEPTS) as usize]);
         }
-        if let Some(later) = units.get(at + 2 * FETCH_AHEAD)
-            && let Some(code) = layout.code.get(code_place(layout.heads[(later & !ACCEPTS) as usize].code))
-        {
-            prefetch(code);
+        if let Some(later) = units.get(at + 3 * FETCH_AHEAD) {
+            fetch_code(later & !ACCEPTS);
+        }
+        if let Some(later) = units.get(at + 2 * FETCH_AHEAD) {
+            for leaf in layout.leaves_of(later & !ACCEPTS) {
+                match leaf.as_unit() {
+                    Some(unit) => {
+                        prefetch(&self.truth.number[unit as usize]);
+                        prefetch(&layout.heads[unit as usize]);
+                    }
+                    None => prefetch(&self.keys.number[leaf.bit() as usize]),
+                }
+            }
         }
         if let Some(soon) = units.get(at + FETCH_AHEAD) {
-            let (kind, code) = layout.code_of(soon & !ACCEPTS);
-            let (first, step) = kind.leaf_words();
-            for leaf in code.iter().skip(first).step_by(step) {
-                match Leaf(*leaf).as_unit() {
-                    Some(unit) => prefetch(&self.truth[unit as usize]),
-                    None => prefetch(self.mask(Leaf(*leaf).bit() as usize)),
+            for leaf in layout.leaves_of(soon & !ACCEPTS) {
+                match leaf.as_unit() {
+                    Some(unit) if self.truth.is_known(unit) => prefetch(self.truth.of(unit)),
+                    Some(unit) => fetch_code(unit),
+                    None => prefetch(self.mask(leaf.0)),
                 }
             }
         }
     }
 
-    /// The events that set a bit. Nearly all masks are empty, and empty ones are not read: they are
-    /// all taken from the one place behind the last key, without a branch.
+    /// The events that set the bit of a test, set or clear.
     #[inline(always)]
-    fn mask(&self, bit: usize) -> &Mask {
-        let live = self.live[bit / 64] >> (bit % 64) & 1 == 1;
-        let empty = self.keys.len() - 1;
-        &self.keys[std::hint::select_unpredictable(live, bit, empty)]
+    fn mask(&self, test: u32) -> &Mask {
+        &self.keys.masks[self.keys.number[Leaf(test).bit() as usize] as usize]
     }
 }
 
@@ -425,14 +589,13 @@ impl<'a> Evaluation<'a> for Block<'a> {
 
     #[inline(always)]
     fn test_bit(&self, leaf: Leaf, events: &Mask) -> Mask {
-        let set = self.mask(leaf.bit() as usize);
-        events.and(&set.flipped_if(leaf.is_clear()))
+        events.and(&self.mask(leaf.0).flipped_if(leaf.is_clear()))
     }
 
     #[inline(always)]
     fn pull(&mut self, unit: u32) -> Mask {
-        match has(self.known, unit) {
-            true => self.truth[unit as usize],
+        match self.truth.is_known(unit) {
+            true => *self.truth.of(unit),
             // SAFETY: it was chosen for this processor.
             false => unsafe { (self.compute)(self, unit) },
         }
@@ -479,5 +642,23 @@ impl Paths<Mask> for ManyPaths {
         let accepted = self.0[frame + leaves];
         self.0.truncate(frame);
         accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_segment_has_room_for_its_single_row_units() {
+        let mut memory = SingleRowMemory::default();
+        for units in [1, 17, 18, 64, 65, 3, 100_000, 100_001] {
+            let last = units as u32 - 1;
+            let mut truth = memory.start(units);
+            truth.add(last, &Mask::first(2));
+            let mut found = vec![];
+            truth.drain(|place, events| found.push((place, events.0[0])));
+            assert_eq!(found, [(last, 0b11)]);
+        }
     }
 }

@@ -5,19 +5,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Segment;
 use super::buffered_subscription::BufferedSubscription;
-use super::forms::{Forms, Import};
+use super::forms::{Below, Detached, Forms, Import};
 use super::layout_planner::plan_layout;
 use super::scoring::ScoringBuilder;
 use super::subscription_table::SubscriptionTableBuilder;
 use crate::error::Result;
 use crate::event::{Event, TermId, Terms};
+use crate::expr::normal_form::{NormalForm, normal_form};
 use crate::subscription::Subscription;
+use crate::term::Term;
 
 /// Segments of fewer rows keep their forms for the next merge.
 const KEEPS_FORMS_BELOW: usize = 32 * 1024;
 /// Rows that are added before threads share the rest: most names of attributes are known by then, so that
 /// all threads give them the same numbers.
 const FIRST_ROWS: usize = 4096;
+
+/// Rows of a run: what one thread builds before it is joined with what others built. Tests have many rounds of few rows.
+const RUN: usize = if cfg!(test) { 256 } else { 2048 };
+/// Runs of a round: they all build on the rows of the rounds before.
+const RUNS_OF_A_ROUND: usize = if cfg!(test) { 8 } else { 32 };
+/// Rows whose predicates are fetched from memory together.
+const FETCHED_TOGETHER: usize = 32;
 
 /// How much some rows take.
 struct Size {
@@ -35,6 +44,14 @@ pub struct SegmentBuilder {
     scoring: ScoringBuilder,
 }
 
+/// Rows that were built over those of a [`SegmentBuilder`], apart from it.
+struct Run {
+    terms: Terms,
+    forms: Detached,
+    subscription_table: SubscriptionTableBuilder,
+    scoring: ScoringBuilder,
+}
+
 impl SegmentBuilder {
     pub fn new(terms: Terms) -> Self {
         Self {
@@ -45,19 +62,61 @@ impl SegmentBuilder {
         }
     }
 
-    pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
-        let point_only = self.forms.push(&subscription.expression, &mut self.terms);
-        self.scoring.push(subscription, &mut self.terms, &mut self.forms.atoms);
-        self.subscription_table.push(subscription, point_only, &mut self.terms)?;
-        subscription.expression.note_uses(&mut self.terms, 1);
+    /// An empty builder that gives what these forms have the numbers that it has there.
+    fn over(below: &Below, terms: Terms) -> Self {
+        Self { forms: Forms::over(below), ..Self::new(terms) }
+    }
+
+    /// Adds subscriptions, some at a time: what one needs from memory is on its way while others are looked at. `None` is
+    /// left out.
+    pub fn push_all(
+        &mut self,
+        subscriptions: impl IntoIterator<Item = Result<Option<Subscription>>>,
+    ) -> Result<()> {
+        let mut coming = subscriptions.into_iter();
+        let mut some: Vec<Subscription> = Vec::with_capacity(FETCHED_TOGETHER);
+        loop {
+            let mut is_end = true;
+            for subscription in coming.by_ref().take(FETCHED_TOGETHER) {
+                is_end = false;
+                some.extend(subscription?);
+            }
+            if is_end {
+                return Ok(());
+            }
+            self.push_together(&some)?;
+            some.clear();
+        }
+    }
+
+    fn push_together(&mut self, subscriptions: &[Subscription]) -> Result<()> {
+        let expressions = subscriptions.iter().map(|subscription| &subscription.expression);
+        let mut numbers = self.forms.fetch(expressions, &mut self.terms).into_iter();
+        let normal = subscriptions.iter().map(|subscription| {
+            normal_form(&subscription.expression, &mut self.terms, &mut self.forms.atoms)
+        });
+        let normal: Vec<NormalForm> = normal.collect();
+        self.forms.fetch_forms(normal.iter().map(|normal| &normal.root));
+        for (subscription, NormalForm { root, point_only }) in subscriptions.iter().zip(normal) {
+            self.forms.push_form(&root);
+            self.scoring.push(subscription, &mut self.terms, &mut self.forms.atoms);
+            let mut number = |_: &Term| numbers.next().expect("each predicate has its number");
+            self.subscription_table.push(subscription, point_only, &mut number)?;
+            subscription.expression.note_uses(&mut self.terms, 1);
+        }
         Ok(())
+    }
+
+    pub fn push(&mut self, subscription: &Subscription) -> Result<()> {
+        self.push_together(std::slice::from_ref(subscription))
     }
 
     /// Adds a subscription that was normalised already.
     pub fn push_buffered(&mut self, held: &BufferedSubscription) -> Result<()> {
         self.forms.push_normal(&held.normal.root, &held.atoms);
         self.scoring.push(&held.subscription, &mut self.terms, &mut self.forms.atoms);
-        self.subscription_table.push(&held.subscription, held.normal.point_only, &mut self.terms)
+        let mut number = |term: &Term| self.terms.intern_term(term);
+        self.subscription_table.push(&held.subscription, held.normal.point_only, &mut number)
     }
 
     /// Adds a row of another segment of the same index; `import` takes over its forms, if it kept them. Rows
@@ -105,22 +164,22 @@ impl SegmentBuilder {
         self.forms.reserve(rows, seen.forms.map(expected));
     }
 
-    /// Adds the rows of another builder behind its own.
-    fn append(&mut self, mut other: SegmentBuilder) -> Result<()> {
-        other.forms.seal();
-        let renumbered: Vec<TermId> = other.terms.iter().map(|term| self.terms.intern_term(term)).collect();
-        for (term, uses) in other.terms.uses() {
-            self.terms.add_uses(other.terms.term(term), uses);
+    fn into_run(self) -> Run {
+        let Self { terms, forms, subscription_table, scoring } = self;
+        Run { terms, forms: forms.detach(), subscription_table, scoring }
+    }
+
+    /// Adds the rows of a run behind its own.
+    fn append(&mut self, run: Run) -> Result<()> {
+        let renumbered: Vec<TermId> = run.terms.iter().map(|term| self.terms.intern_term(term)).collect();
+        for (term, uses) in run.terms.uses() {
+            self.terms.add_uses(run.terms.term(term), uses);
         }
         let same_numbers = renumbered.iter().enumerate().all(|(there, here)| here.0 as usize == there);
-        let mut import = Import::new(&other.forms, if same_numbers { &[] } else { &renumbered });
-        for row in 0..other.forms.roots.len() as u32 {
-            import.row(row, &mut self.forms);
-        }
-        self.scoring.append(other.scoring, &renumbered, |atom| import.atom(atom, &mut self.forms));
-        drop(other.forms);
-        let renumber = (!same_numbers).then_some((&other.terms, &mut self.terms));
-        self.subscription_table.append(other.subscription_table, renumber)
+        let atoms = self.forms.absorb(run.forms, if same_numbers { &[] } else { &renumbered });
+        self.scoring.append(run.scoring, &renumbered, |atom| atoms.atom(atom));
+        let renumber = (!same_numbers).then_some((&run.terms, &mut self.terms));
+        self.subscription_table.append(run.subscription_table, renumber)
     }
 
     /// The rows added so far.
@@ -132,8 +191,9 @@ impl SegmentBuilder {
     /// of which some may be new.
     pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Terms)> {
         self.forms.seal();
-        let plan = plan_layout(&self.forms, samples, threads)?;
-        let forms = (self.forms.roots.len() < KEEPS_FORMS_BELOW).then_some(self.forms);
+        let are_kept = self.forms.roots.len() < KEEPS_FORMS_BELOW;
+        let plan = plan_layout(&mut self.forms, samples, threads, are_kept)?;
+        let forms = are_kept.then_some(self.forms);
         let (sharing, layout_basis) = (plan.sharing, plan.basis);
         let (layout, scoring) = plan.lay_out(self.subscription_table.priorities(), self.scoring, threads);
         let segment = Segment {
@@ -149,9 +209,20 @@ impl SegmentBuilder {
     }
 }
 
-/// Builds from `rows` rows on several threads: each adds a run of them with `add`, and the runs are joined
-/// in order, so that the result does not depend on who was faster. The first error in the order of rows
-/// is returned.
+/// Builds from `rows` rows on several threads, with `add` adding some of them. The first error in the order of rows is
+/// returned.
+///
+/// ```text
+/// rows    | first | run | run | … | run | run | run | …
+/// rounds  | alone | a round             | a round
+/// ```
+///
+/// The runs of a round are built over all rows before that round, by whichever thread is free, and then joined in order.
+/// Where they begin depends on nothing but the number of rows. So the number of threads decides nothing that can be seen:
+/// the bytes of the segment are the same.
+///
+/// A run holds only predicates and subexpressions that were not there before. If every thread built its part of the
+/// rows alone, they would be held once for each thread, and mapped once more in the end.
 ///
 /// Threads are started here and end here: a pool would not survive a fork.
 pub fn build_on_threads(
@@ -164,42 +235,55 @@ pub fn build_on_threads(
     let mut builder = SegmentBuilder::new(terms);
     add(&mut builder, 0..first)?;
     builder.reserve(rows - first, &builder.size());
-    let threads = threads.min((rows - first).div_ceil(FIRST_ROWS)).max(1);
-    let run = |thread: usize| {
-        let at = |thread: usize| first + (rows - first) * thread / threads;
-        at(thread)..at(thread + 1)
-    };
-    let failed = AtomicUsize::new(usize::MAX);
-    let add_run = |builder: &mut SegmentBuilder, thread: usize| -> Result<()> {
-        let mut rest = run(thread);
-        while !rest.is_empty() && failed.load(Ordering::Relaxed) >= thread {
-            let some = rest.start..rest.end.min(rest.start + FIRST_ROWS);
-            rest.start = some.end;
-            add(builder, some).inspect_err(|_| {
-                failed.fetch_min(thread, Ordering::Relaxed);
-            })?;
+    let starts: Vec<usize> = (first..rows).step_by(RUN).collect();
+    for round in starts.chunks(RUNS_OF_A_ROUND) {
+        let below = builder.forms.lend();
+        let runs = build_round(&builder.terms, &below, round, rows, threads, &add);
+        builder.forms.restore(below);
+        for run in runs? {
+            builder.append(run)?;
         }
-        Ok(())
-    };
-    let others = std::thread::scope(|scope| {
-        let (known, size) = (&builder.terms, builder.size());
-        let started: Vec<_> = (1..threads)
-            .map(|thread| {
-                let mut own = SegmentBuilder::new(known.clone());
-                own.reserve(run(thread).len(), &size);
-                let add_run = &add_run;
-                scope.spawn(move || add_run(&mut own, thread).map(|()| own))
-            })
-            .collect();
-        let outcome = add_run(&mut builder, 0);
-        let others: Vec<_> =
-            started.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
-        outcome.map(|()| others)
-    })?;
-    for other in others {
-        builder.append(other?)?;
     }
     Ok(builder)
+}
+
+/// Builds the runs that begin at `starts`, in their order.
+fn build_round(
+    terms: &Terms,
+    below: &Below,
+    starts: &[usize],
+    rows: usize,
+    threads: usize,
+    add: &(impl Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync),
+) -> Result<Vec<Run>> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(usize::MAX);
+    let work = || {
+        let mut done = vec![];
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            // What follows an error is not wanted; what comes before it may have an earlier one.
+            if at >= starts.len() || at > failed.load(Ordering::Relaxed) {
+                return done;
+            }
+            let mut own = SegmentBuilder::over(below, terms.clone());
+            let outcome = add(&mut own, starts[at]..rows.min(starts[at] + RUN));
+            if outcome.is_err() {
+                failed.fetch_min(at, Ordering::Relaxed);
+            }
+            done.push((at, outcome.map(|()| own.into_run())));
+        }
+    };
+    let mut runs = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(starts.len())).map(|_| scope.spawn(work)).collect();
+        let mut runs = work();
+        for other in others {
+            runs.extend(other.join().expect("no thread panics"));
+        }
+        runs
+    });
+    runs.sort_unstable_by_key(|(at, _)| *at);
+    runs.into_iter().map(|(_, run)| run).collect()
 }
 
 /// How many threads to build on when nobody is to be left in peace.
@@ -210,43 +294,59 @@ pub fn all_cores() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::segment::sections;
     use crate::expr::parser::parse;
+    use crate::snapshot::SnapshotWriter;
     use crate::subscription::Id;
 
-    /// Rows name attributes that only some threads see, so that records have to be renumbered.
+    /// Attributes and predicates that only some runs see, so that records and weights are renumbered; parities, whose sides
+    /// are ordered by numbers; equal ranges written as different numbers, of which the first one stays.
     fn subscription(row: usize) -> Subscription {
-        let text = format!("a{} = {} AND (b > {} OR a{} IS NULL)", row / 50, row % 7, row % 11, row % 900);
+        let (a, b, c) = (row % 11, row % 7, row % 900);
+        let text = match row % 4 {
+            0 => format!("a{} = {b} AND (b > {a} OR a{c} IS NULL)", row / 50),
+            1 => format!("(c < {a} OR d{} = {b}) XOR (b >= {c} AND e = {}) XOR a{c} = 1", row / 300, row / 3),
+            2 => format!("b > {c} AND b > {c}.0 AND NOT (e IN ({a}, {c}) OR f <= {b})"),
+            _ => format!("AT LEAST 2 OF (a = {c}, b < {row}, (c = {a} OR d = {b}))"),
+        };
         let expression = parse(&text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         Subscription {
             tags: vec![format!("t{}", row % 3).into()],
             weights: vec![("b".into(), 0.5 + (row % 5) as f64)],
+            owner: row.is_multiple_of(5).then(|| format!("o{}", row % 70).into()),
             ..Subscription::new(Id::Int(row as i64), expression)
         }
     }
 
+    /// All arrays of the segment, as a snapshot has them.
+    fn stored(segment: &Segment) -> Vec<u8> {
+        let mut writer = SnapshotWriter::in_memory();
+        sections::write(segment, &mut writer).unwrap_or_else(|error| panic!("{error}"));
+        writer.finish(0).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     #[test]
-    fn the_number_of_threads_changes_nothing() {
-        let rows = 5 * FIRST_ROWS;
+    fn the_number_of_threads_changes_no_byte() {
+        // Three rounds, the last run a short one.
+        let rows = FIRST_ROWS + 2 * RUN * RUNS_OF_A_ROUND + RUN + 7;
         let build = |threads: usize| {
             let builder = build_on_threads(rows, Terms::default(), threads, |builder, range| {
-                range.into_iter().try_for_each(|row| builder.push(&subscription(row)))
+                builder.push_all(range.map(|row| Ok((row % 101 != 0).then(|| subscription(row)))))
             });
             builder.and_then(|builder| builder.finish(&[], threads)).unwrap_or_else(|error| panic!("{error}"))
         };
         let (alone, names) = build(1);
+        let bytes = stored(&alone);
+        let expected: Vec<usize> = (0..rows).filter(|row| row % 101 != 0).collect();
+        assert_eq!(alone.len(), expected.len());
+        for (row, expected) in expected.into_iter().enumerate().step_by(997) {
+            let found = alone.subscription(row as u32, &names);
+            assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), subscription(expected));
+        }
         for threads in [2, 3] {
             let (together, same_names) = build(threads);
             assert!(names.iter().eq(same_names.iter()));
-            assert_eq!(together.layout.code[..], alone.layout.code[..]);
-            assert_eq!(together.layout.entries[..], alone.layout.entries[..]);
-            assert_eq!(together.scoring.code[..], alone.scoring.code[..]);
-            assert_eq!(together.scoring.bounds[..], alone.scoring.bounds[..]);
-            assert_eq!(together.subscription_table.records[..], alone.subscription_table.records[..]);
-            assert_eq!(together.subscription_table.tag_rows[..], alone.subscription_table.tag_rows[..]);
-            for row in (0..rows).step_by(997) {
-                let found = together.subscription(row as u32, &same_names);
-                assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), subscription(row));
-            }
+            assert!(stored(&together) == bytes, "{threads} threads");
         }
     }
 

@@ -3,12 +3,14 @@
 //! The walk over candidates looks at a unit only when its access fires, so the code of a unit with a single way in leaves
 //! out what that way implies. A device evaluates every unit, so here the access comes back in front of the code, as guards.
 
+use std::ops::Range;
+
 use super::Segment;
 use super::layout::{ACCEPTS, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use crate::engine::device::{
-    DEVICE_WIDTH, DeviceError, DeviceResult, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING, SAVED, TAKE_ALWAYS,
-    TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
+    DEVICE_WIDTH, DeviceError, DeviceResult, MOST_IN_THRESHOLD, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING,
+    SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::predicate::cuts::CutTable;
@@ -16,24 +18,26 @@ use crate::predicate::interval_tree::NONE;
 
 const ALWAYS: Leaf = Leaf(TRUE_BIT << 1);
 const KIND_SHIFT: u32 = 28;
+const GUARDS_SHIFT: u32 = 26;
+/// Leaves of a unit are numbered in the bits below.
+const MOST_LEAVES: usize = 1 << GUARDS_SHIFT;
 const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
-/// Plans a segment. An error says what in it a device cannot evaluate.
-pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
+/// Plans consecutive rows of a segment, and whatever they share with others. An error says what in it a device cannot evaluate.
+pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
     let layout = &segment.layout;
     // Numbers of tables and events, and of masks and a bit, share a word.
     let masks = u64::from(layout.catalog.bits) + u64::from(layout.units());
     if layout.catalog.cut_tables.len() >= MOST_TABLES || masks >= 1 << 31 {
-        return Err(DeviceError("the index has more attributes or parts than a device can number".into()));
+        return Err(DeviceError::new("the index has more attributes or parts than a device can number"));
     }
     let guards = Guards::of(layout);
-    let is_read = units_that_are_read(layout, &guards);
-    let has_rows = |unit: u32| !layout.rows_of(unit).is_empty();
+    let rows_of = |unit: u32| layout.rows_of(unit).iter().copied().filter(|row| rows.contains(row));
+    let Wanted { is_wanted, is_read } = Wanted::of(layout, &guards, |unit| rows_of(unit).next().is_some());
     let level_of = levels(layout, &guards);
-    let mut order: Vec<u32> =
-        (0..layout.units()).filter(|unit| is_read[*unit as usize] || has_rows(*unit)).collect();
-    let is_flat = |unit: u32| guards.suffice(unit) || is_flat(layout, &guards, unit);
-    order.sort_by_cached_key(|unit| (level_of[*unit as usize], !is_flat(*unit)));
+    let shape_of = |unit: u32| Shape::of(layout, &guards, unit);
+    let mut order: Vec<u32> = (0..layout.units()).filter(|unit| is_wanted[*unit as usize]).collect();
+    order.sort_by_cached_key(|unit| (level_of[*unit as usize], shape_of(*unit).kind.run_kind()));
 
     let bits = layout.catalog.bits.max(1);
     let mut mask_of_unit = vec![NO_MASK; layout.units() as usize];
@@ -46,12 +50,14 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
     }
     let shared_masks = bits + is_read.iter().filter(|read| **read).count() as u32;
 
+    let priorities = &segment.subscription_table.priorities;
+    let priorities = if priorities.is_empty() { &[][..] } else { &priorities[as_usize(&rows)] };
     let mut plan = Plan {
         bits,
         shared_masks,
         masks,
-        mask_of_row: vec![0; segment.len()],
-        by_priority: by_priority(&segment.subscription_table.priorities),
+        mask_of_row: vec![0; rows.len()],
+        by_priority: by_priority(priorities),
         point_offsets: layout.catalog.points.bit_off.to_vec(),
         point_bits: layout.catalog.points.bits.to_vec(),
         cut_tables: layout
@@ -64,29 +70,55 @@ pub fn device_plan(segment: &Segment) -> DeviceResult<Plan> {
     };
     let mut run = None;
     for unit in order {
-        let this = (level_of[unit as usize], is_flat(unit));
-        if let Some((_, is_flat)) = run.replace(this).filter(|last| *last != this) {
-            plan.runs.push(UnitRun { end: plan.units.len() as u32, is_flat });
+        let shape = shape_of(unit);
+        let this = (level_of[unit as usize], shape.kind.run_kind());
+        if let Some((_, kind)) = run.replace(this).filter(|last| *last != this) {
+            plan.runs.push(UnitRun { end: plan.units.len() as u32, kind });
         }
         let mask = mask_of_unit[unit as usize];
-        let code = plan.code.len() as u32;
-        let writer = CodeWriter { masks: &mask_of_unit, code: &mut plan.code };
-        let (kind, leaves) = writer.write(layout, &guards, unit)?;
-        let rows = layout.rows_of(unit);
-        rows.iter().for_each(|row| plan.mask_of_row[*row as usize] = mask);
-        let leaves = leaves | (kind as u32) << KIND_SHIFT;
-        plan.units.push(PlannedUnit { code, leaves, mask, rows: rows.len() as u32 });
+        let code = u32::try_from(plan.code.len()).map_err(|_| {
+            DeviceError::of_memory("the code of a segment is longer than a device can number")
+        })?;
+        let leaves = shape.write(&mask_of_unit, &mut plan.code)?;
+        let mut held = 0;
+        for row in rows_of(unit) {
+            plan.mask_of_row[(row - rows.start) as usize] = mask;
+            held += 1;
+        }
+        plan.units.push(PlannedUnit { code, leaves, mask, rows: held });
     }
-    plan.runs.extend(run.map(|(_, is_flat)| UnitRun { end: plan.units.len() as u32, is_flat }));
+    plan.runs.extend(run.map(|(_, kind)| UnitRun { end: plan.units.len() as u32, kind }));
     Ok(plan)
 }
 
-/// Whether a unit is all leaves or any leaf.
-fn is_flat(layout: &Layout, guards: &Guards, unit: u32) -> bool {
-    match layout.code_of(unit).0 {
-        CodeKind::Conjunction => true,
-        CodeKind::Disjunction => guards.guards_of(unit).next().is_none(),
-        CodeKind::Jumps | CodeKind::Count => false,
+fn as_usize(rows: &Range<u32>) -> Range<usize> {
+    rows.start as usize..rows.end as usize
+}
+
+/// Which units have to be evaluated, and which of them others read.
+struct Wanted {
+    is_wanted: Vec<bool>,
+    is_read: Vec<bool>,
+}
+
+impl Wanted {
+    fn of(layout: &Layout, guards: &Guards, has_rows: impl Fn(u32) -> bool) -> Self {
+        let units = layout.units() as usize;
+        let mut found = Self { is_wanted: vec![false; units], is_read: vec![false; units] };
+        let mut open = vec![];
+        for start in (0..layout.units()).filter(|unit| has_rows(*unit)) {
+            open.push(start);
+            while let Some(unit) = open.pop() {
+                if std::mem::replace(&mut found.is_wanted[unit as usize], true) {
+                    continue;
+                }
+                for read in units_read_by(layout, guards, unit) {
+                    found.is_read[read as usize] = true;
+                    open.push(read);
+                }
+            }
+        }
+        found
     }
 }
 
@@ -222,14 +254,6 @@ fn units_read_by<'a>(layout: &'a Layout, guards: &'a Guards, unit: u32) -> impl 
     guards.guards_of(unit).chain(leaves_of(layout, unit)).filter_map(Leaf::as_unit)
 }
 
-fn units_that_are_read(layout: &Layout, guards: &Guards) -> Vec<bool> {
-    let mut is_read = vec![false; layout.units() as usize];
-    for unit in 0..layout.units() {
-        units_read_by(layout, guards, unit).for_each(|read| is_read[read as usize] = true);
-    }
-    is_read
-}
-
 /// One more than the highest level of what a unit reads.
 fn levels(layout: &Layout, guards: &Guards) -> Vec<u32> {
     const UNKNOWN: u32 = u32::MAX;
@@ -259,86 +283,127 @@ fn levels(layout: &Layout, guards: &Guards) -> Vec<u32> {
     level_of
 }
 
-/// Writes the code of units over masks.
-struct CodeWriter<'a> {
-    masks: &'a [u32],
-    code: &'a mut Vec<u32>,
+/// What the code of a unit is to be.
+struct Shape {
+    kind: UnitKind,
+    guards: Vec<Leaf>,
+    leaves: Vec<Leaf>,
+    /// Where groups end, by leaf; guards are no part of it.
+    ends: Vec<bool>,
+    /// The steps of choices.
+    steps: Vec<Step>,
+    /// What a count is compared with.
+    number: u32,
 }
 
-impl CodeWriter<'_> {
-    /// Appends the code of a unit. Returns how it is read, and the number of leaves.
-    fn write(mut self, layout: &Layout, guards: &Guards, unit: u32) -> DeviceResult<(UnitKind, u32)> {
-        let first = self.code.len();
-        let (kind, code) = layout.code_of(unit);
-        let guard_words: Vec<u32> = guards.guards_of(unit).map(|leaf| self.word(leaf)).collect();
+impl Shape {
+    fn of(layout: &Layout, guards: &Guards, unit: u32) -> Self {
+        let mut shape = Self {
+            kind: UnitKind::All,
+            guards: guards.guards_of(unit).collect(),
+            leaves: vec![],
+            ends: vec![],
+            steps: vec![],
+            number: 0,
+        };
         if guards.suffice(unit) {
-            self.code.extend(&guard_words);
-            return Ok((UnitKind::All, guard_words.len() as u32));
+            shape.leaves.append(&mut shape.guards);
+            return shape;
         }
-        Ok(match kind {
+        let (kind, code) = layout.code_of(unit);
+        let as_leaves = |code: &[u32]| code.iter().map(|word| Leaf(*word)).collect::<Vec<_>>();
+        match kind {
             CodeKind::Conjunction => {
-                self.code.extend(&guard_words);
-                self.leaves(code);
-                (UnitKind::All, (self.code.len() - first) as u32)
-            }
-            CodeKind::Disjunction if guard_words.is_empty() => {
-                self.leaves(code);
-                (UnitKind::Any, code.len() as u32)
+                shape.leaves.append(&mut shape.guards);
+                shape.leaves.extend(as_leaves(code));
             }
             CodeKind::Disjunction => {
-                let steps: Vec<Step> = code
-                    .iter()
-                    .enumerate()
-                    .map(|(at, word)| Step { leaf: Leaf(*word), on_true: ACCEPT, on_false: at as u32 + 1 })
-                    .collect();
-                self.choices(&guard_words, &steps, REJECT)?
+                shape.leaves = as_leaves(code);
+                if shape.guards.is_empty() {
+                    shape.kind = UnitKind::Any;
+                } else {
+                    shape.kind = UnitKind::AnyOfAll;
+                    shape.ends = vec![true; code.len()];
+                }
             }
-            CodeKind::Jumps => {
-                let steps: Vec<Step> = code
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .enumerate()
-                    .map(|(at, &[leaf, jump])| {
-                        let (next, target) = (at as u32 + 1, jump >> 1);
-                        let (on_true, on_false) = if jump & 1 == 1 { (next, target) } else { (target, next) };
-                        Step { leaf: Leaf(leaf), on_true, on_false }
-                    })
-                    .collect();
-                self.choices(&guard_words, &steps, ACCEPT)?
-            }
-            CodeKind::Count if code[0] >= THRESHOLD => {
-                self.code.push(code[0] - THRESHOLD);
-                self.leaves(&code[1..]);
-                (UnitKind::Threshold, code.len() as u32 - 1)
-            }
+            CodeKind::Jumps => shape.jumps(code),
             CodeKind::Count => {
-                self.code.push(code[0]);
-                self.leaves(&code[1..]);
-                (UnitKind::Parity, code.len() as u32 - 1)
+                shape.guards.clear();
+                shape.leaves = as_leaves(&code[1..]);
+                (shape.kind, shape.number) = match code[0].checked_sub(THRESHOLD) {
+                    Some(least) => (UnitKind::Threshold, least),
+                    None => (UnitKind::Parity, code[0]),
+                };
             }
-        })
+        }
+        shape
     }
 
-    fn word(&self, leaf: Leaf) -> u32 {
-        match leaf.as_unit() {
-            Some(unit) => self.masks[unit as usize] << 1,
+    /// Steps that go forward; the end of the code accepts.
+    fn jumps(&mut self, code: &[u32]) {
+        let pairs = code.as_chunks().0;
+        let end = pairs.len() as u32;
+        let to = |target: u32| if target == end { ACCEPT } else { target };
+        self.steps = (0..)
+            .zip(pairs)
+            .map(|(at, &[leaf, jump])| {
+                let (next, target) = (to(at + 1), to(jump >> 1));
+                let (on_true, on_false) = if jump & 1 == 1 { (next, target) } else { (target, next) };
+                Step { leaf: Leaf(leaf), on_true, on_false }
+            })
+            .collect();
+        let any_of_all = || ends_of_groups(&self.steps, |step| [step.on_true, step.on_false], ACCEPT, REJECT);
+        let all_of_any = || ends_of_groups(&self.steps, |step| [step.on_false, step.on_true], REJECT, ACCEPT);
+        (self.kind, self.ends) = if let Some(ends) = any_of_all() {
+            (UnitKind::AnyOfAll, ends)
+        } else if let Some(ends) = all_of_any() {
+            (UnitKind::AllOfAny, ends)
+        } else {
+            (UnitKind::Choices, vec![])
+        };
+        self.leaves = self.steps.iter().map(|step| step.leaf).collect();
+        if self.kind == UnitKind::Choices {
+            self.leaves.reverse(); // the last one first
+        } else {
+            self.steps.clear();
+        }
+    }
+
+    /// Appends the code. Returns the number of leaves, with that of the guards and the kind.
+    fn write(&self, masks: &[u32], code: &mut Vec<u32>) -> DeviceResult<u32> {
+        let count = self.guards.len() + self.leaves.len();
+        if count >= MOST_LEAVES || self.kind == UnitKind::Threshold && count >= MOST_IN_THRESHOLD {
+            return Err(DeviceError::new(format!(
+                "an expression has {count} parts in a row, more than a device evaluates"
+            )));
+        }
+        code.extend(self.guards.iter().chain(&self.leaves).map(|leaf| match leaf.as_unit() {
+            Some(unit) => masks[unit as usize] << 1,
             None => leaf.0,
+        }));
+        match self.kind {
+            UnitKind::All | UnitKind::Any => {}
+            UnitKind::Parity | UnitKind::Threshold => code.push(self.number),
+            UnitKind::AnyOfAll | UnitKind::AllOfAny => {
+                let first = code.len();
+                code.resize(first + count.div_ceil(32), 0);
+                for (at, _) in self.ends.iter().enumerate().filter(|(_, is_end)| **is_end) {
+                    let bit = self.guards.len() + at;
+                    code[first + bit / 32] |= 1 << (bit % 32);
+                }
+            }
+            UnitKind::Choices => {
+                code.extend(self.guards.iter().map(|_| 0));
+                self.choices(code)?;
+            }
         }
+        Ok(count as u32 | (self.guards.len() as u32) << GUARDS_SHIFT | (self.kind as u32) << KIND_SHIFT)
     }
 
-    fn leaves(&mut self, leaves: &[u32]) {
-        for leaf in leaves {
-            let word = self.word(Leaf(*leaf));
-            self.code.push(word);
-        }
-    }
-
-    /// Steps that go forward, from the last to the first: what a step comes to depends on later ones alone. What is needed
-    /// again is saved, and a place is free when nobody needs it any more. `behind` is what the end of the code comes to.
-    fn choices(&mut self, guards: &[u32], steps: &[Step], behind: u32) -> DeviceResult<(UnitKind, u32)> {
-        self.code.push(guards.len() as u32);
-        self.code.extend(guards);
+    /// From the last step to the first: what a step comes to depends on later ones alone. What is needed
+    /// again is saved, and a place is free when nobody needs it any more.
+    fn choices(&self, code: &mut Vec<u32>) -> DeviceResult<()> {
+        let steps = &self.steps;
         let end = steps.len() as u32;
         // The first step that goes to each one, other than the one before it.
         let mut first_user = vec![u32::MAX; steps.len()];
@@ -357,8 +422,6 @@ impl CodeWriter<'_> {
             let take = |to: u32| match to {
                 ACCEPT => TAKE_ALWAYS,
                 REJECT => TAKE_NEVER,
-                to if to == end && behind == ACCEPT => TAKE_ALWAYS,
-                to if to == end => TAKE_NEVER,
                 to if to == at + 1 => TAKE_LAST,
                 to => saved_at[to as usize],
             };
@@ -371,15 +434,14 @@ impl CodeWriter<'_> {
             }
             if first_user[at as usize] != u32::MAX {
                 saved_at[at as usize] = free.pop().ok_or_else(|| {
-                    DeviceError(format!(
+                    DeviceError::new(format!(
                         "an expression nests more than {SAVED} alternatives, which a device does not evaluate"
                     ))
                 })?;
             }
-            let word = self.word(step.leaf);
-            self.code.extend([word, on_true | on_false << 8 | saved_at[at as usize] << 16]);
+            code.push(on_true | on_false << 8 | saved_at[at as usize] << 16);
         }
-        Ok((UnitKind::Choices, end))
+        Ok(())
     }
 }
 
@@ -388,4 +450,30 @@ struct Step {
     leaf: Leaf,
     on_true: u32,
     on_false: u32,
+}
+
+/// Whether steps are groups, one of which must hold as a whole; if so, which steps end one. `ways` says where a step leads if it
+/// holds and if it fails; `done` is where the last step of a group leads if it holds, `none` where the last group leads if it fails.
+fn ends_of_groups(
+    steps: &[Step],
+    ways: impl Fn(&Step) -> [u32; 2],
+    done: u32,
+    none: u32,
+) -> Option<Vec<bool>> {
+    let mut ends = vec![false; steps.len()];
+    let mut first = 0;
+    while first < steps.len() {
+        let last = (first..steps.len()).find(|at| ways(&steps[*at])[0] == done)?;
+        let next = if last + 1 == steps.len() { none } else { last as u32 + 1 };
+        let are_all = (first..=last).all(|at| {
+            let [holds, fails] = ways(&steps[at]);
+            fails == next && (at == last || holds == at as u32 + 1)
+        });
+        if !are_all {
+            return None;
+        }
+        ends[last] = true;
+        first = last + 1;
+    }
+    Some(ends)
 }

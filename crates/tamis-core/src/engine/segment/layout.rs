@@ -18,7 +18,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::program::CodeKind;
+use super::program::{CodeKind, Leaf};
 use crate::predicate::catalog::Catalog;
 use crate::snapshot::SharedSlice;
 
@@ -73,6 +73,14 @@ impl Layout {
             _ => CodeKind::Count,
         };
         (kind, &self.code[code_place(packed)..code_place(next)])
+    }
+
+    /// What the code of a unit tests.
+    #[inline(always)]
+    pub fn leaves_of(&self, unit: u32) -> impl Iterator<Item = Leaf> + '_ {
+        let (kind, code) = self.code_of(unit);
+        let (first, step) = kind.leaf_words();
+        code.iter().skip(first).step_by(step).map(|word| Leaf(*word))
     }
 
     pub fn units(&self) -> u32 {

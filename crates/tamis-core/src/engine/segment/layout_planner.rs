@@ -14,7 +14,7 @@ use super::selectivity::Selectivity;
 use super::units::{Compiled, CompiledUnit, Rows, Unit, parents_first};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::expr::atoms::Literal;
+use crate::expr::atoms::{AtomTable, Literal};
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 
@@ -47,29 +47,32 @@ pub struct LayoutBasis {
 /// Lays everything out. `priorities` is empty or has one value per row; it orders candidates, and the bounds
 /// of `scoring` do where priorities are equal. The layout is the same whatever the number of threads.
 pub fn lay_out(
-    forms: &Forms,
+    mut forms: Forms,
     samples: &[Event<'_>],
     priorities: &[f64],
     scoring: ScoringBuilder,
     threads: usize,
 ) -> Result<(Layout, Scoring)> {
-    Ok(plan_layout(forms, samples, threads)?.lay_out(priorities, scoring, threads))
+    forms.seal();
+    Ok(plan_layout(&mut forms, samples, threads, false)?.lay_out(priorities, scoring, threads))
 }
 
-/// All that a layout takes, without the forms: they can go before the arrays are written.
-pub fn plan_layout(forms: &Forms, samples: &[Event<'_>], threads: usize) -> Result<Plan> {
-    let Forms { atoms, dag, roots } = forms;
-    let sharing = Sharing {
-        predicates: atoms.len(),
-        nodes: dag.nodes() + atoms.len(),
-        written_nodes: written_nodes(forms),
-    };
-    let rows = Rows::group(roots, dag.nodes());
-    let catalog = CatalogBuilder::new(atoms);
+/// All that a layout takes, without the forms: they can go before the arrays are written. Unless they are kept, their
+/// predicates go as soon as each has its bits.
+pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are_kept: bool) -> Result<Plan> {
+    let (atoms, nodes) = (forms.atoms.len(), forms.dag.nodes());
+    let sharing = Sharing { predicates: atoms, nodes: nodes + atoms, written_nodes: written_nodes(forms) };
+    let rows = Rows::group(&forms.roots, nodes);
+    let catalog = CatalogBuilder::new(&forms.atoms);
+    if !are_kept {
+        forms.atoms = AtomTable::default();
+        forms.roots = vec![];
+    }
+    let dag = &forms.dag;
     let selectivity = Selectivity::estimate(&catalog.draft(), samples);
     let mut planner = Planner {
         dag,
-        atoms: atoms.len(),
+        atoms,
         rows: &rows,
         unit_of: vec![NOT_A_UNIT; dag.nodes()],
         // Room costs nothing until it is used.

@@ -15,6 +15,7 @@ use super::program::Leaf;
 use super::single_row_set::SingleRowSet;
 use super::unit_evaluation::{Evaluation, OnePath};
 use super::walk::{FETCH_AHEAD, UnitCollector};
+use super::walk_on_threads::Claims;
 use crate::engine::contract::Work;
 use crate::event::Event;
 use crate::predicate::bits::Bits;
@@ -36,6 +37,34 @@ pub struct Scratch {
     single_row: SingleRowSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
+    /// For events that several threads share.
+    team: Vec<Helper>,
+    claims: Claims,
+}
+
+/// Working memory of a thread that helps another one with an event.
+#[derive(Default)]
+pub struct Helper {
+    queue: Vec<u32>,
+    memory: Memory,
+    single_row: SingleRowSet,
+}
+
+impl Helper {
+    pub(super) fn single_row(&self) -> &SingleRowSet {
+        &self.single_row
+    }
+}
+
+impl Scratch {
+    /// What several threads need to share an event; put back when they are done with it.
+    pub(super) fn take_team(&mut self) -> (Vec<Helper>, Claims) {
+        (std::mem::take(&mut self.team), std::mem::take(&mut self.claims))
+    }
+
+    pub(super) fn put_back_team(&mut self, team: Vec<Helper>, claims: Claims) {
+        (self.team, self.claims) = (team, claims);
+    }
 }
 
 /// What is known of remembered units during one event: a byte each, so that one look tells all.
@@ -98,15 +127,7 @@ impl Layout {
         let candidates = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         work.candidates = candidates as u64;
         event.open_single_row_set(candidates);
-        for &(from, to) in runs.iter() {
-            event.queue_entries(from as usize..to as usize, queue);
-        }
-        if collector.may_stop() && event.single_row.deliver(collector, event.bits).is_break() {
-            return work;
-        }
-        if event.drain(queue, &mut work, collector).is_continue() {
-            let _ = event.single_row.deliver(collector, event.bits);
-        }
+        work += event.walk(runs, queue, collector);
         work
     }
 
@@ -116,7 +137,7 @@ impl Layout {
         event: &impl Fires,
         scratch: &'a mut Scratch,
     ) -> (OneEvent<'a>, &'a mut Vec<(u32, u32)>, &'a mut Vec<u32>) {
-        let Scratch { bits, runs, queue, memory, single_row, open } = scratch;
+        let Scratch { bits, runs, queue, memory, single_row, open, .. } = scratch;
         bits.reset(self.catalog.bits as usize);
         memory.reset(self.remembered as usize);
         runs.clear();
@@ -128,7 +149,15 @@ impl Layout {
         if let Some(event) = event.with_intervals() {
             self.note_open_bits(event, open);
         }
-        let event = OneEvent { layout: self, bits: bits.words(), open, memory, single_row, path: OnePath };
+        let event = OneEvent {
+            layout: self,
+            bits: bits.words(),
+            open,
+            memory,
+            single_row,
+            path: OnePath,
+            claims: None,
+        };
         (event, runs, queue)
     }
 
@@ -192,6 +221,51 @@ pub(super) struct OneEvent<'a> {
     /// Takes the single-row units that hold, while it is open.
     pub(super) single_row: &'a mut SingleRowSet,
     path: OnePath,
+    /// What threads that share the event have claimed.
+    claims: Option<&'a Claims>,
+}
+
+/// What threads that share an event see of it.
+pub(super) struct EventParts<'a> {
+    layout: &'a Layout,
+    bits: &'a [u64],
+    open: &'a [(u32, u32)],
+    claims: Option<&'a Claims>,
+}
+
+impl<'a> EventParts<'a> {
+    /// The event with the memory of another thread.
+    pub(super) fn event_of<'h>(&self, helper: &'h mut Helper) -> (OneEvent<'h>, &'h mut Vec<u32>)
+    where
+        'a: 'h,
+    {
+        let Helper { queue, memory, single_row } = helper;
+        let EventParts { layout, bits, open, claims } = *self;
+        queue.clear();
+        memory.reset(layout.remembered as usize);
+        single_row.close();
+        (OneEvent { layout, bits, open, memory, single_row, path: OnePath, claims }, queue)
+    }
+}
+
+impl<'a> OneEvent<'a> {
+    /// From now on others work on the event, too.
+    pub(super) fn share(&mut self, claims: &'a Claims) {
+        self.claims = Some(claims);
+    }
+
+    pub(super) fn parts(&self) -> EventParts<'a> {
+        EventParts { layout: self.layout, bits: self.bits, open: self.open, claims: self.claims }
+    }
+
+    /// Whether no other thread has claimed a unit that holds or is to be decided.
+    #[inline]
+    pub(super) fn claim(&self, unit: u32) -> bool {
+        match self.claims {
+            None => true,
+            Some(claims) => unit >= self.layout.remembered || claims.claim(unit),
+        }
+    }
 }
 
 impl OneEvent<'_> {

@@ -31,6 +31,7 @@ pub mod unit_evaluation;
 pub mod units;
 pub mod validate;
 pub mod walk;
+pub mod walk_on_threads;
 
 use std::sync::OnceLock;
 

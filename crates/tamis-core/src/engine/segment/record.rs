@@ -9,14 +9,22 @@
 //! Lengths and numbers are LEB128.
 
 use crate::error::{Error, Result};
-use crate::event::Terms;
+use crate::event::{TermId, Terms};
 use crate::expr::{Expr, codec};
 use crate::subscription::{Id, Subscription};
+use crate::term::Term;
 
-pub fn encode(subscription: &Subscription, out: &mut Vec<u8>, terms: &mut Terms) {
-    let mut expression = vec![];
-    codec::encode(&subscription.expression, &mut expression, &mut |term| terms.intern_term(term));
-    put_bytes(out, &expression);
+/// Appends the record of a subscription. `number` gives the number that stands for a term; it is asked in the order in
+/// which predicates are written. `room` is of no meaning before and after.
+pub fn encode(
+    subscription: &Subscription,
+    out: &mut Vec<u8>,
+    room: &mut Vec<u8>,
+    number: &mut dyn FnMut(&Term) -> TermId,
+) {
+    room.clear();
+    codec::encode(&subscription.expression, room, number);
+    put_bytes(out, room);
     put_number(out, subscription.weights.len());
     for (name, weight) in &subscription.weights {
         put_bytes(out, name.as_bytes());

@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::event::Terms;
 use crate::expr::atoms::Literal;
 use crate::expr::normal_form::{Form, literal};
+use crate::expr::{Expr, Predicate};
+use crate::query::bounds::relaxed_bound;
 use crate::query::score::{distinct_leaves, weight_of};
 
 #[derive(Default)]
@@ -45,16 +47,29 @@ impl Relaxed {
                 [one] => Form::Literal(one),
                 _ => Form::Or(literals.into_iter().map(Form::Literal).collect()),
             });
-            scoring.push_leaves(&leaves);
+            match is_scored_by_value(&subscription.expression) {
+                true => {
+                    let weight = |predicate: &Predicate| weight_of(predicate, &subscription.weights);
+                    scoring.push_scored_by_record(relaxed_bound(&subscription.expression, &weight));
+                }
+                false => scoring.push_leaves(&leaves),
+            }
         }
         if terms.len() > MAX_ATTRIBUTE as usize {
             return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
         }
-        let (layout, scoring) = lay_out(&forms, &[], &[], scoring, 1)?;
+        let (layout, scoring) = lay_out(forms, &[], &[], scoring, 1)?;
         Ok(Self { layout, scoring })
     }
 
     pub fn bytes(&self) -> usize {
         self.layout.bytes().iter().map(|(_, bytes)| bytes).sum::<usize>() + self.scoring.bytes()
     }
+}
+
+/// Whether some predicate counts more or less, depending on what it sees.
+fn is_scored_by_value(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.for_each_predicate(&mut |predicate| found |= predicate.is_scored_by_value());
+    found
 }

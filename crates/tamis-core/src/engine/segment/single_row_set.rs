@@ -64,6 +64,13 @@ impl SingleRowSet {
         is_single_row
     }
 
+    /// Adds the units of another set of the same layout.
+    pub fn unite(&mut self, other: &Self) {
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
+    }
+
     /// Takes out units that `is_gone` says so of.
     pub fn remove(&mut self, is_gone: impl Fn(u32) -> bool) {
         for (at, word) in self.words.iter_mut().enumerate() {

@@ -15,10 +15,11 @@ use rustc_hash::FxBuildHasher;
 
 use super::record;
 use crate::error::{Error, Result};
-use crate::event::Terms;
+use crate::event::{TermId, Terms};
 use crate::expr::Expr;
 use crate::snapshot::SharedSlice;
 use crate::subscription::{Id, IdKind, IdRef, Subscription};
+use crate::term::Term;
 
 pub const NEVER_EXPIRES: i64 = i64::MAX;
 /// The start of what was active from the first.
@@ -244,6 +245,8 @@ pub struct SubscriptionTableBuilder {
     expiries: Rare<i64>,
     record_off: Vec<u64>,
     records: Vec<u8>,
+    /// For the expression of one record while it is encoded.
+    room: Vec<u8>,
     tags: std::collections::BTreeMap<Box<str>, Vec<u32>>,
     /// Numbered in the order of their first rows.
     owners: hashbrown::HashMap<String, u32, FxBuildHasher>,
@@ -252,13 +255,20 @@ pub struct SubscriptionTableBuilder {
 }
 
 impl SubscriptionTableBuilder {
-    pub fn push(&mut self, subscription: &Subscription, point_only: bool, terms: &mut Terms) -> Result<()> {
+    /// Adds a row. `number` gives the number that stands for a term; it is asked in the order in which predicates are
+    /// written.
+    pub fn push(
+        &mut self,
+        subscription: &Subscription,
+        point_only: bool,
+        number: &mut dyn FnMut(&Term) -> TermId,
+    ) -> Result<()> {
         let starts = subscription.starts.unwrap_or(ALWAYS_STARTED);
         let expires = subscription.expires.unwrap_or(NEVER_EXPIRES);
         self.push_fields(subscription.id.as_ref(), subscription.priority, [starts, expires], point_only)?;
         self.push_tags(&subscription.tags);
         self.push_owner(subscription.owner.as_deref());
-        record::encode(subscription, &mut self.records, terms);
+        record::encode(subscription, &mut self.records, &mut self.room, number);
         Ok(())
     }
 
@@ -368,7 +378,9 @@ impl SubscriptionTableBuilder {
             // Damage is impossible here, so the id that an error would name does not matter.
             let subscription = record::decode(Id::Int(0), &other.records[*from as usize..to], there)?;
             self.record_off.push(self.records.len() as u64);
-            record::encode(&subscription, &mut self.records, here);
+            record::encode(&subscription, &mut self.records, &mut self.room, &mut |term| {
+                here.intern_term(term)
+            });
         }
         Ok(())
     }

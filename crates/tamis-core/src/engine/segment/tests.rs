@@ -100,20 +100,24 @@ proptest! {
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &terms)).collect();
         let half = &resolved[..resolved.len() / 2];
-        let (layout, ..) = lay_out(&forms, half, &[], ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, half, &[], ScoringBuilder::default(), 1).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
             let expected = rows_that_hold(&exprs, event, &terms);
             prop_assert_eq!(found, expected);
         }
-        let mut by_event = vec![vec![]; resolved.len()];
-        bit_parallel::matching_units(&layout, resolved.iter(), &mut BlockScratch::default(), |unit, events| {
-            events.for_each(|event| by_event[event].extend_from_slice(layout.rows_of(unit)));
-        });
-        for (event, mut found) in resolved.iter().zip(by_event) {
-            found.sort_unstable();
-            prop_assert_eq!(found, rows_that_hold(&exprs, event, &terms));
+        // The second block must not see what the first one left.
+        let mut scratch = BlockScratch::default();
+        for block in [&resolved[..], half, &resolved[..]] {
+            let mut by_event = vec![vec![]; block.len()];
+            bit_parallel::matching_units(&layout, block.iter(), &mut scratch, |unit, events| {
+                events.for_each(|event| by_event[event].extend_from_slice(layout.rows_of(unit)));
+            });
+            for (event, mut found) in block.iter().zip(by_event) {
+                found.sort_unstable();
+                prop_assert_eq!(found, rows_that_hold(&exprs, event, &terms));
+            }
         }
     }
 
@@ -128,7 +132,7 @@ proptest! {
         for (row, expr) in exprs.iter().enumerate() {
             point_only.extend(forms.push(expr, &mut terms).then_some(row as u32));
         }
-        let (layout, ..) = lay_out(&forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &terms);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &terms) {
@@ -148,7 +152,7 @@ proptest! {
             forms.push(expr, &mut terms);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, ..) = lay_out(&forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
         let event = resolve(&event, &terms);
         let mut scores = vec![];
         let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::new(&layout.block_bounds, 0.0, &|bound| bound) };

@@ -53,6 +53,27 @@ impl<F: FnMut(u32) -> ControlFlow<()>> UnitCollector for F {
 }
 
 impl OneEvent<'_> {
+    /// Walks runs of entries and delivers the units that hold.
+    #[inline]
+    pub(super) fn walk(
+        &mut self,
+        runs: &[(u32, u32)],
+        queue: &mut Vec<u32>,
+        collector: &mut impl UnitCollector,
+    ) -> Work {
+        let mut work = Work::default();
+        for &(from, to) in runs {
+            self.queue_entries(from as usize..to as usize, queue);
+        }
+        if collector.may_stop() && self.single_row.deliver(collector, self.bits).is_break() {
+            return work;
+        }
+        if self.drain(queue, &mut work, collector).is_continue() {
+            let _ = self.single_row.deliver(collector, self.bits);
+        }
+        work
+    }
+
     /// Decides what is queued, and what waited for it, and so on.
     #[inline]
     pub(super) fn drain(
@@ -67,7 +88,7 @@ impl OneEvent<'_> {
             self.fetch(queue, at);
             at += 1;
             let unit = queued & !ACCEPTS;
-            if self.is_done(unit) {
+            if self.is_done(unit) || !self.single_row.takes(unit) && !self.claim(unit) {
                 continue;
             }
             work.evaluations += 1;

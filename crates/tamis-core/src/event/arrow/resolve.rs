@@ -134,10 +134,15 @@ impl<'b> Resolver<'b, '_> {
         if let Some(expected) = self.cells.filter(|_| view.kind() == Some(Kind::Str)) {
             return self.of_cells(path, view, expected.get(path).map_or(&[], |kinds| &kinds[..]));
         }
-        let Some((schema, declared)) = self.schema.and_then(|schema| Some((schema, schema.get(path)?)))
-        else {
-            return view;
-        };
+        let Some(schema) = self.schema else { return view };
+        if schema.is_around_timestamps(path) {
+            let ColumnView { place, mut data } = view;
+            if let Data::Arrays { values, .. } = &mut data {
+                schema.coerce_elements(path, values);
+            }
+            return ColumnView { place, data };
+        }
+        let Some(declared) = schema.get(path) else { return view };
         let of_scalars = matches!(view.kind(), Some(Kind::Str | Kind::Number));
         if of_scalars && matches!(declared, Type::Timestamp(_)) {
             return view.mapped(|value| {

@@ -388,9 +388,16 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             },
             Some(b'[') => {
                 let at = self.cursor.at();
+                let start = self.fields.keeps_nested().then(|| self.cursor.clone());
                 let array = self.items()?.and_then(|items| {
                     Value::array(items).map_err(|wrong| Fault::new(at, wrong).with_hint(ONE_KIND_HINT))
                 });
+                if let (Err(_), Some(start)) = (&array, start) {
+                    self.cursor = start;
+                    let mut strings = vec![];
+                    self.strings_of_value(&mut strings)?;
+                    strings.into_iter().for_each(|string| self.fields.put_string(string));
+                }
                 self.put_or_refuse(array);
             }
             _ => match self.word()? {
@@ -506,12 +513,16 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         reader.record()?;
         self.cursor = reader.cursor;
         let record = fields.finish().map_err(|error| Fault::new(at, error.to_string()))?;
-        for error in record.unreadable() {
+        let (element, unreadable, strings) = record.into_element();
+        for error in unreadable {
             let inner = error.path.as_deref().unwrap_or_default();
             let path = format!("{}.{inner}", self.fields.path());
-            self.fields.put_unreadable(error.clone().at_path(&path));
+            self.fields.put_unreadable(error.at_path(&path));
         }
-        Ok(record.into_element())
+        if self.fields.keeps_nested() {
+            strings.into_iter().for_each(|string| self.fields.put_string(string));
+        }
+        Ok(element)
     }
 
     /// The elements of an array, or why no value can hold one of them. Of arrays nested in them at most the strings are kept, as

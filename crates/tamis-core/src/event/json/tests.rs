@@ -387,14 +387,15 @@ fn fuzz_json_event(json: &[u8]) {
     let terms = terms(NAMES.into_iter().step_by(2));
     let mut scratch = Scratch::default();
     let direct = read(json, &terms, None, &mut scratch).map(|event| contents(&event));
-    if let Ok(record) = read_record(json) {
+    let whole = read_record(json);
+    let is_read = whole.is_ok();
+    if let Ok(record) = whole {
         // What is good as a whole is good in part, and the two agree.
         assert_eq!(direct.unwrap(), contents(&record.resolve(&terms)));
         let written = write(&record);
         assert_eq!(read_record(written.as_bytes()).unwrap(), record, "{written}");
-        serde_json::from_slice::<serde_json::Value>(json).unwrap();
     }
-    // The skipping path accepts exactly what is JSON; `serde_json` also limits depth and the size of floats.
+    // What is read is JSON, and the skipping path accepts exactly that; `serde_json` also limits depth and the size of floats.
     if let Ok(text) = std::str::from_utf8(json) {
         let mut cursor = Cursor::new(text);
         let skipped = cursor.skip().is_ok() && cursor.peek().is_none();
@@ -403,7 +404,7 @@ fn fuzz_json_event(json: &[u8]) {
             Err(error) => {
                 let message = error.to_string();
                 let is_limit = message.contains("recursion limit") || message.contains("number out of range");
-                assert!(!skipped || is_limit, "{text}: {error}");
+                assert!(!(skipped || is_read) || is_limit, "{text}: {error}");
             }
         }
     }

@@ -214,6 +214,48 @@ fn known(inner: Inner<'_>) -> Vec<Value> {
     Inner { operator, negated: false, operands: &operands }.written()
 }
 
+/// Calls `visit` with every predicate as it is written, and with the operators of the literals that the normal form most
+/// likely has for it: one, or inside a parity two.
+pub(super) fn for_each_literal(expr: &Expr, visit: &mut impl FnMut(&Predicate, [Option<Operator>; 2])) {
+    visit_literals(expr, Some(true), visit);
+}
+
+/// A polarity of `None` is both.
+fn visit_literals(
+    expr: &Expr,
+    polarity: Option<bool>,
+    visit: &mut impl FnMut(&Predicate, [Option<Operator>; 2]),
+) {
+    match expr {
+        Expr::Constant(_) => {}
+        Expr::Predicate(predicate) => {
+            let operator = |polarity: bool| stored_as(predicate.operator, predicate.negated == polarity).0;
+            visit(
+                predicate,
+                match polarity {
+                    Some(polarity) => [Some(operator(polarity)), None],
+                    None => [Some(operator(true)), Some(operator(false))],
+                },
+            );
+        }
+        Expr::Not(child) => visit_literals(child, polarity.map(|polarity| !polarity), visit),
+        Expr::And(children) | Expr::Or(children) | Expr::AtLeast(_, children) => {
+            children.iter().for_each(|child| visit_literals(child, polarity, visit));
+        }
+        Expr::Xor(children) | Expr::Xnor(children) => {
+            children.iter().for_each(|child| visit_literals(child, None, visit));
+        }
+    }
+}
+
+/// The operator and the sign of the literal of a predicate: `NOT x < 5` is `x >= 5`.
+fn stored_as(operator: Operator, negated: bool) -> (Operator, bool) {
+    match if negated { operator.rules().complement() } else { None } {
+        Some(complement) => (complement, false),
+        None => (operator, negated),
+    }
+}
+
 fn literal_of(
     term: &Term,
     operator: Operator,
@@ -222,14 +264,12 @@ fn literal_of(
     terms: &mut Terms,
     atoms: &mut AtomTable,
 ) -> Option<Literal> {
-    let complement = if negated { operator.rules().complement() } else { None };
-    let (operator, negated) = match complement {
-        Some(complement) => (complement, false),
-        None => (operator, negated),
-    };
+    let (operator, negated) = stored_as(operator, negated);
     // Only a null, an empty set or ends in reverse order make an operator that is never true; asking
     // every pattern for its shape would cost more than it finds.
     let suspect = operands.len() != 1 || operands[0] == Value::Null;
+    let plain = operator.rules().without_weights(operands);
+    let operands = plain.as_deref().unwrap_or(operands);
     // Also what is left out is looked at where the expression is read as it was written.
     let term = terms.intern_term(term);
     if suspect && !negated && matches!(operator.rules().shape(operands), Shape::Never) {

@@ -37,6 +37,7 @@ pub use form::{Form, Node, ParityChildren};
 
 use super::ast::{Expr, Predicate};
 use super::atoms::{AtomTable, Literal};
+use super::operators::Operator;
 use crate::term::Terms;
 
 /// An expression, ready for an index.
@@ -53,6 +54,12 @@ pub struct NormalForm {
 /// Takes time and space in proportion to the expression (times a logarithm for sorting).
 pub fn normal_form(expr: &Expr, terms: &mut Terms, atoms: &mut AtomTable) -> NormalForm {
     build::build(expr, terms, atoms)
+}
+
+/// Calls `visit` with every predicate as it is written, and with the operators of the literals that the normal form most
+/// likely has for it: one, or inside a parity two.
+pub fn for_each_literal(expr: &Expr, visit: &mut impl FnMut(&Predicate, [Option<Operator>; 2])) {
+    build::for_each_literal(expr, visit);
 }
 
 /// The literal that is true when a predicate is true (`polarity`) or when it is false; `None` if it never is.

@@ -155,6 +155,24 @@ pub trait Rules: Sync {
         true
     }
 
+    /// What it counts at most where it is true, if that depends on the value: a path with weights. All others count 1.
+    fn most_score(&self, operands: &[Value]) -> Option<f64> {
+        let _ = operands;
+        None
+    }
+
+    /// The truth for one value, and what counts there: 1, unless [`most_score`](Self::most_score) says that it depends on
+    /// the value.
+    fn evaluate_scored(&self, value: Option<ValueRef<'_>>, operands: &[Value]) -> (Outcome, f64) {
+        (self.evaluate(value, operands), 1.0)
+    }
+
+    /// The operands without what only scores depend on; `None` if there is nothing of that kind.
+    fn without_weights(&self, operands: &[Value]) -> Option<Box<[Value]>> {
+        let _ = operands;
+        None
+    }
+
     /// A faster form of [`evaluate`](Self::evaluate) for present values, worth building once
     /// (a compiled regular expression).
     fn compile(&self, operands: &[Value]) -> Option<Test> {
@@ -220,12 +238,31 @@ impl Operator {
                 set.outcome(self, operands)
             }
             Some(ValueRef::Cell(text)) => {
-                let read = self.is_about(operands).and_then(|kind| read_cell(text, kind));
-                let value = read.as_ref().map_or(ValueRef::Str(text), Value::as_ref);
-                self.rules().evaluate(Some(value), operands)
+                self.with_reading(text, operands, |value| self.rules().evaluate(Some(value), operands))
             }
             value => self.rules().evaluate(value, operands),
         }
+    }
+
+    /// The same, and what counts there before the weight of the predicate; see [`Rules::evaluate_scored`]. Of a set of values
+    /// the best one counts, whichever that is.
+    pub fn outcome_scored(self, value: Option<ValueRef<'_>>, operands: &[Value]) -> (Outcome, f64) {
+        let rules = self.rules();
+        match value {
+            Some(ValueRef::Among(_)) => {
+                (self.outcome(value, operands), rules.most_score(operands).unwrap_or(1.0))
+            }
+            Some(ValueRef::Cell(text)) => {
+                self.with_reading(text, operands, |value| rules.evaluate_scored(Some(value), operands))
+            }
+            value => rules.evaluate_scored(value, operands),
+        }
+    }
+
+    /// Shows a cell as this operator reads it.
+    fn with_reading<R>(self, text: &str, operands: &[Value], see: impl FnOnce(ValueRef<'_>) -> R) -> R {
+        let read = self.is_about(operands).and_then(|kind| read_cell(text, kind));
+        see(read.as_ref().map_or(ValueRef::Str(text), Value::as_ref))
     }
 
     /// The operator of that name, or `None`.

@@ -2,6 +2,9 @@
 //!
 //! The document is a string. The predicate is undefined for a string that is not well-formed XML, or beyond the limits of
 //! a document. An index asks all paths on one attribute together (`predicate/paths.rs`).
+//!
+//! A path may carry weights, `/news/item^2[price > 5]^3`. They change nothing but its score, so an index knows such a path
+//! without them, and looks at the document again for the score of what may be among the best.
 
 use std::cell::RefCell;
 
@@ -59,6 +62,29 @@ impl Rules for XPath {
         false
     }
 
+    fn most_score(&self, operands: &[Value]) -> Option<f64> {
+        scored(operands).map(|path| path.most_score())
+    }
+
+    fn evaluate_scored(&self, value: Option<ValueRef<'_>>, operands: &[Value]) -> (Outcome, f64) {
+        let (Some(ValueRef::Str(text)), [Value::Str(path)]) = (value, operands) else {
+            return (Outcome::UNDEFINED, 1.0);
+        };
+        let score = |selector: &Selector| {
+            with_document(text, |document| match document.map(|document| selector.score(document)) {
+                Some(Some(score)) => (Outcome::TRUE, score),
+                Some(None) => (Outcome::FALSE, 1.0),
+                None => (Outcome::UNDEFINED, 1.0),
+            })
+        };
+        with_selector(path, score).unwrap_or((Outcome::UNDEFINED, 1.0))
+    }
+
+    fn without_weights(&self, operands: &[Value]) -> Option<Box<[Value]>> {
+        let path = scored(operands)?;
+        Some([Value::Str(path.without_weights().to_string().into())].into())
+    }
+
     fn compile(&self, operands: &[Value]) -> Option<Test> {
         let [Value::Str(path)] = operands else { return None };
         let selector = Selector::new(&Path::parse(path).ok()?);
@@ -66,6 +92,15 @@ impl Rules for XPath {
             ValueRef::Str(text) => outcome(&selector, text),
             _ => Outcome::UNDEFINED,
         }))
+    }
+}
+
+/// The path, if weights are written in it.
+fn scored(operands: &[Value]) -> Option<Path> {
+    match operands {
+        // Nearly all paths have none, and need not be read for that.
+        [Value::Str(text)] if text.contains('^') => Path::parse(text).ok().filter(Path::is_scored),
+        _ => None,
     }
 }
 
@@ -115,6 +150,30 @@ mod tests {
             if let Some(value) = value {
                 assert_eq!(XPath.compile(&operands).unwrap()(value), truth, "{value:?}");
             }
+        }
+    }
+
+    #[test]
+    fn weights_count_where_the_path_is_true() {
+        let operands = XPath.check(vec![Value::Str("/a^2[ b=1 or (c)^3 ]".into())]).unwrap();
+        assert_eq!(operands, [Value::Str("/a^2[b = 1 or (c)^3]".into())]);
+        assert_eq!(XPath.most_score(&operands), Some(5.0));
+        let plain = XPath.without_weights(&operands).unwrap();
+        assert_eq!(*plain, [Value::Str("/a[b = 1 or c]".into())]);
+        assert!(XPath.without_weights(&plain).is_none());
+        assert_eq!(XPath.most_score(&plain), None);
+        let caret = [Value::Str("/a[. = '^']".into())];
+        assert!(XPath.without_weights(&caret).is_none() && XPath.most_score(&caret).is_none());
+        for (text, outcome, score) in [
+            ("<a><b>1</b></a>", Outcome::TRUE, 2.0),
+            ("<a><b>1</b><c/></a>", Outcome::TRUE, 5.0),
+            ("<a/>", Outcome::FALSE, 1.0),
+            ("<a>", Outcome::UNDEFINED, 1.0),
+        ] {
+            let value = Some(ValueRef::Str(text));
+            assert_eq!(XPath.evaluate_scored(value, &operands), (outcome, score), "{text}");
+            assert_eq!(XPath.evaluate(value, &operands), outcome, "{text}");
+            assert_eq!(XPath.evaluate_scored(value, &plain), (outcome, 1.0), "{text}");
         }
     }
 

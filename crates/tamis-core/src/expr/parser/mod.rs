@@ -17,6 +17,7 @@ mod fault;
 mod intervals;
 pub mod lexer;
 mod literals;
+mod names;
 mod predicates;
 mod quantifiers;
 mod terms;

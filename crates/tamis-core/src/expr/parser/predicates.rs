@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Reserved, Token};
+use super::names::attribute;
 use super::values::{is_array, is_double};
 use super::{Threshold, ThresholdKind};
 use crate::expr::ast::{Expr, Outcome};
@@ -34,14 +35,14 @@ impl Cursor<'_> {
                     }
                     _ => {
                         let name = self.rest_of_name(word)?;
-                        self.after_term(Term::attribute(&name), word.start)
+                        self.after_term(attribute(&name), word.start)
                     }
                 }
             }
             Kind::QuotedName => {
                 let start = self.token.start;
                 let name = self.name()?;
-                self.after_term(Term::attribute(&name), start)
+                self.after_term(attribute(&name), start)
             }
             Kind::Plus | Kind::Minus if !self.signs_number() => {
                 let start = self.token.start;

@@ -10,6 +10,7 @@
 use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Token};
+use super::names::attribute;
 use super::values::{is_array, is_double};
 use super::{advice, predicates};
 use crate::expr::limits::too_deep;
@@ -93,7 +94,7 @@ impl Cursor<'_> {
                 self.expect(Kind::Close, ")")?;
                 Ok(inner)
             }
-            Kind::QuotedName => Ok(Argument::Term(Term::attribute(&self.name()?))),
+            Kind::QuotedName => Ok(Argument::Term(attribute(&self.name()?))),
             Kind::Word if self.at_interval() => {
                 let fault = Fault::new(
                     token.start,
@@ -110,7 +111,7 @@ impl Cursor<'_> {
                     }
                     Kind::Open => self.value_call(token).map(Argument::Constant),
                     Kind::Str { .. } | Kind::RawStr => self.typed_literal(token).map(Argument::Constant),
-                    _ => Ok(Argument::Term(Term::attribute(&self.rest_of_name(token)?))),
+                    _ => Ok(Argument::Term(attribute(&self.rest_of_name(token)?))),
                 }
             }
             _ => self.value().map(Argument::Constant),

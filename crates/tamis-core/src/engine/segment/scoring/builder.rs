@@ -92,6 +92,13 @@ impl ScoringBuilder {
         self.bounds.push(bound);
     }
 
+    /// Adds the next row, which is scored by its record and counts at most so much.
+    pub fn push_scored_by_record(&mut self, bound: f64) {
+        self.weighted = true;
+        self.bounds.push(bound);
+        self.code_off.push(self.code.len() as u32);
+    }
+
     /// The bound of each row; empty when no subscription has weights.
     pub fn bounds(&self) -> &[f64] {
         if self.weighted { &self.bounds } else { &[] }
@@ -167,7 +174,9 @@ fn draft(mut words: &[u32]) -> impl Iterator<Item = Draft> + '_ {
 /// Whether a subscription has weights of any kind.
 pub fn has_weights(subscription: &Subscription) -> bool {
     let mut boosted = !subscription.weights.is_empty();
-    subscription.expression.for_each_predicate(&mut |predicate| boosted |= predicate.weight.is_some());
+    subscription.expression.for_each_predicate(&mut |predicate| {
+        boosted |= predicate.weight.is_some() || predicate.is_scored_by_value();
+    });
     boosted
 }
 
@@ -296,7 +305,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
     /// Header and weight.
     fn leaf(&mut self, predicate: &Predicate) -> Option<()> {
         let attribute = self.terms.intern_term(&predicate.term).0;
-        if attribute > MAX_ATTRIBUTE {
+        if attribute > MAX_ATTRIBUTE || predicate.is_scored_by_value() {
             return None;
         }
         write_leaf(attribute, (self.weight)(predicate), self.code);

@@ -2,8 +2,8 @@
 //!
 //! The layout has forgotten what was written (repetition, order, weights), so a row that is to be scored has
 //! a small program of its own. It is there only in segments where some subscription has a weight; without
-//! any, and for XORs nested deeply in one another, the record is decoded and scored by the definition
-//! (`query::score`).
+//! any, for XORs nested deeply in one another, and for paths with weights, of which bits do not say what they count,
+//! the record is decoded and scored by the definition (`query::score`).
 //!
 //! ```text
 //! bounds        row → the highest relevance it can have for an event without weights; no array at all
@@ -66,6 +66,12 @@ impl Scoring {
             return Some(self.bounds[row]);
         }
         Some(Program::new(&self.code[from..to], bits, scale).relevance())
+    }
+
+    /// Whether a row is scored by its record.
+    #[inline]
+    pub fn is_scored_by_record(&self, row: u32) -> bool {
+        self.code_off[row as usize] == self.code_off[row as usize + 1]
     }
 
     /// The sum of the true leaves of a row that was added as leaves; `None` if there is none that counts.

@@ -1,0 +1,97 @@
+//! An event on several threads is answered as on one.
+//!
+//! In tests, two entries are worth a thread, so that nearly every event is shared.
+
+use proptest::prelude::*;
+
+use crate::engine::contract::{Answer, Version, Workspace};
+use crate::engine::{Id, Index, Subscription};
+use crate::event::{Event, Value};
+use crate::expr::{Expr, testing};
+use crate::query::{Ask, Query, Ranking, Score, Tags};
+
+const THREADS: [usize; 3] = [2, 3, 16];
+
+/// A subscription that may be tagged, owned, weighted, and not active at moment 0.
+fn subscription(id: usize, expression: Expr, draw: u32) -> Subscription {
+    let mut subscription = Subscription::new(Id::Int((id * 7 % 101) as i64), expression);
+    subscription.priority = f64::from(draw % 5);
+    subscription.owner = (!draw.is_multiple_of(3)).then(|| format!("owner {}", draw % 3).into());
+    subscription.tags =
+        ["a", "b"].into_iter().filter(|tag| draw % 7 < 3 || *tag == "b").map(Into::into).collect();
+    subscription.expires = draw.is_multiple_of(11).then_some(0);
+    if draw.is_multiple_of(2) {
+        subscription.weights = vec![("a".into(), f64::from(draw % 4)), ("b".into(), 0.5)];
+    }
+    subscription
+}
+
+fn queries() -> Vec<Query> {
+    let tagged =
+        Tags { any: Some(vec!["a".into(), "c".into()]), all: vec!["b".into()], none: vec!["d".into()] };
+    let scores = ["priority", "relevance", "relaxed", "max(a, 2 * b)"];
+    let rankings = scores.into_iter().flat_map(|score| {
+        let score = Score::named(score).expect(score);
+        [1, 3, 1000].map(|k| Ask::Best(Ranking::new(k, score.clone())))
+    });
+    let asks: Vec<Ask> =
+        [Ask::All, Ask::Count, Ask::Exists, Ask::Owners].into_iter().chain(rankings).collect();
+    let mut queries = vec![];
+    for tags in [Tags::default(), tagged] {
+        queries.extend(asks.iter().map(|ask| Query { ask: ask.clone(), tags: tags.clone(), now: Some(0) }));
+    }
+    queries
+}
+
+fn shown(version: &dyn Version, answer: Answer) -> String {
+    match answer {
+        Answer::All(found) => format!("{:?}", found.iter().map(|at| version.id(*at)).collect::<Vec<_>>()),
+        Answer::Best(best) => {
+            let best = best.iter().map(|scored| (version.id(scored.location), scored.score.to_bits()));
+            format!("{:?}", best.collect::<Vec<_>>())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn threads_change_no_answer(
+        exprs in prop::collection::vec((testing::any_expr(3), 0..1000u32), 1..60),
+        events in prop::collection::vec(prop_oneof![3 => testing::any_event(), 1 => testing::any_interval_event()], 1..4),
+        removed in prop::collection::vec(0..60usize, 0..6),
+        buffered in 0..3usize,
+    ) {
+        let index = Index::default();
+        let (late, early) = exprs.split_at(buffered.min(exprs.len()));
+        for (at, (expr, draw)) in early.iter().enumerate() {
+            index.add(subscription(at, expr.clone(), *draw)).unwrap();
+        }
+        index.optimize().unwrap();
+        for (at, (expr, draw)) in late.iter().enumerate() {
+            index.add(subscription(early.len() + at, expr.clone(), *draw)).unwrap();
+        }
+        for at in removed {
+            let _ = index.remove(Id::Int((at * 7 % 101) as i64));
+        }
+        let reader = index.reader().unwrap();
+        let terms = reader.terms();
+        let (mut alone, mut shared) = (Workspace::default(), Workspace::default());
+        for event in &events {
+            let mut values: Vec<_> =
+                event.iter().filter_map(|(name, value)| Some((terms.get(name)?, value.as_ref()))).collect();
+            values.sort_by_key(|(term, _)| *term);
+            let has_intervals = event.values().any(Value::is_set);
+            let event = Event { values, has_intervals, ..Event::default() };
+            for query in queries() {
+                let expected = shown(&*reader, reader.ask(&query, &event, &mut alone).unwrap().0);
+                for threads in THREADS {
+                    shared.set_threads(threads);
+                    let found = shown(&*reader, reader.ask(&query, &event, &mut shared).unwrap().0);
+                    prop_assert_eq!(&found, &expected, "{} threads: {:?}", threads, query);
+                }
+            }
+        }
+    }
+}
