@@ -46,6 +46,7 @@ PACKAGES = [
 TESTS = [
     "tests/spark/test_match.py",
     "tests/spark/test_match_column.py",
+    "tests/spark/test_odd_values.py",
     "tests/spark/test_plans.py",
     "tests/spark/test_silent_non_matches.py",
     "tests/spark/test_sql.py",

@@ -43,7 +43,8 @@ def main() -> None:
     matches = index.match(events.mapInArrow(dawdle, events.schema) if given.slow else events)
     found = sorted([row.event_id, row.subscription] for row in matches.collect())
     best = index.match(events, k=2).count()
-    print(json.dumps({"pairs": found, "best": best}), flush=True)
+    plan = str(tamis.spark.explain(matches))
+    print(json.dumps({"pairs": found, "best": best, "plan": plan}), flush=True)
     spark.stop()
 
 

@@ -256,6 +256,43 @@ def test_shards_are_evened_out_when_changes_are_folded(
             assert visits(store, [int(str(subscription.expression)[4:])])[0][shard], id
 
 
+def test_shards_that_lie_well_are_folded_one_by_one(store: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever applies changes leaves it to others, until there is far too much."""
+    sharded(store, 4, 40)
+    monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 30)
+    schema = change_schema("int")
+
+    def add(first: int, count: int) -> Version:
+        rows = [
+            {"op": "add", "sequence": id, "id": id, "expression": f"x = {id % 100}"}
+            for id in range(first, first + count)
+        ]
+        apply.apply_to_store(store, pa.Table.from_pylist(rows, schema), schema, folds=False)
+        return read_version(store)
+
+    waiting = add(1000, 40)
+    assert folding.fold_is_due(waiting)
+    assert waiting.changes
+    before = read_version(store)
+    folded = [folding.fold_shard(store, before, shard) for shard in range(4)]
+    made = folding.publish_folded(store, before, folded)
+    assert made is not None
+    assert not made.changes
+    assert made.number == before.number + 1
+    assert made.subscriptions == 80
+    held = {id for files in made.shards for file in files for id in open_shards.open_file(store, file)}
+    assert held == {*range(40), *range(1000, 1040)}
+    for shard in range(4):
+        for index in open_shards.open_shard(store, made, shard):
+            for id, subscription in index.items():
+                assert visits(store, [int(str(subscription.expression)[4:])])[0][shard], id
+    again = [folding.fold_shard(store, before, shard) for shard in range(4)]
+    assert folding.publish_folded(store, before, again) is None, "another version came first"
+    late = pa.Table.from_pylist([{"op": "remove", "sequence": 1, "id": 1000}], schema)
+    assert apply.apply_to_store(store, late, schema).applied == 0, "a late change stays late"
+    assert not add(2000, 70).changes, "far too much is folded at once"
+
+
 def test_only_files_that_changed_are_rewritten(store: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     files = []
     for first in (0, 100):

@@ -102,6 +102,31 @@ def test_executors_in_their_own_processes(tmp_path: Path) -> None:
     check(answer(submitted("local-cluster[2,1,1024]", tmp_path), tmp_path))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("addresses", "said"),
+    [
+        (["0"], "device         cpu: Spark gave GPU 0, but "),
+        (["MIG-1"], "device         cpu: Spark gave GPU 'MIG-1', which is not the number of a device"),
+    ],
+)
+def test_gpus_that_spark_gives(tmp_path: Path, addresses: list[str], said: str) -> None:
+    """A discovery script names a GPU, and Spark gives it to tasks. What it names here cannot be used."""
+    script = tmp_path / "gpus.sh"
+    described = json.dumps({"name": "gpu", "addresses": addresses})
+    script.write_text(f"#!/bin/sh\necho '{described}'\n")
+    script.chmod(0o755)
+    settings = {
+        "spark_worker_resource_gpu_amount": "1",
+        "spark_worker_resource_gpu_discoveryScript": str(script),
+        "spark_executor_resource_gpu_amount": "1",
+        "spark_task_resource_gpu_amount": "1",
+    }
+    with_gpu = answer(submitted("local-cluster[1,1,1024]", tmp_path, **settings), tmp_path)
+    check(with_gpu)
+    assert said in with_gpu["plan"] or "device         GPU 0, " in with_gpu["plan"]
+
+
 @pytest.mark.spark_since("4.0")  # the package of 3.5 has no server
 def test_connect(tmp_path: Path) -> None:
     """The same program, unchanged, through a Connect server that it starts."""

@@ -16,7 +16,7 @@ from tamis import ArgumentError
 from tamis.flow import Output
 from tamis.spark.flows.definition import Definition, Stream
 from tamis.spark.flows.evaluation import Fed, ToldRows
-from tamis.spark.flows.frames import EVENT, TIME
+from tamis.spark.flows.frames import EVENT, TIE, TIME, stream_frame
 from tamis.spark.flows.keys import split_of
 from tamis.spark.flows.table import STREAM, flow_task
 
@@ -60,6 +60,11 @@ def test_as_one_process(spark: Any, seed: int) -> None:
         (
             "SEQUENCE (a: n > 1) THEN (b: n > 1) WITHIN 1m BY user, ip AFTER MATCH SKIP TO NEXT ROW",
             {"user", "ip"},
+        ),
+        (
+            "SEQUENCE (a: n > 1) THEN (b: n > 1) WITHIN 1m "
+            "BY concat(a, ' WITHIN INTERVAL 1 MINUTE BY user, '), ip",
+            {"ip"},
         ),
         ("SEQUENCE (a: x = ' WITHIN INTERVAL 1 MINUTE BY user') THEN (b: n > 1) WITHIN 1m", set()),
         ("SELECT x.n FROM a RANGE 1m AS x JOIN b RANGE 1m AS y ON x.user = y.user", {"user"}),
@@ -216,3 +221,40 @@ def test_what_cannot_be_a_key_is_not_chosen(spark: Any) -> None:
     assert [row.query for row in told.collect()] == ["q"]
     with pytest.raises(ArgumentError, match="a key is a"):
         tamis.spark.flow(events, {"q": "count(* BY tags LAST 2s) >= 1"}, time="ts", key="tags")
+
+
+def test_events_with_nulls_in_other_places_have_an_order(spark: Any) -> None:
+    """Spark's hash leaves nulls out, and has none for maps."""
+    columns = "ts int, a string, b string, m map<string, int>, r struct<x: int, y: int>"
+    rows = [
+        (1, None, "x", None, None),
+        (1, "x", None, None, None),
+        (1, None, None, {"k": 1}, None),
+        (1, None, None, {"k": 2}, None),
+        (1, None, None, None, (None, 1)),
+        (1, None, None, None, (1, None)),
+    ]
+    frame = stream_frame(spark.createDataFrame(rows, columns), Stream("s", "ts"), (), [])
+    assert frame.select(TIE).distinct().count() == len(rows)
+
+
+def test_an_order_that_is_none_is_refused(spark: Any) -> None:
+    query = {"q": "count(* BY user LAST 1h) >= 2"}
+    events = spark.createDataFrame([(1, "ann", [1])], "ts int, user string, at array<int>")
+    with pytest.raises(ArgumentError, match=r"the order 'at' of stream 'events' is array<int>; it must be"):
+        tamis.spark.flow(events, query, time="ts", order="at")
+    other = spark.createDataFrame([(1, "ann", "1")], "ts int, user string, at string")
+    numbers = spark.createDataFrame([(1, "ann", 1)], "ts int, user string, at int")
+    with pytest.raises(ArgumentError, match="the order 'at' is number in a, string in b"):
+        tamis.spark.flow({"a": numbers, "b": other}, [("q", query["q"], "a")], time="ts", order="at")
+
+
+def test_an_unknown_partition_is_named_before_anything_runs(spark: Any) -> None:
+    events = spark.createDataFrame([(1, "ann", 1)], "ts int, user string, n int")
+    for text in (
+        "count(* BY usr LAST 1h) >= 2",
+        "sum(n BY lower(usr) LAST 1h) >= 2",
+        "SEQUENCE (a: n > 1) THEN (b: n > 1) WITHIN 1m BY usr",
+    ):
+        with pytest.raises(ArgumentError, match=r"(?s)`usr` is not in the schema.*did you mean `user`"):
+            tamis.spark.flow(events, {"q": text}, time="ts")

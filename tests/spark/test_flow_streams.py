@@ -10,8 +10,8 @@ import pytest
 
 import tamis.spark
 from spark.flows import EVENTS, collected, one_process, plain, put, random_events, random_query
-from tamis import ArgumentError
-from tamis.spark.flows.bucket import Bucket, Step, split_late
+from tamis import ArgumentError, TamisError
+from tamis.spark.flows.bucket import Bucket, Step, _sorted, split_late
 from tamis.spark.flows.definition import Definition, Stream
 from tamis.spark.flows.frames import EVENT, TIE, TIME
 
@@ -95,6 +95,80 @@ def test_late_is_what_the_watermark_has_passed() -> None:
     events = packed([{"ts": ts, "seq": 0, "user": None, "ip": 1, "n": 1, "ok": True} for ts in (1, 2, 3)])
     assert [part.num_rows for part in split_late(events, 2000)] == [1, 2, 0]
     assert [part.num_rows for part in split_late(events, 0)] == [3, 0, 0]
+
+
+def event(ts: int, user: str = "u", seq: int = 0) -> dict[str, Any]:
+    return {"ts": ts, "seq": seq, "user": user, "ip": 1, "n": 1, "ok": True}
+
+
+def take(bucket: Bucket, *steps: Step) -> list[str]:
+    return [out.query for step in steps for part in bucket.take(step) for out in part]
+
+
+def test_missing_values_of_the_order_come_first_as_in_a_table(spark: Any) -> None:
+    values = [2.5, None, float("nan"), 1.0, None, float("inf"), -0.5]
+    table = pa.table({"x": values, "y": list(range(len(values)))})
+    streamed = table.take(_sorted(table, ["x", "y"])).column("y").to_pylist()
+    frame = spark.createDataFrame(list(enumerate(values)), "y int, x double")
+    assert streamed == [row.y for row in frame.orderBy("x", "y").collect()]
+
+
+def test_a_stream_that_its_limit_stopped_goes_on_with_a_greater_one() -> None:
+    asked = {"q": ("count(* BY user LAST 1h) >= 2", None)}
+    small, great = (Definition(STREAMS[:1], limit=limit) for limit in (1_500, 10_000_000))
+    steps = [
+        Step(at * 1000, asked if at == 1 else {}, [], [(0, packed([event(at, f"user {at}")]))])
+        for at in range(1, 60)
+    ]
+    bucket = Bucket(small, ORDER)
+    kept = bucket.to_bytes()
+    for step in steps:
+        try:
+            take(bucket, step)
+        except TamisError:
+            break
+        kept = bucket.to_bytes()
+    with pytest.raises(TamisError, match="limit"):
+        take(Bucket.from_bytes(small, ORDER, kept), *steps)
+    again = Bucket.from_bytes(great, ORDER, kept)
+    rest = [step for step in steps if step.watermark > again.watermark]
+    twice = Step(100_000, {}, [], [(0, packed([event(90, "user 59")]))])
+    assert take(again, *rest, twice) == ["q"]
+
+
+def test_the_watermark_moves_on_when_no_event_waits() -> None:
+    bucket = Bucket(Definition(STREAMS[:1]), ORDER)
+    asked = {"q": ("SEQUENCE (a: ok) THEN (b: ok) WITHIN 1m BY user", None)}
+    first = Step(1_000, asked, [], [(0, packed([event(1)]))])
+    assert take(bucket, first, Step(2_000), Step(3_000)) == []
+    assert take(bucket, Step(4_000, {}, [], [(0, packed([event(4)]))]), Step(5_000)) == ["q"]
+
+
+def test_events_that_wait_count_toward_the_limit() -> None:
+    definition = Definition(STREAMS[:1], limit=20_000, on_limit="shed")
+    bucket = Bucket(definition, ORDER)
+    soon = [event(at) for at in range(1, 1000)]
+    take(bucket, Step(2_000_000, {"q": ("count(* LAST 1s) >= 9", None)}, [], [(0, packed(soon))]))
+    future = [event(10**9 + at) for at in range(1000)]
+    with pytest.raises(TamisError, match=r"wait for the watermark take .* lower lateness="):
+        take(bucket, Step(2_000_001, {}, [], [(0, packed(future))]))
+
+
+def test_what_is_shed_does_not_depend_on_having_been_read_again() -> None:
+    definition = Definition(STREAMS, limit=30_000, on_limit="shed")
+    pairs = "SELECT x.seq, y.seq AS other FROM a RANGE 5m AS x JOIN b RANGE 5m AS y ON x.user = y.user"
+    asked = {"counted": ("count(* BY user LAST 1h) >= 2", "a"), "pairs": (pairs, None)}
+    choose = random.Random(1)
+    steps = []
+    for number in range(4):
+        own = [event(2000 * number + at, f"u{choose.randrange(900)}", at) for at in range(1, 2000)]
+        arrived = [(0, packed(own[::2])), (1, packed(own[1::2]))]
+        steps.append(Step(2000 * (number + 1) * 1000, {} if number else asked, [], arrived))
+    held, read = Bucket(definition, ORDER), Bucket(definition, ORDER)
+    for step in steps:
+        told = plain(out for part in held.take(step) for out in part)
+        read = Bucket.from_bytes(definition, ORDER, read.to_bytes())
+        assert plain(out for part in read.take(step) for out in part) == told
 
 
 @pytest.fixture
@@ -198,6 +272,24 @@ def test_queries_change_while_the_stream_runs(rocksdb: Any, tmp_path: Path) -> N
     query = writer.start(str(tmp_path / "told"))
     with pytest.raises(Exception, match="made for another flow"):
         query.processAllAvailable()
+
+
+@pytest.mark.spark_since("4.0")
+def test_a_query_for_a_column_that_is_not_there_does_not_keep_a_stream_from_starting_again(
+    rocksdb: Any, tmp_path: Path
+) -> None:
+    """A store takes it while a stream runs."""
+    store = tamis.spark.QueryStore(tmp_path / "store", streams={"logins": {"time": "ts"}}, key="user")
+    columns = "op string, sequence bigint, id string, expression string"
+    rows = [
+        ("add", 1, "bad", "sum(amuont BY user LAST 1h) >= 2"),
+        ("add", 2, "good", "count(* BY user LAST 1h) > 1"),
+    ]
+    store.apply_changes(rocksdb.createDataFrame(rows, columns))
+    (tmp_path / "events").mkdir()
+    stream = rocksdb.readStream.schema("ts bigint, user string, amount int").json(str(tmp_path / "events"))
+    with pytest.warns(UserWarning, match=r"(?s)query 'bad'.*did you mean `amount`"):
+        tamis.spark.flow(stream, store)
 
 
 @pytest.mark.spark_since("4.0")

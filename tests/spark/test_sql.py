@@ -54,9 +54,9 @@ def asked(folder: Path, kind: type) -> Any:
 
 
 def opened(given: Any) -> Any:
-    from tamis.spark.table_function import MatchTable
+    from tamis.spark.table_function import RowMatchTable
 
-    return MatchTable(given)
+    return RowMatchTable(given)
 
 
 def found(table: Any, at: datetime) -> list[tuple[object, ...]]:
@@ -125,3 +125,81 @@ def test_a_registered_function_says_what_spark_sql_says(spark: Any) -> None:
     assert sorted((row.event_id, row.id, row.score, row.rank) for row in best) == sorted(
         (row.event_id, row.subscription, row.score, row.rank) for row in expected
     )
+
+
+EVENTS = """
+    SELECT id AS event_id, IF(id % 7 = 0, NULL, id) AS Amount,
+           IF(id % 5 = 0, NULL, named_struct('y', id % 3, 'names', array('a', NULL, 'b'))) AS p,
+           CAST(id AS DECIMAL(38, 2)) + CAST('99999999999999999999999999999999.89' AS DECIMAL(38, 2)) AS d,
+           TIMESTAMP '2026-03-29 00:30:00' + MAKE_INTERVAL(0, 0, 0, 0, id) AS at,
+           CAST(TIMESTAMP '2026-03-29 00:30:00' + MAKE_INTERVAL(0, 0, 0, 0, id) AS TIMESTAMP_NTZ) AS plain,
+           IF(id % 4 = 0, map(), map('k', id)) AS m, map(1, 'one') AS numbered, X'00FF' AS bytes
+    FROM range(60)
+"""
+
+RULES = [
+    ("amount", "amount > 40"),
+    ("absent", "Amount IS NULL"),
+    ("inside", "p.y = 2 AND array_contains(p.names, 'b')"),
+    ("exact", "d = 100000000000000000000000000000009.89"),
+    ("saving", "at BETWEEN TIMESTAMP '2026-03-29 02:30:00' AND TIMESTAMP '2026-03-29 03:30:00'"),
+    ("wall", "plain >= TIMESTAMP '2026-03-31 00:00:00'"),
+    ("key", "m.k < 9"),
+    ("nothing", "p IS NULL"),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.spark_since("4.1")
+def test_the_table_function_says_what_spark_sql_says(spark: Any) -> None:
+    events = spark.sql(EVENTS)
+    events.createOrReplaceTempView("typed_events")
+    index = tamis.spark.build(spark.createDataFrame(RULES, "id string, expression string"))
+    tamis.spark.register(spark)
+    truth = {(row.event_id, id) for id, text in RULES for row in events.where(text).collect()}
+    assert {id for _, id in truth} == {id for id, _ in RULES}  # none of them is idle
+    query = f"SELECT * FROM tamis_match(TABLE(typed_events), '{index.url}', 'event_id')"
+    assert sorted((row.event_id, row.subscription) for row in spark.sql(query).collect()) == sorted(truth)
+    best = spark.sql(query.replace("'event_id')", "'event_id', k => 2)")).collect()
+    expected = index.match(events, k=2, score="priority").collect()
+    assert sorted(map(tuple, best)) == sorted(map(tuple, expected))
+
+
+@pytest.mark.spark
+@pytest.mark.spark_since("4.1")
+def test_the_table_function_takes_arrow_and_any_size(spark: Any) -> None:
+    """A row for each match would take Spark most of the time; 90,000 matches do not come in one batch."""
+    rules = spark.createDataFrame([(at, "x >= 0") for at in range(300)], "id bigint, expression string")
+    index = tamis.spark.build(rules)
+    spark.sql("SELECT id AS event_id, id AS x FROM range(300)").createOrReplaceTempView("many_events")
+    tamis.spark.register(spark)
+    found = spark.sql(f"SELECT * FROM tamis_match(TABLE(many_events), '{index.url}', 'event_id')")
+    assert "ArrowEvalPythonUDTF" in found._jdf.queryExecution().toString()
+    assert found.distinct().count() == 90_000
+
+
+@pytest.mark.spark
+@pytest.mark.spark_since("4.0")
+def test_names_in_sql_mean_columns_as_the_session_says(spark: Any) -> None:
+    index = tamis.spark.build(spark.createDataFrame([("a", "X > 1")], "id string, expression string"))
+    spark.sql("SELECT id AS event_id, id AS x FROM range(4)").createOrReplaceTempView("small_events")
+    query = f"SELECT * FROM tamis_match(TABLE(small_events), '{index.url}', 'event_id')"
+    tamis.spark.register(spark)
+    assert spark.sql(query).count() == 2
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        tamis.spark.register(spark)
+        assert spark.sql(query).count() == 0
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+        tamis.spark.register(spark)
+
+
+@pytest.mark.spark
+@pytest.mark.spark_since("4.0")
+def test_a_key_that_the_result_has_for_itself_is_refused(spark: Any) -> None:
+    index = tamis.spark.build(spark.createDataFrame([("a", "x > 1")], "id string, expression string"))
+    spark.sql("SELECT id AS version, id AS x FROM range(4)").createOrReplaceTempView("versions")
+    tamis.spark.register(spark)
+    with pytest.raises(Exception, match="rename it"):
+        spark.sql(f"SELECT * FROM tamis_match(TABLE(versions), '{index.url}', 'version')").collect()

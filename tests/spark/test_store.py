@@ -17,6 +17,7 @@ import tamis.spark
 from tamis.spark.matching import task
 from tamis.spark.matching.answer import TableQuery
 from tamis.spark.matching.task import Source
+from tamis.spark.store.folding import folded_in_parallel, waiting_to_be_folded
 from tamis.spark.store.follow import as_changes
 from tamis.spark.store.pins import Pin, pin
 from tamis.store import apply_changes as apply
@@ -54,6 +55,22 @@ def test_the_highest_sequence_wins_in_any_order(spark: Any, store: tamis.spark.S
     assert change(store, spark, ("add", 5, "a", "x > 1")).applied == 0
     assert change(store, spark, ("replace", 8, "a", "x > 0")).version == 3
     assert held(store, spark, x=2) == ["a"]
+
+
+def test_shards_are_folded_by_a_task_each(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
+    rules = spark.sql("SELECT concat('r', id) AS id, concat('x = ', id) AS expression FROM range(40)")
+    store.replace_all(rules, plan="sharded", shards=3)
+    news = [("add", id, f"n{id}", f"x = {id}") for id in range(30)] + [("remove", 99, "r7", None)]
+    version = change(store, spark, *news).version
+    directory = open_directory(store.url)
+    assert waiting_to_be_folded(directory, version) is None, "a few changes wait"
+    due = read_version(directory, version).to_json().decode()
+    assert folded_in_parallel(spark, store.url, due) == version + 1
+    assert not read_version(directory).changes
+    assert held(store, spark, x=3) == ["n3", "r3"]
+    assert held(store, spark, x=7) == ["n7"]
+    assert folded_in_parallel(spark, store.url, due) is None, "somebody made a version meanwhile"
+    assert change(store, spark, ("add", 5, "n9", "x = 100")).applied == 0, "late changes stay late"
 
 
 def test_a_bad_change_goes_to_quarantine_once(spark: Any, store: tamis.spark.SubscriptionStore) -> None:

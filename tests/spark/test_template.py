@@ -61,6 +61,11 @@ def test_the_pipeline_runs_and_goes_on(spark: Any, tmp_path: Path) -> None:
         ("e3", "online", 2, 1),
         ("e9", "large", 1, 2),
     ]
+    told = spark.read.parquet(str(tmp_path / "alerts_with_memory")).collect()
+    seen = sorted(
+        (row.query, row.kind, [json.loads(event)["event_id"] for event in row.events]) for row in told
+    )
+    assert seen == [("abroad", "+", ["e1", "e3"]), ("spree", "+", ["e3"])]
     windows = spark.read.parquet(str(tmp_path / "alerts_per_window")).collect()
     assert sorted((row.start.hour, row.rule, row.alerts, float(row.amount)) for row in windows) == [
         (10, "large", 1, 1200.5),

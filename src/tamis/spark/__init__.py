@@ -50,7 +50,11 @@ from tamis.spark.history.rules import rules
 from tamis.spark.history.what_if import backfill, backtest, diff
 from tamis.spark.plans.choose import PlanReport
 from tamis.spark.sql import register, register_match
+from tamis.spark.store.hadoop import hadoop_directory
 from tamis.spark.store.subscription_store import SubscriptionStore
+from tamis.store.directory import open_others_with
+
+open_others_with(hadoop_directory)
 
 __all__ = [
     "BuiltIndex",

@@ -39,7 +39,7 @@ from tamis.spark.plans.routing import (
     shard_task,
 )
 from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
-from tamis.spark.session import wants_reports
+from tamis.spark.session import odd_zone, wants_reports
 from tamis.store.versions import Version
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ class BuiltIndex:
         """What the report says about columns that rules ask for; what looks like a mistake is warned of."""
         absent = absent_attributes(events.schema, self.version.attributes, spread, ignore_case=ignore_case)
         missing = [*filter(None, [absent.warning()])]
+        odd = [*odd, *odd_zone(events.sparkSession, self.version.attributes)]
         for warning in [*odd, *(missing if absent.meant else [])]:
             warnings.warn(warning, stacklevel=stacklevel + 1)
         return [*odd, *missing]

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,22 @@ def setting(spark: "SparkSession", name: str) -> str | None:
     """A setting of the session, or None."""
     value: str | None = spark.conf.get(name, None)
     return value
+
+
+_UTC = {"utc", "gmt", "z", "+00:00", "etc/utc", "etc/gmt"}
+
+
+def odd_zone(spark: "SparkSession", attributes: Mapping[str, Sequence[str]]) -> list[str]:
+    """What to know where rules compare times and the session is not in UTC: Spark reads them otherwise."""
+    zone = setting(spark, "spark.sql.session.timeZone") or "UTC"
+    timed = sorted(name for name, kinds in attributes.items() if "timestamp" in kinds)
+    if not timed or zone.lower() in _UTC:
+        return []
+    return [
+        f"rules read times of {timed[0]} in UTC, and this session is in {zone}, where Spark's own SQL reads "
+        "TIMESTAMP '2026-01-31 12:00:00' and hour(ts) otherwise. Write the offset, TIMESTAMP '2026-01-31 "
+        f"12:00:00+01:00', or hour(from_utc_timestamp(ts, '{zone}')), or set spark.sql.session.timeZone=UTC"
+    ]
 
 
 def wants_reports(spark: "SparkSession") -> bool:

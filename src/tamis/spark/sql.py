@@ -8,8 +8,8 @@ SELECT event_id, inline(ads(struct(age, country))) FROM events;  -- after regist
 ```
 
 `tamis_matches` evaluates one expression, for rules that are a column. `tamis_match` uses an index that
-`tamis.spark.build` or a `SubscriptionStore` has written; Spark hands it row after row, so it is for small
-tables. A function that `register_match` makes takes Arrow batches, and is as fast as a DataFrame.
+`tamis.spark.build` or a `SubscriptionStore` has written. Both it and a function that `register_match` makes
+take Arrow batches and are as fast as a DataFrame; Spark 4.0 hands `tamis_match` row after row.
 """
 
 import uuid
@@ -47,12 +47,10 @@ def register(spark: "SparkSession") -> None:
 
     spark.udf.register("tamis_matches", udf(_matches, "boolean"))
     try:
-        from pyspark.sql.functions import udtf  # noqa: PLC0415
-
-        from tamis.spark.table_function import MatchTable  # noqa: PLC0415
+        from tamis.spark.table_function import match_table  # noqa: PLC0415
     except ImportError:  # Spark 3.5, whose table functions take no tables
         return
-    spark.udtf.register("tamis_match", udtf(MatchTable))  # type: ignore[arg-type]
+    spark.udtf.register("tamis_match", match_table(ignore_case=ignores_case(spark)))
 
 
 def register_match(

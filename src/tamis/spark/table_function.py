@@ -1,15 +1,21 @@
 """The table function `tamis_match` of Spark SQL, for releases of Spark whose table functions take tables.
 
-Spark hands it row after row. Only columns that some rule asks for are handed over: others stay in the JVM.
+Only columns that some rule asks for are handed over: others stay in the JVM. From Spark 4.1 on a function is
+handed Arrow batches (`ArrowMatchTable`); Spark 4.0 hands it row after row (`RowMatchTable`).
+
+Spark's own `arrow_udtf` refuses functions whose columns depend on their arguments, as these do. Nothing but
+that check is in the way, so `match_table` marks an ordinary function as one that takes Arrow.
 """
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
+from pyspark.sql.functions import udtf
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -23,13 +29,16 @@ from pyspark.sql.types import (
     StructType,
 )
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
+from pyspark.util import PythonEvalType
 
 from tamis.errors import ArgumentError
 from tamis.expr import ALL_STRINGS
-from tamis.spark.events.columns import kind_of, quoted, strings_of
-from tamis.spark.matching.answer import KEY_PREFIX, STRINGS_PREFIX, match_query
+from tamis.spark.events.columns import asked_values, kind_of, quoted, refuse_taken, strings_of
+from tamis.spark.events.names import named_as_asked, spark_paths, spellings
+from tamis.spark.matching.answer import KEY_PREFIX, STRINGS_PREFIX, Answers, match_query
 from tamis.spark.matching.bounded_batches import MOST_ROWS
-from tamis.spark.matching.task import lease, refuse_relaxed_sources
+from tamis.spark.matching.gpu import use_granted
+from tamis.spark.matching.task import Seen, lease, refuse_relaxed_sources
 from tamis.spark.sql import as_utc
 from tamis.store.directory import open_directory
 from tamis.store.open_shards import open_all
@@ -38,82 +47,191 @@ from tamis.store.versions import Version, read_version
 ROWS_AT_ONCE = 4096
 
 
+_RESULT = ("subscription", "score", "rank", "version")
+
+
 @dataclass
 class Asked(AnalyzeResult):
     """What the table function was called with, resolved once for all tasks."""
 
     path: str = ""
     version: str = ""
+    key: str = ""
     k: int | None = None
     score: str | None = None
+    now: int | None = None
+    """The moment of the query, in UTC microseconds: no task may see another."""
     columns: str = ""
-    """The types of the columns that are asked for, as JSON: the key, then attributes; strings follow them."""
+    """For rows, the types of their columns as JSON: the key, then attributes; strings follow them."""
     run: str = ""
     """A name for the query, under which it leases its version."""
 
 
-class MatchTable:
-    """The table function `tamis_match(TABLE(events), path, key [, k] [, score])`."""
+def _analyzed(
+    events: AnalyzeArgument,
+    path: AnalyzeArgument,
+    key: AnalyzeArgument,
+    k: AnalyzeArgument | None,
+    score: AnalyzeArgument | None,
+) -> tuple[Asked, Version]:
+    """Check the arguments and fix the version; the result's columns depend on them."""
+    if not events.isTable:
+        raise ArgumentError("the first argument of tamis_match is a table: TABLE(events)")
+    for name, argument in (("path", path), ("key", key)):
+        if not argument.isConstantExpression or not isinstance(argument.value, str):
+            raise ArgumentError(f"the argument {name} of tamis_match is a constant string")
+    url, key_column = str(path.value), str(key.value)
+    types = _types(events)
+    if key_column not in types:
+        raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(types)}")
+    refuse_taken([key_column], _RESULT)
+    directory, run = open_directory(url), uuid.uuid4().hex
+    version = read_version(directory)
+    lease(directory, run, version)
+    best = None if k is None or k.value is None else int(k.value)
+    fields = [
+        StructField(key_column, types[key_column]),
+        StructField("subscription", LongType() if version.ids == "int" else StringType()),
+    ]
+    if best is not None:
+        fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
+    asked = Asked(
+        schema=StructType([*fields, StructField("version", LongType())]),
+        path=url,
+        version=version.to_json().decode(),
+        key=key_column,
+        k=best,
+        score=None if score is None else score.value,
+        now=time.time_ns() // 1000,
+        run=run,
+    )
+    return asked, version
 
-    @staticmethod
-    def analyze(
-        events: AnalyzeArgument,
-        path: AnalyzeArgument,
-        key: AnalyzeArgument,
-        k: AnalyzeArgument | None = None,
-        score: AnalyzeArgument | None = None,
-    ) -> AnalyzeResult:
-        """Check the arguments and fix the version; the result's columns depend on them."""
-        if not events.isTable:
-            raise ArgumentError("the first argument of tamis_match is a table: TABLE(events)")
-        for name, argument in (("path", path), ("key", key)):
-            if not argument.isConstantExpression or not isinstance(argument.value, str):
-                raise ArgumentError(f"the argument {name} of tamis_match is a constant string")
-        url, key_column = str(path.value), str(key.value)
-        table: Any = events.dataType
-        columns = {field.name: field.dataType for field in table.fields}
-        if key_column not in columns:
-            raise ArgumentError(f"the table has no column {key_column!r}; it has {', '.join(columns)}")
-        directory, run = open_directory(url), uuid.uuid4().hex
-        version = read_version(directory)
-        lease(directory, run, version)
-        best = None if k is None or k.value is None else int(k.value)
-        fields = [
-            StructField(key_column, columns[key_column]),
-            StructField("subscription", _id_type(version)),
-        ]
-        if best is not None:
-            fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
-        asked = [name for name in columns if is_asked_for(name, columns[name], version.attributes)]
-        selected = [key_column, *asked]
-        texts = _string_columns(columns) if ALL_STRINGS in version.attributes else []
-        taken = [*(quoted(name) for name in selected), *texts]
-        return Asked(
-            schema=StructType([*fields, StructField("version", LongType())]),
-            # Others stay in the JVM: Spark has types that it cannot hand to a table function.
-            select=[SelectedColumn(value, f"c{at}") for at, value in enumerate(taken)],
-            path=url,
-            version=version.to_json().decode(),
-            k=best,
-            score=None if score is None else score.value,
-            columns=StructType([StructField(name, columns[name]) for name in selected]).json(),
-            run=run,
-        )
+
+def _types(events: AnalyzeArgument) -> dict[str, DataType]:
+    table: Any = events.dataType
+    return {field.name: field.dataType for field in table.fields}
+
+
+class _Opened:
+    """The index that a task of the function asks."""
+
+    ignore_case: ClassVar[bool] = True
+    """Whether names mean columns in any case, as `spark.sql.caseSensitive` of the session says."""
 
     def __init__(self, asked: Asked) -> None:
-        """Open the index; called once for each partition of the table."""
+        """Open it; called once for each partition of the table."""
         self.asked = asked
         self.version = Version.from_json(asked.version.encode())
         directory = open_directory(asked.path)
         lease(directory, asked.run, self.version)
-        self.columns = StructType.fromJson(json.loads(asked.columns)).fields
         self.indexes = open_all(directory, self.version)
-        self.query = match_query({"k": asked.k, "score": asked.score}, {})
+        use_granted(self.indexes)
+        query = match_query({"k": asked.k, "score": asked.score}, {})
+        self.query = query if asked.now is None else query.at(asked.now)
         refuse_relaxed_sources(self.version, self.query)
+
+
+class ArrowMatchTable(_Opened):
+    """The table function `tamis_match(TABLE(events), path, key [, k] [, score])` over Arrow batches."""
+
+    @classmethod
+    def analyzed(
+        cls,
+        events: AnalyzeArgument,
+        path: AnalyzeArgument,
+        key: AnalyzeArgument,
+        k: AnalyzeArgument | None,
+        score: AnalyzeArgument | None,
+    ) -> AnalyzeResult:
+        """Check the arguments, and select what tasks need: the key and what rules ask for."""
+        asked, version = _analyzed(events, path, key, k, score)
+        table: Any = events.dataType
+        values, _ = asked_values(table, version.attributes, ignore_case=cls.ignore_case)
+        keys = {f"{KEY_PREFIX}0": quoted(asked.key)}
+        asked.select = [SelectedColumn(value, alias) for alias, value in (keys | values).items()]
+        return asked
+
+    def __init__(self, asked: Asked) -> None:
+        """Open the index; called once for each partition of the table."""
+        super().__init__(asked)
+        self.answers = Answers(self.query, self.indexes, self.version.number, [asked.key])
+        self.seen = Seen(self.version, ignore_case=self.ignore_case)
+
+    def eval(
+        self, events: pa.RecordBatch, path: Any = None, key: Any = None, k: Any = None, score: Any = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Answer a batch of events with batches of matches; `analyze` has read the other arguments."""
+        del path, key, k, score
+        yield from self.answers.to_batches([self.seen.note(events)])
+
+
+def match_table(*, ignore_case: bool) -> Any:
+    """The function for a session, as `spark.udtf.register` takes it."""
+    takes_arrow = getattr(PythonEvalType, "SQL_ARROW_UDTF", None)
+    ignores = ignore_case
+    base: Any = RowMatchTable if takes_arrow is None else ArrowMatchTable
+
+    # A class of its own travels with its setting: Spark calls `analyze` where there is no session to ask.
+    class MatchTable(base):  # type: ignore[misc]
+        ignore_case: ClassVar[bool] = ignores
+
+        @staticmethod
+        def analyze(
+            events: AnalyzeArgument,
+            path: AnalyzeArgument,
+            key: AnalyzeArgument,
+            k: AnalyzeArgument | None = None,
+            score: AnalyzeArgument | None = None,
+        ) -> AnalyzeResult:
+            asked: AnalyzeResult = MatchTable.analyzed(events, path, key, k, score)
+            return asked
+
+    function: Any = udtf(MatchTable)
+    if takes_arrow is not None:
+        function.evalType = takes_arrow
+    return function
+
+
+class RowMatchTable(_Opened):
+    """The same over rows, which answers a few thousand of them at a time."""
+
+    @classmethod
+    def analyzed(
+        cls,
+        events: AnalyzeArgument,
+        path: AnalyzeArgument,
+        key: AnalyzeArgument,
+        k: AnalyzeArgument | None,
+        score: AnalyzeArgument | None,
+    ) -> AnalyzeResult:
+        """Check the arguments, and select what tasks need: the key and what rules ask for."""
+        asked, version = _analyzed(events, path, key, k, score)
+        types = _types(events)
+        attributes = set(version.attributes)
+        if cls.ignore_case:
+            table: Any = events.dataType
+            attributes |= set(spellings(attributes, spark_paths(table)).values())
+        selected = [asked.key]
+        selected += [name for name in types if is_asked_for(name, types[name], attributes)]
+        texts = _string_columns(types) if ALL_STRINGS in version.attributes else []
+        taken = [*(quoted(name) for name in selected), *texts]
+        # Others stay in the JVM: Spark has types that it cannot hand to a table function.
+        asked.select = [SelectedColumn(value, f"c{at}") for at, value in enumerate(taken)]
+        asked.columns = StructType([StructField(name, types[name]) for name in selected]).json()
+        return asked
+
+    def __init__(self, asked: Asked) -> None:
+        """Open the index; called once for each partition of the table."""
+        super().__init__(asked)
+        self.columns = StructType.fromJson(json.loads(asked.columns)).fields
         self.waiting: list[Row] = []
 
-    def eval(self, events: Row, *_: Any) -> Iterator[tuple[Any, ...]]:
+    def eval(
+        self, events: Row, path: Any = None, key: Any = None, k: Any = None, score: Any = None
+    ) -> Iterator[tuple[Any, ...]]:
         """Take one event; answers come a few thousand events at a time."""
+        del path, key, k, score
         self.waiting.append(events)
         if len(self.waiting) >= ROWS_AT_ONCE:
             yield from self._answers()
@@ -136,6 +254,8 @@ class MatchTable:
             strings = [list(_strings(row)) for row in zip(*texts, strict=True)]
             columns[STRINGS_PREFIX] = pa.array(strings, pa.list_(pa.string()))
         batch = pa.record_batch(columns or {KEY_PREFIX: pa.nulls(len(events))})
+        if self.ignore_case:
+            batch = named_as_asked(batch, self.version.attributes)
         names = ["event", "subscription", *(["score", "rank"] if self.asked.k is not None else [])]
         version = self.version.number
         for found in self.query.pairs_in(self.indexes).of(batch):
@@ -185,7 +305,3 @@ def _plain(values: Sequence[Any], data_type: DataType) -> Sequence[Any]:
         return values
     dicts = (value.asDict(recursive=True) if isinstance(value, Row) else value for value in values)
     return [as_utc(value, data_type) for value in dicts]
-
-
-def _id_type(version: Version) -> DataType:
-    return LongType() if version.ids == "int" else StringType()

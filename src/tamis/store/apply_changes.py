@@ -27,7 +27,7 @@ from tamis.store.changes import (
     to_bytes,
 )
 from tamis.store.directory import Directory
-from tamis.store.folding import attributes_of, fold_changes, fold_is_due
+from tamis.store.folding import attributes_of, can_wait, fold_changes, fold_is_due
 from tamis.store.garbage import collect_now_and_then
 from tamis.store.open_shards import OpenShard, put_back, take
 from tamis.store.placement import shards_of_changes
@@ -53,11 +53,17 @@ class Applied(NamedTuple):
 
 
 def apply_to_store(
-    directory: Directory, given: pa.Table, schema: pa.Schema, columns: KnownColumns | None = None
+    directory: Directory,
+    given: pa.Table,
+    schema: pa.Schema,
+    columns: KnownColumns | None = None,
+    *,
+    folds: bool = True,
 ) -> Applied:
     """Apply changes to the latest version of a store and publish the next, unless nothing changed.
 
-    With `columns`, those of the events, rules that ask for others are refused.
+    With `columns`, those of the events, rules that ask for others are refused. Without `folds`, the caller
+    folds shards in parallel where that is due and possible.
     """
     while True:
         before = _latest(directory, schema)
@@ -66,7 +72,7 @@ def apply_to_store(
         fresh = [
             change for change in latest(changes) if change["sequence"] > known.get(change["id"], _NO_SEQUENCE)
         ]
-        after = _published(directory, before, fresh, schema) if fresh else before
+        after = _published(directory, before, fresh, schema, folds) if fresh else before
         if after is None:
             continue
         if refused:
@@ -76,7 +82,7 @@ def apply_to_store(
 
 
 def _published(
-    directory: Directory, before: Version, fresh: list[dict[str, Any]], schema: pa.Schema
+    directory: Directory, before: Version, fresh: list[dict[str, Any]], schema: pa.Schema, folds: bool
 ) -> Version | None:
     """The version with these changes, or None if somebody else made the next one."""
     number = before.number + 1
@@ -84,7 +90,7 @@ def _published(
     homes = shards_of_changes(directory, before, fresh, [sum(map(len, held.indexes)) for held in shards])
     rows = [{**row, "version": number, "shard": home} for row, home in zip(fresh, homes, strict=True)]
     changes = pa.Table.from_pylist(rows, stored_schema(schema))
-    after = _next_version(directory, before, changes, shards)
+    after = _next_version(directory, before, changes, shards, folds)
     if not create_version(directory, after):
         return None
     if after.base == before.base:
@@ -166,7 +172,7 @@ def with_sequences(directory: Directory, version: Version) -> Version:
 
 
 def _next_version(
-    directory: Directory, before: Version, changes: pa.Table, shards: list[OpenShard]
+    directory: Directory, before: Version, changes: pa.Table, shards: list[OpenShard], folds: bool
 ) -> Version:
     """The version after these changes; they are applied to the open shards."""
     number = before.number + 1
@@ -184,7 +190,9 @@ def _next_version(
         subscriptions=sum(map(len, indexes)),
         attributes=attributes_of(indexes),
     )
-    return fold_changes(directory, after, shards) if fold_is_due(after) else after
+    if not fold_is_due(after) or (not folds and can_wait(after, shards)):
+        return after
+    return fold_changes(directory, after, shards)
 
 
 _QUARANTINED = pa.schema(

@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,20 +98,47 @@ def open_directory(url: str | os.PathLike[str]) -> Directory:
     if parsed.scheme == "file":
         return LocalDirectory(unquote(parsed.path))
     if "://" in text:
-        return RemoteDirectory(text)
+        return _remote(text)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
         scheme, _, rest = text.partition(":")
         raise ArgumentError(f"{text} is neither a path nor a URL; write {scheme}://{rest}")
     return LocalDirectory(text)
 
 
+_others: list[Callable[[str], Directory | None]] = []
+
+
+def open_others_with(opener: Callable[[str], Directory | None]) -> None:
+    """Ask `opener` for directories that fsspec cannot open here; it gives None for what it does not know.
+
+    >>> class Elsewhere(RemoteDirectory):
+    ...     def __init__(self, url):
+    ...         Directory.__init__(self, url)
+    >>> open_others_with(lambda url: Elsewhere(url) if url.startswith("elsewhere:") else None)
+    >>> open_directory("elsewhere://at/all").url
+    'elsewhere://at/all'
+    """
+    if opener not in _others:
+        _others.append(opener)
+
+
+def _remote(url: str) -> Directory:
+    try:
+        return RemoteDirectory(url)
+    except ArgumentError:
+        for opener in _others:
+            if (found := opener(url)) is not None:
+                return found
+        raise
+
+
 _DRAFT = re.compile(r"\.(.+\.|probe-)[0-9a-f]{32}")
 
 
-def _is_draft(name: str) -> bool:
+def is_draft(name: str) -> bool:
     """Whether a file is one that a writer had begun; other hidden files are not ours.
 
-    >>> _is_draft(f".7.json.{'0f' * 16}"), _is_draft(".gitignore")
+    >>> is_draft(f".7.json.{'0f' * 16}"), is_draft(".gitignore")
     (True, False)
     """
     return _DRAFT.fullmatch(name) is not None
@@ -167,7 +194,7 @@ class LocalDirectory(Directory):
     def drafts(self, folder: str) -> list[str]:
         """See `Directory.drafts`."""
         try:
-            return sorted(filter(_is_draft, os.listdir(self._root / folder)))
+            return sorted(filter(is_draft, os.listdir(self._root / folder)))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -241,7 +268,7 @@ class RemoteDirectory(Directory):
             raise ArgumentError(missing_extra(url, "store") + instead) from missing
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as unknown:
+        except (ImportError, ValueError, OSError) as unknown:
             raise ArgumentError(
                 f"{url}: {unknown}. Each protocol has a package for fsspec: s3fs for s3:// and s3a://, gcsfs "
                 "for gs://, adlfs for abfs:// and abfss://; install it here and on every executor."
@@ -327,7 +354,7 @@ class RemoteDirectory(Directory):
 
     def drafts(self, folder: str) -> list[str]:
         """See `Directory.drafts`."""
-        return sorted(filter(_is_draft, self._names(folder)))
+        return sorted(filter(is_draft, self._names(folder)))
 
     def _names(self, folder: str) -> list[str]:
         self._files.invalidate_cache()

@@ -120,8 +120,16 @@ def cut_shards_again(shards: Sequence[Sequence[Index]], ids: IdKind) -> tuple[li
     return indexes, cuts
 
 
+def put_shard_routes(directory: Directory, version: Version, indexes: Sequence[Index]) -> str | None:
+    """Put what a router must know of a shard into a file, and name it; None where nothing is pruned."""
+    if version.router is None or version.plan == "by-source":
+        return None
+    texts = [str(held.expression) for index in indexes for _, held in index.items()]
+    return put_routes(directory, texts, ROUTER_BYTES // len(version.shards), None)
+
+
 def with_new_routes(
-    directory: Directory, after: Version, before: Version, shards: Sequence[Sequence[Index]]
+    directory: Directory, after: Version, before: Version, routes: Sequence[str | None]
 ) -> Version:
     """The version with a router that knows what its changes added; `before` still has them as changes."""
     router = after.router
@@ -129,12 +137,8 @@ def with_new_routes(
         return after
     if after.plan == "by-source":
         return replace(after, router=replace(router, sources=_visited(directory, before)))
-    budget = ROUTER_BYTES // len(shards)
-    routes = {}
-    for shard, indexes in enumerate(shards):
-        texts = [str(held.expression) for index in indexes for _, held in index.items()]
-        routes[shard] = [put_routes(directory, texts, budget, None)]
-    rules, _ = join_routes(directory, routes)
+    named = {shard: [name] for shard, name in enumerate(routes) if name is not None}
+    rules, _ = join_routes(directory, named)
     return replace(after, router=replace(router, rules=rules))
 
 

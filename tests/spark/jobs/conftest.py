@@ -103,6 +103,45 @@ def delta_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**dict(settings), "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar"))))}
 
 
+@pytest.fixture(scope="session")
+def iceberg_jars(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Iceberg's runtime for Spark, as `spark.jars` takes it."""
+    runtime = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0", "")
+    jars = fetch("iceberg-runtime", DEPENDENCY.format(*runtime), tmp_path_factory.mktemp("iceberg-runtime"))
+    return ",".join(map(str, sorted(jars.glob("*.jar"))))
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a name node with one data node, of the release that Spark has the client of."""
+    import pyspark
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    spark_jars = Path(pyspark.__file__).parent / "jars"
+    [client] = spark_jars.glob("hadoop-client-api-*.jar")
+    [bridge] = spark_jars.glob("py4j-*.jar")
+    release = client.stem.removeprefix("hadoop-client-api-")
+    wanted = [
+        ("org.apache.hadoop", "hadoop-client-minicluster", release, NOTHING_MORE),
+        ("org.mockito", "mockito-core", "2.28.2", NOTHING_MORE),
+    ]
+    dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
+    jars = fetch("hadoop-minicluster", dependencies, tmp_path_factory.mktemp("hadoop-classpath"))
+    port = launch_gateway(
+        classpath=f"{jars}/*:{spark_jars}/*", jarpath=str(bridge), java_path=java(), die_on_exit=True
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    settings = gateway.jvm.org.apache.hadoop.conf.Configuration()
+    settings.set("hdfs.minidfs.basedir", str(tmp_path_factory.mktemp("hdfs")))
+    builder = getattr(gateway.jvm, "org.apache.hadoop.hdfs.MiniDFSCluster$Builder")
+    cluster = builder(settings).numDataNodes(1).build()
+    try:
+        yield str(cluster.getFileSystem().getUri().toString())
+    finally:
+        cluster.shutdown()
+        gateway.shutdown()
+
+
 class Kafka:
     """A Kafka broker, and its command-line tools."""
 

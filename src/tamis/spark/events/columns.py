@@ -115,6 +115,25 @@ def attribute_values(
     ignore_case: bool = False,
 ) -> tuple[list[str], list[str]]:
     """What subscriptions ask of the events as SQL with aliases, and what is odd about it."""
+    asked, warnings = asked_values(schema, attributes, spread, also=also, ignore_case=ignore_case)
+    return [f"{value} AS {quoted(alias)}" for alias, value in asked.items()], warnings
+
+
+def asked_values(
+    schema: StructType,
+    attributes: dict[str, list[str]] | None,
+    spread: Iterable[str] = (),
+    *,
+    also: str | None = None,
+    ignore_case: bool = False,
+) -> tuple[dict[str, str], list[str]]:
+    """The same as SQL by alias.
+
+    >>> from pyspark.sql.types import LongType, StructField
+    >>> record = StructType([StructField("X", LongType()), StructField("y", LongType())])
+    >>> asked_values(record, {"x": ["number"]}, ignore_case=True)
+    ({'X': '`X`'}, [])
+    """
     warnings: list[str] = []
     asked = attributes
     if attributes is not None and ignore_case:
@@ -137,7 +156,7 @@ def attribute_values(
                 columns[f"{STRINGS_PREFIX}{at}"] = texts
         if needed is not None:
             columns[column.name] = needed
-    return [f"{value} AS {quoted(column_alias(name))}" for name, value in columns.items()], warnings
+    return {column_alias(name): value for name, value in columns.items()}, warnings
 
 
 def orderable(events: "DataFrame") -> list[str]:

@@ -65,6 +65,7 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
         directory, version, asked = source.resolve(query)
         indexes = open_all(directory, version)
         seen = Seen(version, ignore_case=ignore_case)
+        seen.place(indexes)
         answers = Answers(asked, indexes, version.number, KEYS)
         pieces = (Piece(**piece) for batch in batches for piece in batch.drop_columns("task").to_pylist())
         events = (rows for piece in pieces for rows in read_piece(piece, version, ignore_case=ignore_case))

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tamis.errors import TamisError
 from tamis.flow import Flow, Output
 from tamis.spark.flows.definition import Definition, Query, add_queries
 from tamis.spark.flows.evaluation import Fed, Numbers, events_of, moment
@@ -69,7 +70,9 @@ class Bucket:
         self._definition = definition
         self._order = list(order)
         self._names = [stream.name for stream in definition.streams]
-        self._fed = Fed(flow or definition.flow({}), self._names)
+        flow = flow or definition.flow({})
+        flow.set_limit(definition.limit, definition.on_limit)  # not the one that it was kept with
+        self._fed = Fed(flow, self._names, limited=definition.limit is not None)
         self.queries: dict[str, Query] = {}
         self.watermark = 0
         self._waiting: dict[int, list[pa.Table]] = {}
@@ -83,8 +86,12 @@ class Bucket:
         """Do a step and tell what becomes true. It must be read to its end."""
         for number, table in step.arrived:
             self._waiting.setdefault(number, []).append(table)
-        if step.watermark <= self.watermark:
-            return
+        if step.watermark > self.watermark:
+            yield from self._move(step)
+        self._refuse_too_many_waiting()
+
+    def _move(self, step: Step) -> Iterator[list[Output]]:
+        """The watermark has moved: queries change, and events are evaluated."""
         for name in step.removed:
             self._fed.flow.remove(name)
             del self.queries[name]
@@ -94,19 +101,32 @@ class Bucket:
         yield from self._evaluate(step.watermark * 1000)
         yield self._fed.flow.advance(to=moment(step.watermark * 1000))
 
+    def _refuse_too_many_waiting(self) -> None:
+        """Events that wait are state as well, and cannot be shed."""
+        if self._definition.limit is None:
+            return
+        held = sum(table.nbytes for tables in self._waiting.values() for table in tables)
+        if held > self._definition.limit:
+            raise TamisError(
+                f"events that wait for the watermark take {held:,} bytes of the state, and the limit is "
+                f"{self._definition.limit:,}; lower lateness=, raise limit= and start again from the "
+                "checkpoint, or filter events with times in the future"
+            )
+
     def _evaluate(self, until: int) -> Iterator[list[Output]]:
         """Evaluate the events that the watermark has passed, in their order."""
         ready: dict[int, pa.Table] = {}
-        for number, tables in list(self._waiting.items()):
+        waiting, self._waiting = self._waiting, {}
+        for number, tables in waiting.items():
             table = pa.concat_tables(tables, promote_options="permissive")
             passed = pc.less_equal(table.column(TIME), until)
             ready[number] = table.filter(passed)
             waits = table.filter(pc.invert(passed))
-            self._waiting[number] = [waits] if waits.num_rows else []
+            if waits.num_rows:
+                self._waiting[number] = [waits]
         ready = {number: table for number, table in sorted(ready.items()) if table.num_rows}
         if not ready:
             return
-        sorted_by = [TIME, *self._order, "stream", TIE]
         places = pa.concat_tables(
             [
                 table.drop_columns([EVENT])
@@ -116,7 +136,7 @@ class Bucket:
             ],
             promote_options="permissive",
         )
-        ranked = places.sort_by([(name, "ascending") for name in sorted_by])
+        ranked = places.take(_sorted(places, [TIME, *self._order, "stream", TIE]))
         times, streams, rows = (_numbers(ranked, name) for name in (TIME, "stream", "row"))
         events = {number: events_of(_one_array(table.column(EVENT))) for number, table in ready.items()}
         yield from self._fed.feed(times, streams, rows, events)
@@ -161,6 +181,23 @@ def split_late(table: pa.Table, watermark: int) -> tuple[pa.Table, pa.Table, pa.
     is_timed = times.is_valid()
     in_time = pc.and_(is_timed, pc.invert(is_late))
     return table.filter(in_time), table.filter(is_late), table.filter(pc.invert(is_timed))
+
+
+def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Array:
+    """The order of the rows by these columns, as Spark sorts: nulls first, NaN last.
+
+    >>> _sorted(pa.table({"x": [2.0, float("nan"), None, 1.0]}), ["x"]).to_pylist()
+    [2, 3, 0, 1]
+    """
+    by: dict[str, pa.ChunkedArray] = {}
+    for at, name in enumerate(names):
+        column = table.column(name)
+        if column.null_count:
+            by[f"valid {at}"] = column.is_valid()
+        if pa.types.is_floating(column.type):
+            by[f"nan {at}"] = pc.fill_null(pc.is_nan(column), False)
+        by[f"value {at}"] = column
+    return pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by])
 
 
 def _numbers(table: pa.Table, name: str) -> Numbers:

@@ -56,11 +56,14 @@ class Fed:
     [[1, 3], [2, 3]]
     """
 
-    def __init__(self, flow: Flow, streams: list[str]) -> None:
-        """Take a flow, and the names of its streams by their numbers."""
+    def __init__(self, flow: Flow, streams: list[str], *, limited: bool = False) -> None:
+        """Take a flow, the names of its streams by their numbers, and whether its state is limited."""
         self.flow = flow
         self._streams = streams
-        self._at_once = 256
+        # Several events of one stream wait in the flow for those of another, and what waits counts toward a
+        # limit: the size of portions would decide what is refused or shed.
+        self._one_by_one = limited and len(streams) > 1
+        self._at_once = 1 if self._one_by_one else 256
 
     def feed(
         self, times: Numbers, streams: Numbers, rows: Numbers, events: Mapping[int, pa.RecordBatch]
@@ -90,6 +93,8 @@ class Fed:
         return told
 
     def _adapt(self, pushed: int, told: int) -> None:
+        if self._one_by_one:
+            return
         if told > MANY_OUTPUTS:
             self._at_once = max(1, pushed * MANY_OUTPUTS // told)
         elif pushed == self._at_once:

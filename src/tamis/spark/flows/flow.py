@@ -9,8 +9,8 @@ from pyspark.sql import functions as sf
 from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import spark_paths
-from tamis.spark.flows.definition import Definition, read_definition
-from tamis.spark.flows.frames import declared_schema, key_kinds, possible_keys, stream_frame
+from tamis.spark.flows.definition import Definition, add_queries, read_definition
+from tamis.spark.flows.frames import declared_schema, key_kinds, order_kinds, possible_keys, stream_frame
 from tamis.spark.flows.keys import Key, Split, choose_key, split_of
 from tamis.spark.flows.query_store import QueryStore, Settings
 from tamis.spark.flows.report import FlowReport
@@ -82,12 +82,13 @@ def flow(
     )
     given = dict(events) if isinstance(events, Mapping) else {definition.streams[0].name: events}
     streaming = _is_streaming(given)
-    splits = _splits(definition, given)
+    follows = store is not None and streaming
+    splits = _splits(definition, given, may_lack_columns=follows)
     chosen = _key(key, splits, given) if store is None else store.key
     key_kinds(given, chosen)
+    order_kinds(given, order)
     by_key = {name: query for name, query in definition.queries.items() if splits[name].allows(chosen)}
     rest = {name: query for name, query in definition.queries.items() if name not in by_key}
-    follows = store is not None and streaming
     chosen = chosen if by_key or follows else ()
     report = FlowReport(
         list(given),
@@ -144,16 +145,28 @@ def _is_streaming(given: Mapping[str, "DataFrame"]) -> bool:
     return any(kinds.values())
 
 
-def _splits(definition: Definition, given: Mapping[str, "DataFrame"]) -> dict[str, Split]:
-    """What each query can be split by; a query that asks for a column which is not there is refused."""
+def _splits(
+    definition: Definition, given: Mapping[str, "DataFrame"], *, may_lack_columns: bool
+) -> dict[str, Split]:
+    """What each query can be split by; a query that asks for a column which is not there is refused.
+
+    Unless it `may_lack_columns`: a store may get such a query while a stream runs, and then the stream must
+    start again, too. There is a warning.
+    """
     schemas = {name: declared_schema(frame.schema) for name, frame in given.items()}
-    trial = definition.flow(schemas=schemas)
+    trial, checked = definition.flow(), definition.flow({}, schemas)
     splits = {name: split_of(trial, name) for name in definition.queries}
     for name, split in splits.items():
-        for stream in split.streams:
-            absent = compared(split.attributes or (), spark_paths(given[stream].schema)).warning()
-            if absent is not None:
-                raise ArgumentError(f"query {name!r}, stream {stream!r}: {absent}")
+        try:
+            add_queries(checked, {name: definition.queries[name]})
+            for stream in split.streams:
+                absent = compared(split.attributes or (), spark_paths(given[stream].schema)).warning()
+                if absent is not None:
+                    raise ArgumentError(f"query {name!r}, stream {stream!r}: {absent}")
+        except ArgumentError as error:
+            if not may_lack_columns:
+                raise
+            warnings.warn(str(error), stacklevel=3)
     return splits
 
 

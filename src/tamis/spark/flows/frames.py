@@ -12,7 +12,7 @@ __tamis_event    the event, a struct of attributes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from tamis._suggest import closest, did_you_mean
 from tamis.errors import ArgumentError
@@ -45,12 +45,17 @@ def stream_frame(events: "DataFrame", stream: Stream, key: Key, order: Sequence[
     """The events of one stream, in the columns above."""
     schema = events.schema
     values, _ = attribute_values(schema, None)
-    hashable = [quoted(field.name) for field in schema.fields if _is_hashable(field.dataType)]
     selected = [f"{_time(schema, stream)} AS {TIME}"]
     for at, name in enumerate(order):
-        value, _ = _column(schema, name, f"the order of stream {stream.name!r}")
+        value, data_type = _column(schema, name, f"the order of stream {stream.name!r}")
+        if kind_of(data_type) is None:
+            raise ArgumentError(
+                f"the order {name!r} of stream {stream.name!r} is {data_type.simpleString()}; it must be a "
+                "number, a string, a boolean, a date or a timestamp"
+            )
         selected.append(f"{value} AS {ORDER_PREFIX}{at}")
-    selected.append(f"xxhash64({', '.join(hashable) or '0'}) AS {TIE}")
+    hashed = [part for field in schema.fields for part in _hashed(quoted(field.name), field.dataType)]
+    selected.append(f"xxhash64({', '.join(hashed) or '0'}) AS {TIE}")
     selected.append(f"{_hash_of_key(schema, stream, key)} AS {KEY}")
     selected.append(f"struct({', '.join(values)}) AS {EVENT}")
     return events.selectExpr(*selected)
@@ -58,14 +63,23 @@ def stream_frame(events: "DataFrame", stream: Stream, key: Key, order: Sequence[
 
 def key_kinds(events: Mapping[str, "DataFrame"], key: Key) -> None:
     """Refuse a key that has values of different kinds in different streams: they never join."""
-    for name in key:
+    _one_kind(events, key, "key", "a value of one never equals one of the other")
+
+
+def order_kinds(events: Mapping[str, "DataFrame"], order: Sequence[str]) -> None:
+    """Refuse an order by values of different kinds in different streams."""
+    _one_kind(events, order, "order", "a value of one is neither before nor after one of the other")
+
+
+def _one_kind(events: Mapping[str, "DataFrame"], names: Sequence[str], what: str, why: str) -> None:
+    for name in names:
         kinds = {
-            stream: kind_of(_column(frame.schema, name, f"the key of stream {stream!r}")[1])
+            stream: kind_of(_column(frame.schema, name, f"the {what} of stream {stream!r}")[1])
             for stream, frame in events.items()
         }
         if len(set(kinds.values())) > 1:
             shown = ", ".join(f"{kind or 'of another kind'} in {stream}" for stream, kind in kinds.items())
-            raise ArgumentError(f"the key {name!r} is {shown}: a value of one never equals one of the other")
+            raise ArgumentError(f"the {what} {name!r} is {shown}: {why}")
 
 
 def possible_keys(events: Mapping[str, "DataFrame"]) -> set[str]:
@@ -169,5 +183,8 @@ def _column(schema: StructType, path: str, what: str) -> tuple[str, Any]:
     return value, data_type
 
 
-def _is_hashable(data_type: Any) -> bool:
-    return not isinstance(data_type, MapType) and "map<" not in data_type.simpleString()
+def _hashed(value: str, data_type: Any) -> list[str]:
+    """What is hashed of a column: Spark's hash leaves nulls out, so that (NULL, 1) would be (1, NULL)."""
+    if isinstance(data_type, StructType | ArrayType | MapType):
+        value = f"to_json(struct({value}))"  # maps have no hash, and fields of records may be null
+    return [f"isnull({value})", value]

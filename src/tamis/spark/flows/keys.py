@@ -1,7 +1,7 @@
 """By which attributes queries can be split, so that events with different values never meet in one of them.
 
-The kernel prints windows, sequences and joins in one form, which is read here. What is not understood
-counts as not split: then the query runs in one task, which is always right.
+The kernel says by which terms windows and sequences go, and prints the equalities of joins. What is not
+understood counts as not split: then the query runs in one task, which is always right.
 """
 
 import re
@@ -13,11 +13,6 @@ from tamis.flow.flow import Flow
 Key = tuple[str, ...]
 """Attributes whose values, together, tell which task an event goes to."""
 
-_FRAME = r"(?:RANGE INTERVAL [^()]+|ROWS \d+|TUMBLING INTERVAL [^()]+)"
-_WINDOW = re.compile(rf".* OVER \((?:PARTITION BY (?P<terms>.+) )?{_FRAME}\)", re.DOTALL)
-_SEQUENCE = re.compile(
-    r".* WITHIN INTERVAL \S+ [A-Z]+(?: BY (?P<terms>.+?))?(?: AFTER MATCH SKIP TO NEXT ROW)?", re.DOTALL
-)
 _EQUALITY = re.compile(r"s(\d+)\((.+)\) = s(\d+)\((.+)\)", re.DOTALL)
 _PART = r"(?:`(?:[^`]|``)+`|\w+)"
 _ATTRIBUTE = re.compile(rf"{_PART}(?:\.{_PART})*")
@@ -59,27 +54,22 @@ def split_of(flow: Flow, name: str) -> Split:
         return _split_of_join(explained)
     streams = (explained["stream"],)
     if "sequence" in explained:
-        text = explained["sequence"]["sequence"]
-        found = _SEQUENCE.fullmatch(text)
-        attributes = _attributes(found["terms"] if found else None)
+        attributes = _attributes(explained["sequence"]["by"])
         why = (
             f"its sequence goes BY {_listed(attributes)}"
             if attributes
             else "its sequence has no BY attribute"
         )
         return Split(attributes, why, streams)
-    windows = [window["term"] for window in explained["windows"]]
-    if not windows:
+    if not explained["windows"]:
         return Split(None, "it looks at one event at a time", streams)
-    partitions = {}
-    for window in windows:
-        found = _WINDOW.fullmatch(window)
-        partitions[window] = _attributes(found["terms"] if found else None)
-        if not partitions[window]:
-            without = found is not None and found["terms"] is None
-            why = "has no PARTITION BY" if without else "is partitioned by no attribute"
-            return Split(frozenset(), f"{window} {why}", streams)
-    common = frozenset.intersection(*partitions.values())
+    partitions = []
+    for window in explained["windows"]:
+        partitions.append(_attributes(window["partition_by"]))
+        if not partitions[-1]:
+            why = "is partitioned by no attribute" if window["partition_by"] else "has no PARTITION BY"
+            return Split(frozenset(), f"{window['term']} {why}", streams)
+    common = frozenset.intersection(*partitions)
     if not common:
         return Split(common, "its windows are partitioned by different attributes", streams)
     return Split(common, f"its windows are partitioned by {_listed(common)}", streams)
@@ -135,30 +125,10 @@ def choose_key(splits: Mapping[str, Split], possible: Iterable[str]) -> Key:
     return tuple(sorted(frozenset.intersection(*(each for each in limited if best in each))))
 
 
-def _attributes(terms: str | None) -> frozenset[str]:
+def _attributes(terms: Iterable[str]) -> frozenset[str]:
     """Those of several terms, as they are printed, that are plain attributes."""
-    names = (attribute_name(term) for term in _terms(terms or ""))
+    names = map(attribute_name, terms)
     return frozenset(name for name in names if name is not None)
-
-
-def _terms(printed: str) -> list[str]:
-    """Terms that are printed one after the other.
-
-    >>> _terms("user, concat(a, ', '), `x, y`")
-    ['user', "concat(a, ', ')", '`x, y`']
-    """
-    parts, depth, quote, begin = [], 0, "", 0
-    for at, letter in enumerate(printed):
-        if quote:
-            quote = "" if letter == quote and printed[at - 1] != "\\" else quote
-        elif letter in "'`":
-            quote = letter
-        elif letter in "()":
-            depth += 1 if letter == "(" else -1
-        elif letter == "," and depth == 0:
-            parts.append(printed[begin:at].strip())
-            begin = at + 1
-    return [*parts, printed[begin:].strip()]
 
 
 def attribute_name(term: str) -> str | None:

@@ -74,7 +74,7 @@ def flow_task(definition: Definition, queries: Mapping[str, Query], *, late: boo
             timed = _timed(batch, rows, late=late)
             if not timed.num_rows:
                 continue
-            fed = fed or Fed(definition.flow(queries), names)
+            fed = fed or Fed(definition.flow(queries), names, limited=definition.limit is not None)
             columns = timed.schema.names
             events = {
                 number: events_of(timed.column(f"{EVENT}_{number}"))

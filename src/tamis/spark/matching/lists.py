@@ -44,8 +44,10 @@ def list_task(source: Source, query: TableQuery, ids: IdKind, *, versions: bool 
 
     def task(events: Iterator[pa.Array]) -> Iterator[pa.Array]:
         directory, version, asked = source.resolve(query)
-        pairs = asked.pairs_in(open_all(directory, version))
+        indexes = open_all(directory, version)
+        pairs = asked.pairs_in(indexes)
         seen = Seen(version, ignore_case=source.ignore_case)
+        seen.place(indexes)
         matches = 0
         for structs in events:
             batch = seen.note(pa.RecordBatch.from_struct_array(structs))

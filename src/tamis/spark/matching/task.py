@@ -16,9 +16,12 @@ from pyspark import TaskContext
 
 from tamis._kernel import wrong_values
 from tamis.errors import ArgumentError, SnapshotError
+from tamis.index import Index
 from tamis.spark.events.absent_attributes import compared
 from tamis.spark.events.names import arrow_paths
-from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns
+from tamis.spark.events.valid_strings import with_valid_strings
+from tamis.spark.matching.answer import SPREAD_PREFIX, Answers, TableQuery, attribute_columns, split_keys
+from tamis.spark.matching.gpu import failure, use_granted
 from tamis.spark.release import own_release, refuse_other_release
 from tamis.spark.store.pins import micro_batch, pinned
 from tamis.store.directory import Directory, open_directory
@@ -111,6 +114,7 @@ def match_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
         directory, version, asked = source.resolve(query)
         indexes = open_all(directory, version)
         seen = Seen(version, ignore_case=source.ignore_case)
+        seen.place(indexes)
         answers = Answers(asked, indexes, version.number, keys)
         yield from answers.to_batches(seen.watch(batches))
         seen.report(directory, source.report_name, answers.matches)
@@ -127,10 +131,20 @@ class Seen:
         self.ignore_case = ignore_case
         self.absent: list[str] | None = None
         """Attributes that no column holds: rules that came to a running stream may ask for any."""
+        self.repaired = False
+        """Whether the last batch had strings that are not UTF-8."""
         self.rows = 0
         self.visits = 0
         self.wrong: dict[str, int] = {}
+        self.indexes: list[Index] = []
+        self.device: str | None = None
+        """Where batches are matched, if Spark gave the task a GPU."""
         self.started = time.monotonic()
+
+    def place(self, indexes: list[Index]) -> None:
+        """Match on the GPU that Spark gave this task, if it did."""
+        self.indexes = indexes
+        self.device = use_granted(indexes) or self.device
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass the batches on, with their columns named as the attributes."""
@@ -143,7 +157,13 @@ class Seen:
         if self.absent is None:
             self.absent = _absent(given, batch, self.version)
         self.rows += batch.num_rows
-        for name, _, count in wrong_values(list(self.version.attributes.items()), batch):
+        asked = list(self.version.attributes.items())
+        try:
+            wrong, self.repaired = wrong_values(asked, split_keys(batch)[0]), False
+        except ValueError:  # strings that are not UTF-8, most likely
+            batch, self.repaired = with_valid_strings(batch), True
+            wrong = wrong_values(asked, split_keys(batch)[0])
+        for name, _, count in wrong:
             self.wrong[name] = self.wrong.get(name, 0) + count
         return batch
 
@@ -167,6 +187,7 @@ class Seen:
             "visits": self.visits,
             "wrong_types": self.wrong,
             "absent": self.absent or [],
+            "device": failure(self.indexes) or self.device,
             "seconds": time.monotonic() - self.started,
         }
         folder = f"reports/{run}"

@@ -6,6 +6,7 @@
 """
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +185,8 @@ class PlanReport:
             rows = sum(task["rows"] for task in finished if task["step"] != "shard")
             matches = sum(task["matches"] for task in finished)
             lines.append(f"seen           {rows:,} events, {matches:,} matches, {len(finished)} task(s)")
+            places = Counter(task["device"] for task in finished if task.get("device"))
+            lines += [f"device         {place}: {count} task(s)" for place, count in sorted(places.items())]
             if (visits := sum(task["visits"] for task in finished)) and rows:
                 lines.append(f"visited        {visits / rows:.2f} shards per event")
         warned = " ".join(self.warnings)

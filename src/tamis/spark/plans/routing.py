@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tamis.index import Index
+from tamis.spark.events.valid_strings import with_valid_strings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribute_columns, split_keys
 from tamis.spark.matching.bounded_batches import gather_rows
 from tamis.spark.matching.pairs import best_rows, matched_prefixes, ranks_of
@@ -136,6 +137,8 @@ def route_task(source: Source, query: TableQuery, source_key: bool) -> Task:
         seen = Seen(version, ignore_case=source.ignore_case)
         for batch in batches:
             attributes, keys = split_keys(seen.note(batch))
+            if seen.repaired:
+                batch = with_valid_strings(batch)  # noqa: PLW2901
             if query.kernel.score == "relaxed":
                 # One true predicate is enough for a match: nobody can be left out.
                 visits = np.ones((batch.num_rows, router.shards), bool)
@@ -174,6 +177,8 @@ def shard_task(source: Source, query: TableQuery, keys: list[str]) -> Task:
             for shard, rows in _by_shard(batch, len(keys), keeps_event=EVENT in carried):
                 seen.rows += rows.num_rows
                 indexes = [] if shard == NO_SHARD else open_shard(directory, version, shard)
+                if indexes:
+                    seen.place(indexes)
                 answers = Answers(resolved, indexes, version.number, carried)
                 named = attribute_columns(rows, version.attributes, ignore_case=source.ignore_case)
                 yield from answers.to_batches([named])

@@ -9,6 +9,7 @@ is applied again after a crash. A change that cannot be accepted goes to quarant
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,11 +21,14 @@ from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.session import on_executor
+from tamis.spark.store.folding import folded_in_parallel, waiting_to_be_folded
 from tamis.spark.store.follow import as_changes, read_feed
+from tamis.spark.store.iceberg import changes_since, is_iceberg, last_followed, note_followed
 from tamis.store.apply_changes import Applied, apply_to_store, quarantined_changes
 from tamis.store.changes import change_schema
 from tamis.store.directory import open_directory
 from tamis.store.garbage import collect
+from tamis.store.versions import latest_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,10 +138,7 @@ class SubscriptionStore:
         def apply(batch: "DataFrame", _batch_id: int) -> None:
             _apply(batch, url, ids, columns)
 
-        writer = changes.writeStream.foreachBatch(apply).option("checkpointLocation", os.fspath(checkpoint))
-        if name is not None:
-            writer = writer.queryName(name)
-        return writer.trigger(**(trigger or {"processingTime": "1 second"})).start()
+        return _started(changes, apply, checkpoint, trigger or {"processingTime": "1 second"}, name)
 
     def follow(
         self,
@@ -151,20 +152,36 @@ class SubscriptionStore:
         events: "DataFrame | None" = None,
         event_time: str | None = None,
     ) -> Any:
-        """Follow a Delta table of rules through its change data: as a stream or, without checkpoint, once.
+        """Follow a Delta or Iceberg table of rules: as a stream or, without checkpoint, once.
 
-        `table` is a name in the catalog or a path. `columns` says what the table calls `id`, `expression`
-        and the others, where it is not that. Insertions and updates put a rule there, deletions remove it;
-        rules that cannot be accepted are in `quarantined`, with their error. `checkpoint`, `trigger`, `name`
-        and `events` are those of `apply_changes`. With `event_time`, the attribute that says when an event
-        happened, the columns `valid_from` and `valid_to` bound each rule: see `valid_at`. Once means the
-        whole feed, which may be read again: what was applied is stale then.
+        `table` is a name in the catalog, or the path of a Delta table. `columns` says what the table calls
+        `id`, `expression` and the others, where it is not that. Insertions and updates put a rule there,
+        deletions remove it; rules that cannot be accepted are in `quarantined`, with their error.
+        `checkpoint`, `trigger`, `name` and `events` are those of `apply_changes`. With `event_time`, the
+        attribute that says when an event happened, the columns `valid_from` and `valid_to` bound each rule:
+        see `valid_at`.
+
+        Of a Delta table, once means the whole change data feed, which may be read again: what was applied is
+        stale then. Of an Iceberg table the store remembers the snapshot that it has, so once means what
+        changed since, or the whole table at first; a stream looks for a new snapshot at each trigger.
         """
-        feed = read_feed(spark, table, streaming=checkpoint is not None)
-        changes = as_changes(feed, columns)
-        if event_time is not None:
-            changes = valid_at(changes, event_time)
-        return self.apply_changes(changes, checkpoint=checkpoint, trigger=trigger, name=name, events=events)
+        following = _Following(self.url, table, dict(columns or {}), event_time)
+        if not is_iceberg(spark, table):
+            feed = read_feed(spark, table, streaming=checkpoint is not None)
+            changes = following.as_changes(feed)
+            return self.apply_changes(
+                changes, checkpoint=checkpoint, trigger=trigger, name=name, events=events
+            )
+        known = None if events is None else EventColumns.of(events)
+        if checkpoint is None:
+            return following.catch_up(spark, known)
+
+        def look(batch: "DataFrame", _batch_id: int) -> None:
+            following.catch_up(batch.sparkSession, known)
+
+        # Rows that only say that it is time to look: Iceberg's own stream has insertions only.
+        ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        return _started(ticks, look, checkpoint, trigger or {"processingTime": "10 seconds"}, name)
 
     @staticmethod
     def _check(changes: "DataFrame") -> str:
@@ -198,6 +215,50 @@ class SubscriptionStore:
         return removed
 
 
+def _started(
+    stream: "DataFrame",
+    work: Any,
+    checkpoint: str | os.PathLike[str],
+    trigger: dict[str, Any],
+    name: str | None,
+) -> Any:
+    """The streaming query that calls `work` for each micro-batch."""
+    writer = stream.writeStream.foreachBatch(work).option("checkpointLocation", os.fspath(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    return writer.trigger(**trigger).start()
+
+
+@dataclass(frozen=True)
+class _Following:
+    """A table of rules that a store follows, and what its columns mean."""
+
+    url: str
+    table: str
+    columns: dict[str, str]
+    event_time: str | None
+
+    def as_changes(self, feed: "DataFrame") -> "DataFrame":
+        changes = as_changes(feed, self.columns)
+        return changes if self.event_time is None else valid_at(changes, self.event_time)
+
+    def catch_up(self, spark: "SparkSession", known: EventColumns | None) -> Applied:
+        """Apply what changed in an Iceberg table since the store last looked."""
+        from tamis.spark.history.rules import rules  # noqa: PLC0415 - it reads stores
+
+        store, url = SubscriptionStore(self.url), self.url
+        last = last_followed(spark, url, self.table)
+        feed = changes_since(
+            spark, self.table, last, lambda: rules(spark, store), self.columns.get("id", "id")
+        )
+        if feed is None:
+            return Applied(on_executor(spark, lambda: latest_number(open_directory(url)) or 0), 0, 0, 0)
+        changes = self.as_changes(feed.changes)
+        applied = _apply(changes, self.url, SubscriptionStore._check(changes), known)
+        note_followed(spark, self.url, self.table, feed.reaches)
+        return applied
+
+
 def _apply(changes: "DataFrame", url: str, ids: str, columns: EventColumns | None = None) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
     rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
@@ -206,8 +267,13 @@ def _apply(changes: "DataFrame", url: str, ids: str, columns: EventColumns | Non
         schema = change_schema(ids)
         held = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
         given = pa.concat_tables(held) if held else schema.empty_table()
-        applied = apply_to_store(open_directory(url), given, schema, columns)
-        yield pa.record_batch({"applied": [json.dumps(applied._asdict())]})
+        directory = open_directory(url)
+        applied = apply_to_store(directory, given, schema, columns, folds=False)
+        due = waiting_to_be_folded(directory, applied.version) if applied.applied else None
+        yield pa.record_batch({"told": [json.dumps([applied._asdict(), due])]})
 
-    [row] = rows.coalesce(1).mapInArrow(task, "applied string").collect()
-    return Applied(**json.loads(row["applied"]))
+    [row] = rows.coalesce(1).mapInArrow(task, "told string").collect()
+    told, due = json.loads(row["told"])
+    if due is not None:
+        told["version"] = folded_in_parallel(changes.sparkSession, url, due) or told["version"]
+    return Applied(**told)

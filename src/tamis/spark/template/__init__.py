@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tamis.errors import ArgumentError
 
-FILES = ("README.md", "pipeline.py", "events/first.json", "rules/first.json")
+FILES = ("README.md", "pipeline.py", "events/first.json", "rules/first.json", "queries/first.json")
 
 
 def write_template(folder: Path) -> list[Path]:
@@ -13,7 +13,7 @@ def write_template(folder: Path) -> list[Path]:
 
     >>> import tempfile
     >>> [path.name for path in write_template(Path(tempfile.mkdtemp()) / "alerts")]
-    ['README.md', 'pipeline.py', 'first.json', 'first.json']
+    ['README.md', 'pipeline.py', 'first.json', 'first.json', 'first.json']
     """
     there = [name for name in FILES if (folder / name).exists()]
     if there:

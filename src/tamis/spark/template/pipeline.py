@@ -1,8 +1,10 @@
-"""Raw events to alerts, in four steps, each a function that can run on its own.
+"""Raw events to alerts, in a few steps, each a function that can run on its own.
 
 ```text
-events/*.json -> typed/ and dead_letters/ -> alerts/ -> alerts_per_window/ -> report.html
-rules/*.json  -> store/ (versions; refused rules in its quarantine)
+events/*.json  -> typed/ and dead_letters/ -> alerts/ -> alerts_per_window/ -> report.html
+                                           -> alerts_with_memory/
+rules/*.json   -> store/ (versions; refused rules in its quarantine)
+queries/*.json -> query_store/ (the same, of rules with memory)
 ```
 
 Run it with `python pipeline.py`. Every step reads what is new since its last run (`checkpoints/`) and ends,
@@ -27,6 +29,8 @@ EVENT = (
 )
 RULE = "op string, sequence bigint, id string, expression string, priority double"
 
+QUERY = "op string, sequence bigint, id string, expression string"
+
 LATEST = "1 hour"
 """How late an event may come; also for how long an event is remembered that comes twice."""
 
@@ -37,15 +41,25 @@ def main(folder: Path = HERE) -> None:
         SparkSession.builder.appName("alerts")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")  # as many as cores: each keeps state, and has a task
+        .config(  # rules with memory keep their state there
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        )
         .getOrCreate()
     )
     store = tamis.spark.SubscriptionStore(folder / "store")
+    streams = {"events": {"time": "at", "lateness": LATEST}}
+    queries = tamis.spark.QueryStore(folder / "query_store", streams=streams, key="user.id")
     read_events(spark, folder)
     read_rules(spark, folder, store)
     alert(spark, folder, store)
     count_by_window(spark, folder)
     report(spark, folder, store)
-    refused = store.quarantined(spark).select("id", "error").collect()
+    read_queries(spark, folder, queries)
+    alert_with_memory(spark, folder, queries)
+    refused = [
+        row for each in (store, queries) for row in each.quarantined(spark).select("id", "error").collect()
+    ]
     print(f"{spark.read.parquet(str(folder / 'alerts')).count()} alerts; {len(refused)} rules were refused")
     for row in refused:
         print(f"  {row.id}: {row.error}")
@@ -114,6 +128,27 @@ def report(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionSto
     tested = tamis.spark.backtest(store, typed)
     related = tamis.spark.related_rules(spark, store)
     tamis.spark.write_rules_report(folder / "report.html", tested, related=related, title="Rules and alerts")
+
+
+def read_queries(spark: SparkSession, folder: Path, queries: tamis.spark.QueryStore) -> None:
+    """Changes of rules with memory become versions of their store; all of them go by user."""
+    changes = spark.readStream.schema(QUERY).json(str(folder / "queries"))
+    queries.apply_changes(
+        changes, checkpoint=str(folder / "checkpoints" / "queries"), trigger={"availableNow": True}
+    ).awaitTermination()
+
+
+def alert_with_memory(spark: SparkSession, folder: Path, queries: tamis.spark.QueryStore) -> None:
+    """What rules with memory tell. An event is evaluated once one that is LATEST later has come."""
+    if int(spark.version.split(".")[0]) < 4:
+        print("rules with memory were left out: over a stream they need Spark 4.0")
+        return
+    told = tamis.spark.flow(_typed(spark, folder), queries, order="event_id", buckets=4)
+    _run(
+        told.writeStream.format("parquet").option("path", str(folder / "alerts_with_memory")),
+        folder,
+        "alerts_with_memory",
+    )
 
 
 def _typed(spark: SparkSession, folder: Path) -> DataFrame:
