@@ -7,12 +7,12 @@ long, nothing is said.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, inf, isfinite
 from typing import Any
 
 from tamis import relate
+from tamis._example import example as find_example
 from tamis._kernel import Expression
 from tamis._parameters import _TOKEN
 from tamis._quantifiers import Quantifier, quantifiers, replaced
@@ -21,7 +21,7 @@ from tamis.errors import ExpressionError
 BUDGET = 20_000
 """How many steps a proof about one rule may take."""
 
-MOST_PAIRS = 200_000
+MOST_PAIRS = 20_000
 """How many pairs of rules are compared, to find those that are covered."""
 
 _ALWAYS = Expression.parse("TRUE")
@@ -64,72 +64,10 @@ def example(expression: Expression) -> dict[str, Any] | None:
 
     >>> example(Expression.parse("age = 22 AND country = 'CA'"))
     {'age': 22, 'country': 'CA'}
+    >>> example(Expression.parse("endswith(lower(path), '.exe') AND xpath(doc, '//item[price > 5]')"))
+    {'doc': '<item><price>6</price></item>', 'path': '.exe'}
     """
-    event = _example(expression)
-    return None if event is None else _with_plain_numbers(event, expression)
-
-
-def _with_plain_numbers(event: dict[str, Any], expression: Expression) -> dict[str, Any]:
-    """The event with whole numbers in the place of infinite and long ones, where the expression allows it."""
-    for name, value in event.items():
-        if not isinstance(value, float) or 1e15 < abs(value) < inf:
-            continue
-        plain = [floor(value), ceil(value)] if isfinite(value) else [0, 1, -1, 10**9, -(10**9), 1e300, -1e300]
-        better = ({**event, name: number} for number in plain)
-        event = next((one for one in better if expression.evaluate(one) is True), event)
-    return event
-
-
-def _example(expression: Expression) -> dict[str, Any] | None:
-    form = json.loads(expression.to_json())
-    found = dict(quantifiers(form))
-    if not found:
-        return relate.example_of_overlap(expression, _ALWAYS, budget=BUDGET)
-    # Each quantifier stands for an attribute of its own, which says whether it shall be true.
-    names = {term: f"{_SHALL} {number}" for number, term in enumerate(found)}
-    shall = {term: {"attribute": name, "operator": "truth"} for term, name in names.items()}
-    outline = Expression.from_json(json.dumps(replaced(form, shall)))
-    event = relate.example_of_overlap(outline, _ALWAYS, budget=BUDGET)
-    if event is None:
-        return None
-    for term, quantifier in found.items():
-        wanted = event.pop(names[term], None)
-        if wanted is not None and not _put_element(event, quantifier, wanted=wanted):
-            return None
-    return event if expression.evaluate(event) is True else None
-
-
-_SHALL = "shall be true:"
-
-
-def _put_element(event: dict[str, Any], quantifier: Quantifier, *, wanted: bool) -> bool:
-    """Give an event an array for a quantifier to be true, or false, of."""
-    *outer, last = quantifier.array.split(".")
-    record = event
-    for name in outer:
-        record = record.setdefault(name, {})
-        if not isinstance(record, dict):
-            return False
-    array = record.setdefault(last, [])
-    if not isinstance(array, list):
-        return False
-    if wanted == (quantifier.name == "forall"):
-        return True  # an empty array does
-    body = quantifier.body if wanted else ~quantifier.body
-    element = example(body)
-    if element is None:
-        return False
-    made: dict[str, Any] = {}
-    for name, value in element.items():
-        if name == "element":
-            array.append(value)
-        elif name.startswith("element."):
-            made[name.removeprefix("element.")] = value
-        else:
-            event.setdefault(name, value)
-    if "element" not in element:
-        array.append(made)
-    return True
+    return find_example(expression)
 
 
 def _read(text: str | None) -> Expression | None:
@@ -202,19 +140,38 @@ def _of_pairs(read: Sequence[Expression | None], never: set[int]) -> Iterator[Fi
             yield Finding(row, "repeated", "the same expression stands above", first)
         elif row not in never:
             groups[tuple(expression.attributes)].append(row)
-    pairs = 0
-    for rows in groups.values():
-        for row in rows:
-            for other in rows:
-                pairs += 1
-                if pairs > MOST_PAIRS:
-                    return
-                covering, covered = read[other], read[row]
-                if row == other or covering is None or covered is None:
-                    continue
-                if _covers(covering, covered):
-                    yield Finding(row, "covered", "whenever it matches, another rule does", other)
-                    break
+    comparable = {row: rows for rows in groups.values() if len(rows) > 1 for row in rows}
+    left = MOST_PAIRS
+    for row, others in _candidates(read, comparable):
+        covered = read[row]
+        for other in others:
+            covering = read[other]
+            if row == other or covering is None or covered is None:
+                continue
+            left -= 1
+            if left < 0:
+                return
+            if _covers(covering, covered):
+                yield Finding(row, "covered", "whenever it matches, another rule does", other)
+                break
+
+
+def _candidates(
+    read: Sequence[Expression | None], comparable: Mapping[int, list[int]]
+) -> Iterator[tuple[int, list[int]]]:
+    """For each rule, those on the same attributes that may cover it: they match an example of it."""
+    from tamis.index import Index  # noqa: PLC0415 - needs NumPy and pyarrow
+
+    index = Index()
+    rows = {row: expression for row in sorted(comparable) if (expression := read[row]) is not None}
+    index.add_many(list(rows), list(rows.values()), on_error="collect")
+    for row, expression in rows.items():
+        event = find_example(expression)
+        if event is None:
+            yield row, comparable[row]
+        else:
+            same = set(comparable[row])
+            yield row, [other for other in index.match(event) if other in same]
 
 
 def _same_text(expression: Expression) -> str:
@@ -228,7 +185,10 @@ def _covers(covering: Expression, covered: Expression) -> bool:
     """Whether the one matches whenever the other does; of quantifiers, if their bodies say so."""
     if relate.decide_covers(covering, covered, budget=BUDGET // 10) is True:
         return True
-    outer, inner = json.loads(covering.to_json()), json.loads(covered.to_json())
+    written = covering.to_json(), covered.to_json()
+    if not all("exists(" in text or "forall(" in text or "any(" in text for text in written):
+        return False
+    outer, inner = map(json.loads, written)
     if any(key.startswith("is_") for form in (outer, inner) for key in _keys(form)):
         return False
     instead: dict[str, Any] = {}

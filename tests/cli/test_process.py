@@ -58,7 +58,7 @@ def test_a_full_disk_is_one_line(rules: Path) -> None:
             check=False,
         )
     assert finished.returncode == 2
-    assert finished.stderr == "tamis: No space left on device\n"
+    assert finished.stderr == "tamis: cannot write the output: No space left on device\n"
 
 
 def test_an_interrupt_while_it_starts_is_clean() -> None:

@@ -4,7 +4,9 @@ import gzip
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 
 import pyarrow as pa
 import pytest
@@ -179,3 +181,142 @@ def test_lints_and_examples(tmp_path: Path) -> None:
     assert "the column `colour` is not read" in said
     assert 'rules.csv:2: example: {"x": ' in said
     assert tamis("check", path, "--strict", "-q").returncode == 1
+
+
+UGLY = "\r\n".join(
+    [
+        "id ; expression;prority;tags",
+        '1;"name = \'Zoé\' AND city IN (\'a;b\', ""x"")";1;a',
+        "",
+        ";;;",
+        "2;age > 20;2;b",
+        "2;age > 30;3;b",
+    ]
+)
+
+
+def test_rules_of_a_spreadsheet_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_bytes(UGLY.encode("latin-1"))
+    refused = tamis("check", path)
+    assert refused.returncode == 2
+    assert b"rules.csv:2:14: not UTF-8 text" in refused.stderr
+    assert b"--encoding latin-1" in refused.stderr
+    checked = tamis("check", path, "--encoding", "latin-1")
+    assert b"rules.csv:6: the id 2 is that of " in checked.stdout
+    assert b"1 of 3 rules are bad" in checked.stderr
+    assert b"`prority` is not read: did you mean `priority`?" in checked.stderr
+    found = tamis("match", path, "--rules-encoding", "latin-1", "--skip-bad", "-e", '{"age": 40}')
+    assert json.loads(found.stdout)["subscription"] == 2
+    path.write_bytes(UGLY.encode("utf-8-sig"))
+    assert b"rules.csv:6: the id 2" in tamis("check", path).stdout
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+def test_the_separator_of_rules_is_seen_from_the_header(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text(f"id{separator}expression\na{separator}x > 1\n", encoding="utf-8")
+    assert json.loads(tamis("match", path, "-e", '{"x": 2}').stdout)["subscription"] == "a"
+    given = tmp_path / "foreign.csv"
+    given.write_text(f"id{separator}where\na{separator}x > 1\n", encoding="utf-8")
+    assert json.loads(tamis("import", "sql", given).stdout)["expression"] == "x > 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"id,expression,expression\na,x > 1,\n", b"two columns `expression`"),
+        (b'id,expression\na,"x > 1\n', b"unexpected end of data"),
+        (b"id;rule\na;x > 1\n", b"no column `expression`"),
+    ],
+)
+def test_a_header_that_is_wrong_is_told(tmp_path: Path, text: bytes, said: bytes) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_bytes(text)
+    ran = tamis("check", path)
+    assert ran.returncode == 2
+    assert said in ran.stderr
+
+
+def test_a_cell_of_a_megabyte(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text(f"id,expression\na,\"name = '{'x' * 1_000_000}'\"\n", encoding="utf-8")
+    assert tamis("check", path).stdout == b"1 rules, no errors\n"
+
+
+def test_events_that_share_nothing_with_the_rules_are_mentioned(rules: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_bytes(b"x;country\n2;a\n")
+    ran = tamis("match", rules, events)
+    assert ran.returncode == 1
+    assert b"they have `x;country`, rules `name`, `x` (see --separator)" in ran.stderr
+    assert b"is not one character" in tamis("match", rules, events, "--separator", ";;").stderr
+    assert json.loads(tamis("match", rules, events, "--separator", ";").stdout)["subscription"] == "a"
+    wrapped = tamis("match", rules, "-e", '{"events": [{"x": 2}]}')
+    assert b"no event has an attribute that rules look at: they have `events`" in wrapped.stderr
+
+
+def test_events_in_another_encoding_say_so(rules: Path) -> None:
+    for kind, stored in (("csv", "name\né\n"), ("jsonl", '{"name": "é"}\n')):
+        ran = tamis("match", rules, "--format", kind, stdin=stored.encode("latin-1"))
+        assert ran.returncode == 2
+        assert b"--encoding latin-1" in ran.stderr
+
+
+def test_a_full_disk_and_standard_output_by_name(rules: Path) -> None:
+    full = Path("/dev/full")
+    if full.exists():
+        ran = tamis("match", rules, "-e", '{"x": 2}', "-o", full, "--to", "jsonl")
+        assert (ran.returncode, ran.stderr) == (
+            2,
+            b"tamis: cannot write the output: No space left on device\n",
+        )
+    assert json.loads(tamis("match", rules, "-e", '{"x": 2}', "-o", "-").stdout)["subscription"] == "a"
+    assert b"an index is saved to a file" in tamis("index", "build", rules, "-").stderr
+
+
+SIGMA = "title: {title}\nlogsource: {{product: windows}}\ndetection: {{s: {{{field}: x}}, condition: s}}\n"
+
+
+def test_sigma_from_standard_input_with_a_pipeline(tmp_path: Path) -> None:
+    pipeline = tmp_path / "nested.yml"
+    pipeline.write_text(
+        "name: nested\npriority: 10\ntransformations:\n"
+        "  - {id: m, type: field_name_mapping, mapping: {Image: Event.EventData.Image}}\n"
+    )
+    given = "---\n".join(
+        SIGMA.format(title=title, field=field) for title, field in (("one", "Image"), ("two", "Image|nope"))
+    )
+    ran = tamis("import", "sigma", "-", "--pipeline", pipeline, stdin=given.encode())
+    assert json.loads(ran.stdout)["expression"] == "lower(Event.EventData.Image) = 'x'"
+    assert b"1 of 2 rules imported" in ran.stderr  # one bad rule refuses itself, not its file
+    assert b"refused: two" in ran.stderr
+    assert b"--pipeline: there is no" in tamis("import", "sigma", "-", "--pipeline", "nope").stderr
+    assert b"--pipeline is not for sql" in tamis("import", "sql", "-", "--pipeline", pipeline).stderr
+    assert b"holds no file that ends in .yml" in tamis("import", "sigma", _empty(tmp_path)).stderr
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+def test_an_example_of_a_computed_term_can_be_pasted(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\na,hour(ts) = 5 AND lower(x) = 'b'\n", encoding="utf-8")
+    shown = tamis("check", path, "--explain").stdout.decode().splitlines()[0].partition("example: ")[2]
+    assert tamis("match", path, "-e", shown).returncode == 0
+
+
+def test_a_bad_row_ends_the_command_while_its_pipe_stays_open(rules: Path) -> None:
+    """Arrow reads ahead in a thread, which must neither abort the process nor keep it waiting."""
+    for _ in range(5):
+        with Popen([*TAMIS, "match", rules, "--format", "csv"], stdin=PIPE, stdout=DEVNULL, stderr=PIPE) as process:
+            assert process.stdin
+            assert process.stderr
+            with suppress(BrokenPipeError):  # it may end before it has read everything
+                process.stdin.write(b"x,name\n1,a,b\n" + b"2,c\n" * 400_000)
+                process.stdin.flush()
+            said = process.stderr.read()
+            assert process.wait() == 2, said
+            assert b"Expected 2 columns, got 3" in said

@@ -17,4 +17,10 @@ def main() -> None:
         from tamis.cli.app import run
     except KeyboardInterrupt:
         sys.exit(130)
-    run()
+    try:
+        run()
+    except SystemExit as ending:
+        from tamis.cli.io.read_ahead import leave_if_read_ahead
+
+        leave_if_read_ahead(ending)
+        raise

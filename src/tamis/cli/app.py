@@ -6,6 +6,7 @@ Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing w
 2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
 """
 
+import errno
 import re
 import sys
 from typing import Annotated, Any, NoReturn
@@ -92,6 +93,9 @@ def _nearest_choice(message: str) -> str | None:
     return suggestion(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def _command() -> Any:
     """The commands as a tree, with no type shown beside options that take no value."""
     command = typer.main.get_command(app)
@@ -116,7 +120,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         code = BAD_INPUT
     except OSError as error:
         what = error.strerror or str(error)
-        complain(UserError(f"{error.filename}: {what}" if error.filename else what))
+        where = error.filename or ("cannot write the output" if error.errno in _FULL else None)
+        complain(UserError(f"{where}: {what}" if where else what))
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
+from tamis.cli.io.encodings import SAY_ENCODING
 from tamis.cli.io.events import Lines, Portion, at_place
 from tamis.cli.wrong_types import WrongTypes
 
@@ -146,7 +147,8 @@ class Asked:
             except tamis.EventError as error:
                 if not self.skip_bad:
                     message = at_place(f"{source}:{place}", error)
-                    raise UserError(message, hint="--skip-bad goes on") from None
+                    hint = SAY_ENCODING if "not UTF-8" in message else "--skip-bad goes on"
+                    raise UserError(message, hint=hint) from None
                 self.skipped += 1
             else:
                 readable.append(number, text, place)

@@ -42,6 +42,26 @@ Encoding = Annotated[
 Separator = Annotated[
     str | None, typer.Option("--separator", help="What separates fields in CSV events; default: a comma.")
 ]
+RulesEncoding = Annotated[
+    str | None,
+    typer.Option("--rules-encoding", help="Of the rules, where they are no UTF-8: latin-1, utf-16."),
+]
+RulesSeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--rules-separator", help="What separates fields in CSV rules; default: seen from the header."
+    ),
+]
+OnlyRulesFormat = Annotated[
+    Format | None, typer.Option("--format", "-f", help="Format of the rules, where the name does not tell.")
+]
+OnlyRulesEncoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of the rules, where they are no UTF-8: latin-1, utf-16.")
+]
+OnlyRulesSeparator = Annotated[
+    str | None,
+    typer.Option("--separator", help="What separates fields in CSV rules; default: seen from the header."),
+]
 Schema = Annotated[
     str | None,
     typer.Option(

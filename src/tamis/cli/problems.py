@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from tamis.cli.io.progress import Progress
@@ -91,8 +92,13 @@ def find_examples(rules: Rules) -> Iterator[Problem]:
             event = example(tamis.parse(text))
         except tamis.ExpressionError:
             continue
-        shown = "none was found" if event is None else json.dumps(event, ensure_ascii=False, default=str)
+        shown = "none was found" if event is None else json.dumps(event, ensure_ascii=False, default=_as_json)
         yield _problem(rules, row, f"example: {shown}")
+
+
+def _as_json(value: Any) -> Any:
+    """A timestamp as events in JSON have it."""
+    return {"$timestamp": value.isoformat()} if isinstance(value, datetime) else str(value)
 
 
 def _problem(rules: Rules, row: int, message: str, **details: Any) -> Problem:

@@ -64,8 +64,13 @@ def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
         return "--event", iter([Lines(list(range(len(texts))), texts, list(range(1, len(texts) + 1)))])
     if events.documents is not None:
         return "--xml", read_xml_files(events.documents)
-    source = open_events(events.path, events.format, skip_bad=asked.skip_bad, encoding=events.encoding)
-    source.separator = events.separator
+    source = open_events(
+        events.path,
+        events.format,
+        skip_bad=asked.skip_bad,
+        encoding=events.encoding,
+        separator=events.separator,
+    )
 
     def reported() -> Iterator[Portion]:
         with Progress("matching", unit="events") as progress:

@@ -62,10 +62,30 @@ class WrongTypes:
         ]
         found += self._misspelt()
         if not found:
-            return None
+            return self._nothing_in_common()
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         first = "the only event" if self._looked_at == 1 else f"the first {self._looked_at:,} events"
         return f"in {first}, {'; '.join(found[:3])}{more}"
+
+    def _nothing_in_common(self) -> str | None:
+        """What to say where events have no attribute that rules look at.
+
+        >>> seen = WrongTypes({"age": ("number",)})
+        >>> seen.look(Lines([0], [b'{"user;age": "ann;27"}'], [1]))
+        >>> seen.summary()
+        'no event has an attribute that rules look at: they have `user;age`, rules `age` (see --separator)'
+        """
+        if not self._seen or not self._expected or any(map(self._is_looked_at, self._seen)):
+            return None
+        have, look = (
+            ", ".join(f"`{name}`" for name in sorted(names)[:5]) for names in (self._seen, self._expected)
+        )
+        is_joined = len(self._seen) == 1 and any(mark in have for mark in ";\t|")
+        hint = " (see --separator)" if is_joined else ""
+        return f"no event has an attribute that rules look at: they have {have}, rules {look}{hint}"
+
+    def _is_looked_at(self, path: str) -> bool:
+        return any(name == path or path.startswith(f"{name}.") for name in self._expected)
 
     def _misspelt(self) -> Iterator[str]:
         """Attributes of rules that no event has, where events have one of nearly the same name.

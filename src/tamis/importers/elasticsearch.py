@@ -24,6 +24,7 @@ from tamis.importers import forms
 from tamis.importers.elements import Scope, outer
 from tamis.importers.forms import Term
 from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
+from tamis.importers.shape import check_shape
 from tamis.importers.two_valued import Form, not_true
 
 _TEXT = "it searches analysed text, and expressions see values"
@@ -88,7 +89,7 @@ def convert(id: str, query: Mapping[str, Any] | str, arrays: Collection[str] | N
 
     def converted() -> ImportedRule:
         scope = Scope.of(arrays)
-        parsed = json.loads(query) if isinstance(query, str) else query
+        parsed = check_shape(json.loads(query) if isinstance(query, str) else query)
         if set(parsed) >= {"query"} and isinstance(parsed["query"], Mapping):
             parsed = parsed["query"]
         form = _query("", parsed, _Context(scope, frozenset(_nested_paths(parsed))))

@@ -23,6 +23,7 @@ from tamis.importers import cidr, forms
 from tamis.importers.elements import Scope
 from tamis.importers.forms import Term
 from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
+from tamis.importers.shape import check_shape
 from tamis.importers.two_valued import Form, not_true
 
 _MOST_RULES = 1000
@@ -58,7 +59,7 @@ def convert(id: str, pattern: Mapping[str, Any] | str, arrays: Collection[str] |
 
     def converted() -> ImportedRule:
         scope = Scope.of(arrays)
-        parsed = json.loads(pattern) if isinstance(pattern, str) else pattern
+        parsed = check_shape(json.loads(pattern) if isinstance(pattern, str) else pattern)
         _check_fields("", parsed, frozenset())
         expression = forms.expression(_form(_read("", parsed), scope))
         return ImportedRule(id, expression, notes=tuple(dict.fromkeys(scope.notes)))

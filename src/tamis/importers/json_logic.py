@@ -19,6 +19,7 @@ from tamis.importers import forms
 from tamis.importers import json_logic_values as values
 from tamis.importers.forms import Term
 from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
+from tamis.importers.shape import check_shape
 from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"
@@ -61,7 +62,7 @@ def convert(id: str, rule: Any) -> ImportedRule:
     """
 
     def converted() -> ImportedRule:
-        return ImportedRule(id, forms.expression(_Reader().truth(rule)))
+        return ImportedRule(id, forms.expression(_Reader().truth(check_shape(rule))))
 
     return attempt(id, "an invalid rule", NOT_CARRIED_OVER["an invalid rule"], converted)
 

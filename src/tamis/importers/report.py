@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis._kernel import Expression
 from tamis.errors import ExpressionError, TamisError
+from tamis.importers.deep_stack import with_deep_stack
 
 if TYPE_CHECKING:
     from tamis.index import Index
@@ -195,7 +196,8 @@ class Report:
 
 
 OF_ANY_FORMAT = {
-    "deep nesting": "it is nested deeper than Python reads",
+    "deep nesting": "an expression has at most 256 levels",
+    "a large rule": "it has more than a million values",
     "a repeated id": "a rule of that id is imported already, and an index has each id once",
     "a number": "NaN and infinite numbers are not written in rules",
 }
@@ -211,7 +213,7 @@ def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRu
     an invalid rule is not carried over: it is no record
     """
     try:
-        return convert()
+        return with_deep_stack(convert)
     except NotCarriedOverError as error:
         refused = error
     except RecursionError:
@@ -219,13 +221,24 @@ def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRu
     except json.JSONDecodeError as error:
         refused = NotCarriedOverError(feature, f"it is not valid JSON: {error}")
     except ExpressionError as error:
-        # Its place is one in the form that was made of the rule, not in the rule.
-        refused = NotCarriedOverError(feature, _PLACE_IN_FORM.sub("", error.reason))
+        refused = of_expression(feature, error)
     except TamisError as error:
         refused = NotCarriedOverError(feature, str(error).splitlines()[0])
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         refused = NotCarriedOverError(feature, reason)
     return ImportedRule(id, None, refused)
+
+
+def of_expression(feature: str, error: ExpressionError) -> NotCarriedOverError:
+    """What an expression cannot hold of a rule.
+
+    >>> print(of_expression("the rule", ExpressionError("the expression is nested deeper than 256 levels")))
+    deep nesting is not carried over: an expression has at most 256 levels
+    """
+    if "nested deeper" in error.reason:
+        return NotCarriedOverError("deep nesting", OF_ANY_FORMAT["deep nesting"])
+    # Its place is one in the form that was made of the rule, not in the rule.
+    return NotCarriedOverError(feature, _PLACE_IN_FORM.sub("", error.reason))
 
 
 def gather(rules: Iterable[ImportedRule]) -> Report:

@@ -15,8 +15,17 @@ from typing import Any, ClassVar
 from tamis._extras import missing_extra
 from tamis.errors import ExpressionError, TamisError
 from tamis.importers import cidr, forms
+from tamis.importers.deep_stack import with_deep_stack
 from tamis.importers.forms import Term
-from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, gather
+from tamis.importers.report import (
+    OF_ANY_FORMAT,
+    ImportedRule,
+    NotCarriedOverError,
+    Report,
+    gather,
+    of_expression,
+)
+from tamis.importers.shape import check_parentheses
 from tamis.importers.two_valued import Form, not_true
 
 try:
@@ -106,33 +115,47 @@ def read(
 def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
     name = str(rule) if isinstance(rule, Path) else "a rule"
     try:
-        if isinstance(rule, dict):
-            collection = SigmaCollection.from_dicts([rule])
-        else:
-            text = rule.read_text(encoding="utf-8") if isinstance(rule, Path) else rule
-            collection = SigmaCollection.from_yaml(text)
+        collection = with_deep_stack(lambda: _collection(rule))
     except RecursionError:
         reason = OF_ANY_FORMAT["deep nesting"]
         return [ImportedRule(name, None, NotCarriedOverError("deep nesting", reason))]
     except Exception as error:
-        return [ImportedRule(name, None, NotCarriedOverError("an invalid rule", _unreadable(error)))]
-    return [_imported(found, name, backend) for found in collection.rules]
+        return [ImportedRule(name, None, _invalid(error))]
+    of_rules = {id(error) for found in collection.rules for error in found.errors}
+    of_file = [error for error in collection.errors if id(error) not in of_rules]
+    return [
+        *(_imported(found, name, backend) for found in collection.rules),
+        *(ImportedRule(name, None, _invalid(error)) for error in of_file),
+    ]
+
+
+def _collection(rule: Any) -> SigmaCollection:
+    if isinstance(rule, dict):
+        return SigmaCollection.from_dicts([rule], collect_errors=True, resolve_references=False)
+    text = rule.read_text(encoding="utf-8-sig") if isinstance(rule, Path) else rule
+    return SigmaCollection.from_yaml(text, collect_errors=True, resolve_references=False)
 
 
 def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
     id = str(rule.id or rule.title or name)
     if not isinstance(rule, SigmaRule):
         return ImportedRule(id, None, NotCarriedOverError("a correlation", NOT_CARRIED_OVER["a correlation"]))
+    if rule.errors:
+        return ImportedRule(id, None, _invalid(rule.errors[0]))
     try:
-        found = backend.convert_rule(rule, "form")
-        expression = forms.expression(forms.any_of(found))
+        for condition in rule.detection.condition:
+            check_parentheses(str(condition))
+        expression = with_deep_stack(
+            lambda: forms.expression(forms.any_of(backend.convert_rule(rule, "form")))
+        )
     except NotCarriedOverError as refused:
         return ImportedRule(id, None, refused)
     except SigmaError as error:
         return ImportedRule(id, None, NotCarriedOverError("an invalid rule", _first_line(error)))
+    except ExpressionError as error:
+        return ImportedRule(id, None, of_expression("the rule", error))
     except TamisError as error:
-        reason = error.reason if isinstance(error, ExpressionError) else _first_line(error)
-        return ImportedRule(id, None, NotCarriedOverError("the rule", reason))
+        return ImportedRule(id, None, NotCarriedOverError("the rule", _first_line(error)))
     except RecursionError:
         return ImportedRule(id, None, _refuse("deep nesting"))
     source = rule.logsource
@@ -149,11 +172,19 @@ def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
     )
 
 
+def _invalid(error: Exception) -> NotCarriedOverError:
+    return NotCarriedOverError("an invalid rule", _unreadable(error))
+
+
 def _unreadable(error: Exception) -> str:
     """What pySigma or the reader of YAML say, with the place; their own slips say nothing to a user."""
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem and mark is not None:
         return f"{problem} (line {mark.line + 1}, column {mark.column + 1})"
+    if isinstance(error, OSError):
+        return f"its file cannot be read: {error.strerror}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"its file is not {error.encoding} text: {error.reason}"
     if isinstance(error, AttributeError | TypeError | LookupError):
         return NOT_CARRIED_OVER["an invalid rule"]
     return _first_line(error)

@@ -17,6 +17,7 @@ from tamis._kernel import Expression
 from tamis.errors import ArgumentError
 from tamis.importers import forms
 from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverError, Report, attempt, gather
+from tamis.importers.shape import check_parentheses
 
 try:
     import sqlglot
@@ -103,7 +104,7 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
         raise ArgumentError(str(error)) from None
 
     def converted() -> ImportedRule:
-        text = where.strip().rstrip(";")
+        text = check_parentheses(where).strip().rstrip(";")
         if text[:6].upper() == "WHERE ":
             text = text[6:]
         try:
@@ -162,7 +163,7 @@ class _Writer:
             case exp.Not():
                 return f"NOT ({self.condition(node.this)})"
             case exp.Paren():
-                return f"({self.condition(node.this)})"
+                return self.condition(node.this)  # whoever asks encloses it
             case exp.Boolean():
                 return "TRUE" if node.this else "FALSE"
             case exp.Null():

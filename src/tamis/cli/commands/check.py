@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tamis.cli import options as o
-from tamis.cli.io.inputs import Format
 
 if TYPE_CHECKING:
     from tamis.cli.problems import Problem
@@ -14,11 +13,10 @@ if TYPE_CHECKING:
 def check(
     files: Annotated[list[str], typer.Argument(metavar="RULES", help="Files of rules; - is standard input.")],
     as_json: o.AsJson = False,
-    rules_format: Annotated[
-        Format | None,
-        typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
-    ] = None,
+    rules_format: o.OnlyRulesFormat = None,
     *,
+    encoding: o.OnlyRulesEncoding = None,
+    separator: o.OnlyRulesSeparator = None,
     lint: Annotated[
         bool,
         typer.Option(
@@ -43,7 +41,7 @@ def check(
 
     checked = bad = slips = 0
     for path in files:
-        rules = read_rules(path, rules_format)
+        rules = read_rules(path, rules_format, encoding=encoding, separator=separator)
         for note in [] if quiet else rules.notes():
             warn(note)
         places = set()

@@ -16,7 +16,11 @@ def explain(
     now: o.Now = None,
     as_json: o.AsJson = False,
     format: o.EventsFormat = None,
+    encoding: o.Encoding = None,
+    separator: o.Separator = None,
     rules_format: o.RulesFormat = None,
+    rules_encoding: o.RulesEncoding = None,
+    rules_separator: o.RulesSeparator = None,
 ) -> int:
     """Show the truth value of every part of a rule for one event, and whether it expired or lacks a tag.
 
@@ -29,9 +33,9 @@ def explain(
     from tamis.cli.io.rules import load_index
     from tamis.cli.one_rule import find_id, moment, show
 
-    index = load_index(rules, rules_format)
+    index = load_index(rules, rules_format, encoding=rules_encoding, separator=rules_separator)
     subscription = find_id(index, id)
-    place, record = one_event(events, format, event, row)
+    place, record = one_event(events, format, event, row, encoding=encoding, separator=separator)
     at = moment(now)
     try:
         explanation = index.explain(

@@ -6,17 +6,15 @@ from typing import Annotated
 import typer
 
 from tamis.cli import options as o
-from tamis.cli.io.inputs import Format
 
 
 def build(
     rules: o.RulesPath,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="Where to save, such as rules.tamis.")],
-    rules_format: Annotated[
-        Format | None,
-        typer.Option("--format", "-f", help="Format of the rules, where the name does not tell."),
-    ] = None,
+    rules_format: o.OnlyRulesFormat = None,
     *,
+    encoding: o.OnlyRulesEncoding = None,
+    separator: o.OnlyRulesSeparator = None,
     schema: o.Schema = None,
     skip_bad: o.SkipBad = False,
     as_json: o.AsJson = False,
@@ -28,11 +26,21 @@ def build(
     import tamis
     from tamis.cli.commands.index_info import human_bytes
     from tamis.cli.failure import UserError
+    from tamis.cli.io.outputs import STDOUT
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
 
+    if str(output) == STDOUT:
+        raise UserError("an index is saved to a file, which others map", hint="name it, such as rules.tamis")
     started = time.monotonic()
-    index = load_index(rules, rules_format, skip=skip_bad, schema=read_schema(schema))
+    index = load_index(
+        rules,
+        rules_format,
+        skip=skip_bad,
+        schema=read_schema(schema),
+        encoding=encoding,
+        separator=separator,
+    )
     try:
         index.save(str(output))
     except (tamis.TamisError, OSError) as error:

@@ -24,7 +24,10 @@ def info(
         bool, typer.Option("--verbose", "-v", help="Also what the index is made of inside.")
     ] = False,
     as_json: o.AsJson = False,
+    *,
     rules_format: o.RulesFormat = None,
+    rules_encoding: o.RulesEncoding = None,
+    rules_separator: o.RulesSeparator = None,
 ) -> None:
     """Show what a saved index holds, or the index of a file of rules."""
     import json
@@ -33,7 +36,7 @@ def info(
 
     from tamis.cli.io.rules import is_snapshot, load_index
 
-    index = load_index(rules, rules_format)
+    index = load_index(rules, rules_format, encoding=rules_encoding, separator=rules_separator)
     saved = Path(rules) if is_snapshot(rules) else None
     statistics = index.stats()
     if as_json:

@@ -47,6 +47,8 @@ def match(
     separator: o.Separator = None,
     schema: o.Schema = None,
     rules_format: o.RulesFormat = None,
+    rules_encoding: o.RulesEncoding = None,
+    rules_separator: o.RulesSeparator = None,
     skip_bad: o.SkipBad = False,
     threads: o.Threads = None,
     algorithm: o.Algorithm = "auto",
@@ -72,7 +74,16 @@ def match(
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
-    index = load_index(rules, rules_format, algorithm, skip_bad, quiet=quiet, schema=types)
+    index = load_index(
+        rules,
+        rules_format,
+        algorithm,
+        skip_bad,
+        quiet=quiet,
+        schema=types,
+        encoding=rules_encoding,
+        separator=rules_separator,
+    )
     if k is None and (score != "priority" or min_score is not None or dimension):
         raise UserError("--score, --min-score and --dimension are about the k best", hint="add --k")
     if k is not None and count:

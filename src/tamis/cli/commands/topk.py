@@ -29,6 +29,8 @@ def topk(
     separator: o.Separator = None,
     schema: o.Schema = None,
     rules_format: o.RulesFormat = None,
+    rules_encoding: o.RulesEncoding = None,
+    rules_separator: o.RulesSeparator = None,
     skip_bad: o.SkipBad = False,
     threads: o.Threads = None,
     algorithm: o.Algorithm = "auto",
@@ -45,7 +47,15 @@ def topk(
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
-    index = load_index(rules, rules_format, algorithm, skip_bad, schema=types)
+    index = load_index(
+        rules,
+        rules_format,
+        algorithm,
+        skip_bad,
+        schema=types,
+        encoding=rules_encoding,
+        separator=rules_separator,
+    )
     query = Query(
         k=k,
         score=score,

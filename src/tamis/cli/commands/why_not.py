@@ -16,7 +16,11 @@ def why_not(
     now: o.Now = None,
     as_json: o.AsJson = False,
     format: o.EventsFormat = None,
+    encoding: o.Encoding = None,
+    separator: o.Separator = None,
     rules_format: o.RulesFormat = None,
+    rules_encoding: o.RulesEncoding = None,
+    rules_separator: o.RulesSeparator = None,
 ) -> int:
     """Show the smallest set of predicates that would have to change for a rule to match one event.
 
@@ -29,9 +33,9 @@ def why_not(
     from tamis.cli.io.rules import load_index
     from tamis.cli.one_rule import find_id, moment, show
 
-    index = load_index(rules, rules_format)
+    index = load_index(rules, rules_format, encoding=rules_encoding, separator=rules_separator)
     subscription = find_id(index, id)
-    place, record = one_event(events, format, event, row)
+    place, record = one_event(events, format, event, row, encoding=encoding, separator=separator)
     at = moment(now)
     try:
         reasons = index.why_not(subscription, record, tags=tag, tags_all=tag_all, tags_none=tag_none, now=at)

@@ -12,6 +12,7 @@ from typing import Any
 from tamis.cli.failure import UserError
 
 SNIFFED = 4_096
+SAY_ENCODING = "say which it is, such as --encoding latin-1; of rules beside events, --rules-encoding"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -103,9 +104,7 @@ class _Decoded(io.RawIOBase):
                 text = self._decoder.decode(block, final=self._ended)
             except UnicodeDecodeError as error:
                 name, encoding = self._place
-                raise UserError(
-                    f"{name}: not {encoding} text: {error.reason}", hint="see --encoding"
-                ) from None
+                raise UserError(f"{name}: not {encoding} text: {error.reason}", hint=SAY_ENCODING) from None
             self._rest = text.removeprefix("\ufeff").encode()
         taken = self._rest[: len(buffer)]
         buffer[: len(taken)] = taken

@@ -61,10 +61,15 @@ Portion = Lines | Rows
 
 
 def open_events(
-    path: str, asked: Format | None = None, *, skip_bad: bool = False, encoding: str | None = None
+    path: str,
+    asked: Format | None = None,
+    *,
+    skip_bad: bool = False,
+    encoding: str | None = None,
+    separator: str | None = None,
 ) -> Source:
     """Open a source of events; refuses formats that hold none."""
-    source = open_source(path, asked, what="events", encoding=encoding)
+    source = open_source(path, asked, what="events", encoding=encoding, separator=separator)
     source.skip_bad = skip_bad
     if source.format is Format.TEXT:
         raise UserError(
@@ -110,11 +115,19 @@ def _next_run(row: int, skipped: list[int]) -> tuple[int, int]:
     return row, min(until, skipped[following]) if following < len(skipped) else until
 
 
-def one_event(path: str, asked: Format | None, inline: str | None, row: int) -> tuple[str, Any]:
+def one_event(
+    path: str,
+    asked: Format | None,
+    inline: str | None,
+    row: int,
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
+) -> tuple[str, Any]:
     """The event given as JSON on the command line, or row number `row` of a source, and where it is from."""
     if inline is not None:
         return "--event", check_json(inline)
-    source = open_events(path, asked)
+    source = open_events(path, asked, encoding=encoding, separator=separator)
     count = 0
     for portion in stream_events(source):
         inside = row - count

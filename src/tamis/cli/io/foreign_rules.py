@@ -7,14 +7,17 @@ from typing import Any
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
 from tamis.cli.io.inputs import Format, open_source, read_json_records
+from tamis.importers.deep_stack import with_deep_stack
 
 RULE_NAMES = ("rule", "pattern", "query", "where", "expression")
 """What the column of the rules may be called."""
 
 
-def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
+def read_pairs(
+    path: str, encoding: str | None = None, separator: str | None = None
+) -> Iterator[tuple[str, Any]]:
     """The ids and rules of a file; rules without an id are named by their line."""
-    source = open_source(path, what="rules")
+    source = open_source(path, what="rules", encoding=encoding, separator=separator)
     if source.format is Format.JSONL:
         records = list(read_json_records(source, load=_load))
         if len(records) == 1 and not _names(records[0][1]):
@@ -25,7 +28,7 @@ def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
     elif source.format in (Format.CSV, Format.TSV):
         from tamis.cli.io.csv_rows import read_csv_rows
 
-        for line, row in read_csv_rows(source):
+        for line, row in read_csv_rows(source, RULE_NAMES):
             yield _pair(source.name, line, row)
     elif source.format is Format.TEXT:
         for line, text in enumerate(source.bytes.read().decode("utf-8-sig").splitlines(), 1):
@@ -37,7 +40,7 @@ def read_pairs(path: str) -> Iterator[tuple[str, Any]]:
 
 def _load(text: Any) -> Any:
     """JSON in which every name of a record stands once: the second of two rules would replace the first."""
-    return json.loads(text, object_pairs_hook=_once)
+    return with_deep_stack(lambda: json.loads(text, object_pairs_hook=_once))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
-from tamis.cli.io.encodings import SNIFFED, as_utf8, decompressed
+from tamis.cli.io.encodings import SAY_ENCODING, SNIFFED, as_utf8, decompressed
+from tamis.cli.io.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,8 +103,27 @@ class Source:
         return float(min(1.0, (self.stored or self.bytes).tell() / self.size))
 
 
+def read_separator(text: str | None) -> str | None:
+    """What `--separator` gives: one character, or `tab`.
+
+    >>> read_separator(";"), read_separator("tab"), read_separator(None)
+    (';', '\\t', None)
+    """
+    if text is None:
+        return None
+    one = "\t" if text in ("tab", "\\t") else text
+    if len(one) != 1 or one in '"\r\n' or not one.isascii():
+        raise UserError(f"--separator: {text!r} is not one character", hint="such as ';', '|' or tab")
+    return one
+
+
 def open_source(
-    path: str, asked: Format | None = None, what: str = "input", *, encoding: str | None = None
+    path: str,
+    asked: Format | None = None,
+    what: str = "input",
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
 ) -> Source:
     """Open a file, or standard input for `-`.
 
@@ -127,13 +147,15 @@ def open_source(
             raw = Path(path).open("rb")  # noqa: SIM115 -- the process or the caller's `with` closes it
             size = Path(path).stat().st_size
         except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}", hint=similar_file(path)) from None
+            hint = similar_file(path) if isinstance(error, FileNotFoundError) else None
+            raise UserError(f"cannot read {path}: {error.strerror}", hint=hint) from None
         name = path
     reader = decompressed(raw, name)
     format = asked or format_of(path) or _sniff(reader.peek(SNIFFED))
     if format not in (Format.PARQUET, Format.ARROW):
         reader = as_utf8(reader, name, encoding)
-    return Source(name, format, reader, size, stored=None if size is None else raw)
+    stored = None if size is None else raw
+    return Source(name, format, reader, size, stored=stored, separator=read_separator(separator))
 
 
 def read_lines(source: Source) -> Iterator[list[bytes]]:
@@ -165,7 +187,8 @@ def read_batches(source: Source) -> Iterator["pa.RecordBatch"]:
             yield from _batches(source)
     except pa.ArrowInvalid as error:
         message = str(error).splitlines()[0]
-        raise UserError(f"{source.name}: not readable as {source.format}: {message}") from None
+        hint = SAY_ENCODING if "UTF8" in message else None
+        raise UserError(f"{source.name}: not readable as {source.format}: {message}", hint=hint) from None
 
 
 def _batches(source: Source) -> Iterator["pa.RecordBatch"]:
@@ -213,13 +236,20 @@ def _csv_batches(source: Source, parse: "csv.ParseOptions") -> Iterator["pa.Reco
     )
     if source.bytes.peek(1):  # type: ignore[attr-defined]  # else there is a header and nothing else
         try:
-            yield from csv.open_csv(
-                source.bytes, read_options=read, parse_options=parse, convert_options=convert
-            )
+            yield from read_ahead(_opened_csv(source, read, parse, convert))
         except pa.ArrowInvalid as error:
             # The reader has not seen the header, and does not count it.
             counted = re.sub(r"Row #(\d+)", lambda row: f"Row #{int(row[1]) + 1}", str(error))
             raise pa.ArrowInvalid(counted) from error
+
+
+def _opened_csv(
+    source: Source, read: "csv.ReadOptions", parse: "csv.ParseOptions", convert: "csv.ConvertOptions"
+) -> Iterator["pa.RecordBatch"]:
+    """Open inside the iteration: opening reads the first block, and may fail there."""
+    from pyarrow import csv
+
+    yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
 
 
 def _header(source: Source) -> list[str]:

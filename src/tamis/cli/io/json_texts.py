@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from tamis.cli.failure import UserError
+from tamis.cli.io.encodings import SAY_ENCODING
 from tamis.cli.io.inputs import Source, read_lines
 
 _DECODER = json.JSONDecoder()
@@ -74,9 +75,7 @@ def _cut_out(source: Source, line: int, blocks: Iterator[list[bytes]]) -> Iterat
             try:
                 text += b"\n".join(lines).decode() + "\n"
             except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{source.name}: not UTF-8 text: {error.reason}", hint="see --encoding"
-                ) from None
+                raise UserError(f"{source.name}: not UTF-8 text: {error.reason}", hint=SAY_ENCODING) from None
             if len(text) >= 2 * before:
                 break
         return len(text) > before

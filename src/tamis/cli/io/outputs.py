@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN_ON_A_TERMINAL = 40
+STDOUT = "-"
 
 
 class Sink(Protocol):
@@ -34,7 +35,7 @@ class Sink(Protocol):
 
 def open_sink(output: Path | None, to: Format | None) -> Sink:
     """Choose where rows go: to `output`, else to standard output, as a table if that is a terminal."""
-    if output is None:
+    if output is None or str(output) == STDOUT:
         if to in (Format.CSV, Format.TSV):
             return TableStream(sys.stdout.buffer, to)
         if to not in (None, Format.JSONL):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis._suggest import MISSPELT, suggestion
 from tamis.cli.failure import UserError, warn
 from tamis.cli.io.csv_rows import read_csv_rows
+from tamis.cli.io.encodings import SAY_ENCODING
 from tamis.cli.io.inputs import (
     STDIN,
     Format,
@@ -118,9 +119,11 @@ def is_snapshot(path: str) -> bool:
         return path.endswith(".tamis")
 
 
-def read_rules(path: str, asked: Format | None = None) -> Rules:
+def read_rules(
+    path: str, asked: Format | None = None, *, encoding: str | None = None, separator: str | None = None
+) -> Rules:
     """Read all rules of a file, or of standard input for `-`."""
-    source = open_source(path, asked, what="rules")
+    source = open_source(path, asked, what="rules", encoding=encoding, separator=separator)
     rules = Rules(source.name, "line" if source.format not in (Format.PARQUET, Format.ARROW) else "row")
     with Progress("reading rules", unit="rules") as progress:
         for places, columns in _chunks(source):
@@ -140,6 +143,8 @@ def load_index(
     *,
     quiet: bool = False,
     schema: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
 ) -> "Index":
     """Open a snapshot, or index the rules of a file; `skip` leaves out bad rules instead of stopping."""
     import tamis
@@ -157,7 +162,7 @@ def load_index(
                 hint="tamis index build RULES OUTPUT --schema TYPES saves one with a schema",
             )
         return index
-    rules = read_rules(path, asked)
+    rules = read_rules(path, asked, encoding=encoding, separator=separator)
     if not quiet:
         for note in rules.notes():
             warn(note)
@@ -237,7 +242,7 @@ def _chunks(source: Source) -> Iterator[Chunk]:
 
 
 def _csv_chunks(source: Source) -> Iterator[Chunk]:
-    numbered = read_csv_rows(source)
+    numbered = read_csv_rows(source, ["expression"])
     while block := list(islice(numbered, CHUNK)):
         names = list(block[0][1])
         yield [line for line, _ in block], {name: [row[name] for _, row in block] for name in names}
@@ -249,11 +254,19 @@ def _text_chunks(source: Source) -> Iterator[Chunk]:
         places, expressions = [], []
         for line in lines:
             number += 1
-            text = line.decode("utf-8", "replace").strip()
+            text = _decoded(source, number, line).strip()
             if text and not text.startswith("--"):
                 places.append(number)
                 expressions.append(text)
         yield places, {"expression": expressions}
+
+
+def _decoded(source: Source, number: int, line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        place = f"{source.name}:{number}:{error.start + 1}"
+        raise UserError(f"{place}: not UTF-8 text: {error.reason}", hint=SAY_ENCODING) from None
 
 
 def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> None:
