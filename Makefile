@@ -13,7 +13,7 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
-# How many processes share the tests; those that need Spark stay together in one.
+# How many processes share the tests, file by file, so that the fixtures of a file are made once.
 PYTEST_WORKERS ?= 2
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
 PUBSUB_ARGS ?=
@@ -64,7 +64,10 @@ build: .venv/.built ## Prepare the environment and compile the kernel
 demo: .venv/.built .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
-test: test-rust test-python ## Run all tests but the slow ones
+test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
+	@$(WITH_RUST) cargo --version > /dev/null # before two commands at once would install one
+	@$(MAKE) --no-print-directory --jobs 2 test-rust build
+	@$(MAKE) --no-print-directory test-python
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
@@ -72,7 +75,7 @@ test-rust: .venv/.synced
 
 test-python: .venv/.built .tools/java/bin/java
 	$(call say,Python tests)
-	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

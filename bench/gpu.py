@@ -39,27 +39,31 @@ def main() -> None:
     parser.add_argument(
         "--cpu-events", type=int, default=16_384, help="of these the processor's time is taken"
     )
+    parser.add_argument(
+        "--soak", type=int, default=0, help="count matches of this many events, and see what memory does"
+    )
     parser.add_argument("-o", "--output", default="gpu.json")
     given = parser.parse_args()
     report: dict[str, Any] = {"device": device(), "cores": os.cpu_count(), "runs": []}
     for scale in given.scales:
         for name in given.workloads:
-            report["runs"].append(measure(name, SCALES[scale], given.events, given.cpu_events))
+            report["runs"].append(measure(name, SCALES[scale], given.events, given.cpu_events, given.soak))
             with open(given.output, "w") as file:
                 json.dump(report, file, indent=1)
 
 
-def device() -> dict[str, str]:
+def device(
+    asked: str = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,memory.total",
+) -> dict[str, str]:
     """The device as its driver describes it."""
     if shutil.which("nvidia-smi") is None:
         return {}
-    asked = "name,driver_version,clocks.max.sm,clocks.max.mem,memory.total"
     command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(", ")
     return dict(zip(asked.split(","), [each.strip() for each in found], strict=False))
 
 
-def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, Any]:
+def measure(name: str, scale: int, events: int, cpu_events: int, soaked: int) -> dict[str, Any]:
     """Events per second on the device and on the processor, for each thing that can be asked."""
     say(f"{name}, {scale:,}: generating")
     workload = WORKLOADS[name](count=scale)
@@ -76,6 +80,7 @@ def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, An
     asks: dict[str, Callable[[pa.Table], Any]] = {
         "count": index.count_batch,
         "top 10": lambda batch: index.top_k_batch(batch, 10, score="priority"),
+        "by subscription": index.count_by_subscription,
         "all": index.match_batch,
     }
     index.optimize()
@@ -106,9 +111,36 @@ def measure(name: str, scale: int, events: int, cpu_events: int) -> dict[str, An
         say(f"    by batch: { ({size: round(found) for size, found in run['gpu_by_batch'][ask].items()}) }")
     run["stages"] = {ask: stages(index, run_it, batch.slice(0, 8_192)) for ask, run_it in asks.items()}
     say(f"  seconds of 8,192 events by stage: {json.dumps(run['stages'])}")
+    if soaked:
+        index.to_gpu()
+        run["soak"] = soak(index, batch, soaked)
+        say(f"  {run['soak']}")
     stats = index.stats()
-    run |= {key: stats[key] for key in ("device_bytes", "device_failure", "device")}
+    run |= {key: stats[key] for key in ("device_bytes", "device_parts", "device_failure", "device")}
     return run
+
+
+def soak(index: tamis.Index, batch: pa.Table, events: int) -> dict[str, Any]:
+    """Matches of very many events, counted; what is taken of both memories after some, and after all."""
+    taken = []
+    started = time.perf_counter()
+    rounds = -(-events // batch.num_rows)
+    for at in range(rounds):
+        index.count_batch(batch)
+        if at in (rounds // 10, rounds - 1):
+            used = device("memory.used").get("memory.used")
+            with open("/proc/self/statm") as statm:
+                resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            taken.append(
+                {"resident": resident, "device": used, "device_bytes": index.stats()["device_bytes"]}
+            )
+    seconds = time.perf_counter() - started
+    return {
+        "events": rounds * batch.num_rows,
+        "seconds": seconds,
+        "after a tenth": taken[0],
+        "after": taken[-1],
+    }
 
 
 def stages(index: tamis.Index, ask: Callable[[pa.Table], Any], batch: pa.Table) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""`make bench-pubsub`: measure routers beside the raw log, print tables, write bench/results/pubsub.json."""
+"""`make bench-pubsub`: measure one site and three beside the raw log; writes bench/results/pubsub.json."""
 
 import argparse
 
-from tamis_lab.benchmark.delivery import run
+from tamis_lab.benchmark.delivery import SHARES, run
 from tamis_lab.benchmark.scale import parse_size
 
 if __name__ == "__main__":
@@ -10,5 +10,7 @@ if __name__ == "__main__":
     arguments.add_argument("--subscriptions", type=parse_size, default=100_000)
     arguments.add_argument("--events", type=parse_size, default=10_000)
     arguments.add_argument("--logs", nargs="*", default=["sqlite", "nats"], choices=["sqlite", "nats"])
+    arguments.add_argument("--shares", nargs="*", type=float, default=SHARES, help="subscriptions that match")
+    arguments.add_argument("--sites", nargs="*", type=int, default=[1, 3], choices=[1, 3])
     given = arguments.parse_args()
-    run(given.subscriptions, given.events, given.logs)
+    run(given.subscriptions, given.events, given.logs, given.shares, given.sites)

@@ -33,7 +33,7 @@ class Memory:
     def __init__(self) -> None:
         give_back()
         with contextlib.suppress(OSError):
-            # Linux: the peak starts anew.
+            # Linux: the peak is reset.
             Path("/proc/self/clear_refs").write_text("5")
         self.idle = resident("VmRSS")
 

@@ -82,7 +82,7 @@ fn main() {
     let definitions = definitions(&events, &names);
     count(&build(&definitions, &rules[..rules.len().min(TRIED)]), &events[0]);
     give_back();
-    // The peak starts anew.
+    // The peak is reset.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let idle = resident("VmRSS");
 

@@ -7,15 +7,9 @@ turns, on logs of their own, and compared round by round, so that other work on 
 
 import asyncio
 import json
-import shutil
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,17 +18,22 @@ from rich.console import Console
 from rich.table import Table
 
 from tamis.pubsub import Router, Site, connect
-from tamis.pubsub import keys as k
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
-from tamis.pubsub.records import Delivery, QueueLimits, Subscription
+from tamis_lab.benchmark.delivery_between_sites import report
+from tamis_lab.benchmark.delivery_steps import (
+    PADDING,
+    SUBSCRIBERS,
+    event_bodies,
+    logs_of,
+    publish,
+    read_queues,
+    read_raw,
+    subscribe,
+)
 from tamis_lab.benchmark.environment import describe
 
-SUBSCRIBERS = 1_000
-BATCH = 1_000
 SHARES = (0.00001, 0.0001, 0.001, 0.01)
 MOST_DELIVERIES = 200_000
 ROUNDS = 5
-PADDING = "x" * 900
 
 
 @dataclass(frozen=True)
@@ -60,67 +59,46 @@ class Figure:
     snapshot_seconds: float
 
 
-def run(subscriptions: int, events: int, logs: Sequence[str]) -> list[Figure]:
-    """Measure, print a table, and write bench/results/pubsub.json."""
+def run(
+    subscriptions: int, events: int, logs: Sequence[str], shares: Sequence[float], sites: Sequence[int]
+) -> None:
+    """Measure one site and three, print tables, and write bench/results/pubsub.json."""
     console = Console(highlight=False)
+    found: dict[str, object] = {"environment": describe(0)}
+    if 1 in sites:
+        rows = _one_site(console, subscriptions, events, logs, shares)
+        found["rows"] = [asdict(row) for row in rows]
+    if 3 in sites:
+        between, traffic = report(console, subscriptions, events, logs, shares)
+        found["between_sites"] = [asdict(row) for row in between]
+        found["traffic"] = [asdict(row) for row in traffic]
+    path = Path("bench/results/pubsub.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    console.print(f"written to {path}")
+
+
+def _one_site(
+    console: Console, subscriptions: int, events: int, logs: Sequence[str], shares: Sequence[float]
+) -> list[Figure]:
     found: list[Figure] = []
     for log in logs:
-        for share in SHARES:
-            with _urls(log) as urls, console.status(f"{log}, {share:.3%} match"):
+        for share in shares:
+            with logs_of(log, ("raw", "routed")) as urls, console.status(f"{log}, {share:.3%} match"):
                 found.append(asyncio.run(_measure(log, urls, subscriptions, events, share)))
             row = found[-1]
             console.print(f"{log}, {share:.3%} match: {row.ratio:.2f} of the raw rate")
     _print(console, found)
-    path = Path("bench/results/pubsub.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({"environment": describe(0), "rows": [asdict(row) for row in found]}, indent=1) + "\n"
-    )
-    console.print(f"written to {path}")
     return found
 
 
-@contextmanager
-def _urls(log: str) -> Iterator[tuple[str, str]]:
-    """Two logs of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="tamis-bench-"))
-    try:
-        if log == "sqlite":
-            yield f"sqlite:{folder}/raw.db", f"sqlite:{folder}/routed.db"
-            return
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        program = Path(sys.executable).with_name("nats-server")
-        command = [str(program), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
-        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            _until_open(port)
-            yield f"nats://127.0.0.1:{port}/raw", f"nats://127.0.0.1:{port}/routed"
-        finally:
-            server.terminate()
-            server.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _until_open(port: int) -> None:
-    for _ in range(300):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise RuntimeError("nats-server does not start")
-
-
-async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: int, share: float) -> Figure:
+async def _measure(log: str, urls: Sequence[str], subscriptions: int, events: int, share: float) -> Figure:
     values = max(1, round(1 / share))
     fan_out = min(SUBSCRIBERS, max(1.0, subscriptions * share))
     events = max(200, min(events, int(MOST_DELIVERIES / fan_out)))
-    numbers = np.random.default_rng(1).integers(0, values, events)
-    bodies = [f'{{"k":{number},"text":"{PADDING}"}}' for number in numbers]
+    bodies = event_bodies(events, values)
     async with connect(urls[1]) as site:
-        await _subscribe(site, subscriptions, values)
+        await subscribe(site, range(subscriptions), values)
         started = time.perf_counter()
         router = Router(site.log, site.settings, snapshot=Path(tempfile.mkdtemp()) / "snapshot.tamis")
         await router.step()
@@ -136,16 +114,16 @@ async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: 
         async with connect(urls[0]) as beside:
             for _ in range(ROUNDS):
                 started = time.perf_counter()
-                await _publish(site, bodies)
+                await publish(site, bodies)
                 published = time.perf_counter()
                 while await router.step():
                     pass
                 routing.append(time.perf_counter() - published)
-                deliveries, after = await _read_queues(site, after)
+                deliveries, after = await read_queues(site, after)
                 routed.append(time.perf_counter() - started)
                 started = time.perf_counter()
-                await _publish(beside, bodies)
-                after_raw = await _read_raw(beside, deliveries, after_raw)
+                await publish(beside, bodies)
+                after_raw = await read_raw(beside, deliveries, after_raw)
                 raw.append(time.perf_counter() - started)
         assert deliveries * ROUNDS == router.counters.deliveries, (deliveries, router.counters)
         p99 = await _latency(site, router, min(300, events))
@@ -163,56 +141,6 @@ async def _measure(log: str, urls: tuple[str, str], subscriptions: int, events: 
         replay,
         snapshot,
     )
-
-
-async def _subscribe(site: Site, count: int, values: int) -> None:
-    limits = QueueLimits().body()
-    await site.log.append(STATE, [Entry(k.QUEUE, f"s{n}", limits) for n in range(SUBSCRIBERS)])
-    for start in range(0, count, BATCH):
-        entries = [
-            Entry(
-                # Those that match one event belong to different subscribers.
-                *k.subscription_key(f"s{(n + n // values) % SUBSCRIBERS}", str(n)),
-                Subscription(f"k = {n % values}").body(),
-            )
-            for n in range(start, min(start + BATCH, count))
-        ]
-        await site.log.append(STATE, entries)
-
-
-async def _publish(site: Site, bodies: list[str]) -> None:
-    publisher = await site.publisher("bench")
-    for start in range(0, len(bodies), BATCH):
-        await publisher.publish(bodies[start : start + BATCH])
-
-
-async def _read_queues(site: Site, after: int) -> tuple[int, int]:
-    """Read what is new in all queues, and the event of each delivery, as often as it is delivered."""
-    found = 0
-    while records := await site.log.read(QUEUES, after=after, most=BATCH):
-        rounds: list[list[int]] = []
-        times: Counter[int] = Counter()
-        for record in records:
-            if record.topic.startswith("q-"):
-                for number in Delivery.read(record.body).events:
-                    if times[number] == len(rounds):
-                        rounds.append([])
-                    rounds[times[number]].append(number)
-                    times[number] += 1
-        for numbers in rounds:
-            found += len(await site.log.fetch(EVENTS, numbers))
-        after = records[-1].seq
-    return found, after
-
-
-async def _read_raw(site: Site, messages: int, after: int) -> int:
-    """Read so many messages, those of this round again where there are not enough."""
-    first, found = after, 0
-    while found < messages:
-        records = await site.log.read(EVENTS, after=after, most=min(BATCH, messages - found))
-        found += len(records)
-        after = records[-1].seq if records else first
-    return await site.log.end(EVENTS)
 
 
 async def _latency(site: Site, router: Router, count: int) -> float:

@@ -21,6 +21,7 @@ import tamis.spark
 from tamis.demo.local_spark import local_session
 from tamis_lab.benchmark.environment import describe, one_line
 from tamis_lab.benchmark.pipeline_rivals import RIVALS
+from tamis_lab.benchmark.pipeline_shapes import changes, requests, shapes
 from tamis_lab.workloads import AbeGen, BookAuction, Dense, Equality, Workload
 from tamis_lab.workloads.spark import generate_events, generate_subscriptions
 
@@ -52,7 +53,11 @@ def run(
         "today": against_what_people_write,
         "shards": with_more_shards,
         "growth": with_more_subscriptions,
+        "shapes": in_shapes,
+        "changes": with_many_changes,
     }
+    if session is None and (not only or "requests" in only):  # before the session: it has one of its own
+        on_an_object_store(results, scale)
     spark = session or local_session(CORES, {"spark.driver.memory": "4g"})
     environment = describe(seed=1)
     try:
@@ -262,6 +267,27 @@ def with_more_subscriptions(spark: Any, results: Results, scale: float) -> None:
         rate = max(500, int(100_000 * scale)) / seconds(partial(_drain_matches, index, events), 1)
         row = [workload.count, built, index.version.size / 1e6, rate, peak_megabytes()]
         results.add("Growth with subscriptions (equality-3-4)", columns, row)
+
+
+def in_shapes(spark: Any, results: Results, scale: float) -> None:
+    """Rows and lists, keys and all columns, DataFrames and SQL, in turns."""
+    columns = ["shape", "rules", "events", "seconds", "beside rows, key"]
+    for row in shapes(spark, max(1_000, int(100_000 * scale)), max(1_000, int(400_000 * scale))):
+        results.add("Shapes of answers", columns, row)
+
+
+def with_many_changes(spark: Any, results: Results, scale: float) -> None:
+    """The first small change of a store beside the last of ten thousand."""
+    del spark
+    count = max(500, int(10_000 * scale))
+    row = changes(count, max(50, count // 50))
+    results.add("Cost of a change", ["changes", "first ms", "last ms", "last/first"], row)
+
+
+def on_an_object_store(results: Results, scale: float) -> None:
+    """Requests, which object stores charge for."""
+    for row in requests({"spark.driver.memory": "1g"}, max(5, int(50 * scale))):
+        results.add("Requests of an object store", ["what", "requests"], row)
 
 
 def peak_megabytes() -> float:

@@ -3,6 +3,7 @@
 Each takes a DataFrame of events and a table of rules and gives a DataFrame of pairs.
 """
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,31 @@ def zen_udf(events: Any, rules: pa.Table) -> Any:
     return events.select("event_id", sf.explode(matching(sf.struct("*"))).alias("subscription"))
 
 
+def json_logic_udf(events: Any, rules: pa.Table) -> Any:
+    """Rules as JsonLogic in a UDF, evaluated one by one by `json-logic-qubit`."""
+    logic = [as_json_logic(text) for text in rules.column("expression").to_pylist()]
+    ids = rules.column("id").to_pylist()
+
+    @sf.udf("array<bigint>")
+    def matching(event: Any) -> list[int]:
+        from json_logic import jsonLogic  # noqa: PLC0415 - only where it is installed
+
+        values = event.asDict()
+        return [id for id, rule in zip(ids, logic, strict=True) if jsonLogic(rule, values)]
+
+    return events.select("event_id", sf.explode(matching(sf.struct("*"))).alias("subscription"))
+
+
+def as_json_logic(text: str) -> dict[str, Any]:
+    """An equality conjunction as JsonLogic.
+
+    >>> as_json_logic("a1 = 5 AND b = 'x'")
+    {'and': [{'===': [{'var': 'a1'}, 5]}, {'===': [{'var': 'b'}, 'x']}]}
+    """
+    parts = [part.split(" = ", 1) for part in text.split(" AND ")]
+    return {"and": [{"===": [{"var": name}, ast.literal_eval(value)]} for name, value in parts]}
+
+
 def sql_filters(events: Any, rules: pa.Table) -> Any:
     """Rules as one generated array of conditions, evaluated by Spark itself."""
     pairs = zip(rules.column("id").to_pylist(), rules.column("expression").to_pylist(), strict=True)
@@ -102,6 +128,7 @@ def rules_join(events: Any, rules: pa.Table) -> Any:
 RIVALS: dict[str, Callable[[Any, pa.Table], Any]] = {
     "python udf": python_udf,
     "zen-engine udf": zen_udf,
+    "json-logic udf": json_logic_udf,
     "sql filters": sql_filters,
     "join": rules_join,
 }

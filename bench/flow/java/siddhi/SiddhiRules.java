@@ -4,19 +4,35 @@ import io.siddhi.core.event.Event;
 import io.siddhi.core.stream.input.InputHandler;
 import io.siddhi.core.stream.output.StreamCallback;
 import java.lang.management.ManagementFactory;
+import java.util.Map;
 
-/** Windowed counts in Siddhi: arguments are the number of rules, of events to warm up with, and of events to measure. */
-public final class SiddhiCounts {
+/**
+ * Rules with memory in Siddhi: arguments are the case, the number of rules, of events to warm up with, and of events to
+ * measure.
+ */
+public final class SiddhiRules {
+    private static final Map<String, String> RULES = Map.of(
+        "counts",
+        "from Hit[kind == RULE]#window.time(60 sec) select user, count() as n group by user having n >= 8L "
+            + "insert into Alerts;\n",
+        "sequences",
+        "from Hit[kind == RULE] insert into HitRULE;\n"
+            + "partition with (user of HitRULE) begin from every e1=HitRULE<6> -> e2=HitRULE[ts > e1[last].ts] "
+            + "within 60 sec select e2.user as user, 7L as n insert into Alerts; end;\n",
+        "joins",
+        "from Hit#window.length(1) as y unidirectional join Hit[kind == RULE]#window.time(60 sec) as x "
+            + "on x.user == y.user and y.ts - x.ts >= 1L and y.ts - x.ts <= 40L "
+            + "select x.user as user, y.ts - x.ts as n insert into Alerts;\n");
+
     private static long alerts;
 
     public static void main(String[] arguments) throws Exception {
-        int rules = Integer.parseInt(arguments[0]);
-        int warm = Integer.parseInt(arguments[1]);
-        int measured = Integer.parseInt(arguments[2]);
+        int rules = Integer.parseInt(arguments[1]);
+        int warm = Integer.parseInt(arguments[2]);
+        int measured = Integer.parseInt(arguments[3]);
         StringBuilder text = new StringBuilder("@app:playback define stream Hit (user int, kind int, ts long);\n");
         for (int rule = 0; rule < rules; rule++) {
-            text.append("from Hit[kind == ").append(rule).append("]#window.time(60 sec) select user, count() as n ")
-                .append("group by user having n >= 8L insert into Alerts;\n");
+            text.append(RULES.get(arguments[0]).replace("RULE", Integer.toString(rule)));
         }
         long compiling = System.nanoTime();
         SiddhiManager manager = new SiddhiManager();

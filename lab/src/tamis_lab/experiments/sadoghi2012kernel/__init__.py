@@ -1,0 +1,1 @@
+"""Towards an extensible efficient event processing kernel (Sadoghi, SIGMOD 2012 PhD symposium)."""
