@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis profiles, and one Spark and one DuckDB session for the whole run."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # "quick" is the same on every run, so that a change is judged by what it changed; "thorough" is not.
 quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
-    "quick", deadline=None, derandomize=True, max_examples=200, suppress_health_check=quiet
+    "quick", deadline=None, derandomize=True, max_examples=100, suppress_health_check=quiet
 )
 settings.register_profile("thorough", deadline=None, max_examples=5000, suppress_health_check=quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -28,11 +29,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what needs Spark in one process; leave out tests of what the installed Spark does not have."""
-    for item in items:
-        # Two Java machines at once are short of memory and of ports.
-        if "spark" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """Leave out tests of what the installed Spark does not have."""
     marked = {item: mark.args[0] for item in items if (mark := item.get_closest_marker("spark_since"))}
     if not marked:
         return
@@ -43,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if later:
         config.hook.pytest_deselected(items=list(later))
         items[:] = [item for item in items if item not in later]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay until the end: no garbage collection has to look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

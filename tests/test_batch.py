@@ -196,17 +196,19 @@ def test_threads_and_chunks_change_no_answer(ids: list[Any]) -> None:
     values = [at % 300 if at // 700 % 2 == 0 else -1 for at in range(9_000)]
     table = pa.table({"x": values})
     lines = "\n".join(f'{{"y": [1, {{"x": 2}}], "x": {value}}}' for value in values)
-    pairs = sorted((event, ids[at]) for event, value in enumerate(values) for at in range(value + 1))
+    matches = [sorted(ids[: value + 1]) for value in values]
+    lists = pa.table({"event": range(len(values)), "subscriptions": matches})
+    pairs = [
+        pa.array(at for at, found in enumerate(matches) for _ in found),
+        lists.column("subscriptions").combine_chunks().flatten(),
+    ]
     for events in (table, lines):
         for threads in (1, 3):
             found = index.match_batch(events, threads=threads)
             assert found.column("event").num_chunks > 1
-            assert list(zip(*found.to_pydict().values(), strict=True)) == pairs
-            lists = index.match_batch(events, threads=threads, lists=True).to_pydict()
-            assert lists["event"] == list(range(len(values)))
-            assert [
-                (event, id) for event, matches in zip(*lists.values(), strict=True) for id in matches
-            ] == pairs
+            for column, expected in zip(found.columns, pairs, strict=True):
+                assert column.combine_chunks().cast(expected.type).equals(expected)
+            assert index.match_batch(events, threads=threads, lists=True).cast(lists.schema).equals(lists)
 
 
 def test_small_answers_come_in_one_chunk(index: Index) -> None:

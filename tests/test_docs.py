@@ -52,6 +52,15 @@ def test_links_of_pages_outside_the_site(page: Path) -> None:
         assert (ROOT / target).exists(), target
 
 
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *PAGES[1:]], ids=lambda page: page.name)
+def test_every_table_has_a_header(page: Path) -> None:
+    """Rows behind an empty line are no table: they are shown as text."""
+    rows = page.read_text().split("\n")
+    for number, (before, row, after) in enumerate(zip(["", *rows], rows, [*rows[1:], ""], strict=False), 1):
+        if row.startswith("|") and not before.startswith("|"):
+            assert re.fullmatch(r"\|[-:| ]+", after), f"line {number}: {row}"
+
+
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     for folder in ("docs", "src", "tools"):
         shutil.copytree(

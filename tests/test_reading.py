@@ -90,6 +90,73 @@ def test_without_a_schema_values_stay_as_they_are() -> None:
     assert [route for route, matched in found.items() if matched] == ["cells"]
 
 
+NOON_IN_ARRAYS = "TIMESTAMP '2026-01-31 12:00:00'"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items.at": "timestamp_ms", "items.parts.at": "timestamp_ms", "items.maker.since": "timestamp_ms"},
+        {
+            "items": "array<struct<at:timestamp_ms,sku:string,"
+            "maker:struct<since:timestamp_ms,of:map<int,int>>,parts:array<struct<at:timestamp_ms>>>>"
+        },
+    ],
+    ids=["fields", "struct"],
+)
+@pytest.mark.parametrize("given", [SECONDS * 1000, "2026-01-31T12:00:00Z", SECONDS * 1000.0])
+def test_a_schema_reads_timestamps_in_records_of_arrays(schema: dict[str, str], given: Any) -> None:
+    event = {
+        "items": [
+            {"at": None, "parts": [], "maker": {"since": None}},
+            {"at": given, "parts": [{"at": given}], "maker": {"since": given}},
+        ]
+    }
+    for rule in (
+        f"exists(items, i -> i.at = {NOON_IN_ARRAYS})",
+        f"exists(items, i -> i.maker.since = {NOON_IN_ARRAYS})",
+        f"exists(items, i -> exists(i.parts, p -> p.at = {NOON_IN_ARRAYS}))",
+        f"ANY(items) IS NOT NULL AND exists(items, i -> hour(i.at) = 12 AND i.at >= {NOON_IN_ARRAYS})",
+    ):
+        index = Index(schema=schema)
+        index.add("noon", rule)
+        found = matches_by_route(index, event)
+        del found["cells"]  # a cell is no array
+        assert all(found.values()), (rule, found)
+    if isinstance(given, str):  # what was text is text for keywords
+        index = Index(schema=schema)
+        index.add("text", "ANY(all_strings()) LIKE '2026-01-31T%'")
+        assert index.match(event) == index.match(tamis.Event(event)) == ["text"]
+
+
+def test_a_schema_refuses_bodies_that_cannot_be_true() -> None:
+    schema = {"n": int, "tags": "array<string>", "items.at": "timestamp", "open": "array<record>"}
+    index = Index(schema=schema)
+    for rule, wrong in {
+        "exists(tags, t -> t > 5)": r"`tags\[\]` is declared as string",
+        "exists(tags, t -> abs(t) > 5)": "takes a number",
+        "exists(tags, t -> t.x = 1)": r"`tags\.x` is not in the schema",
+        "exists(items, i -> i.att IS NULL)": r"did you mean `items\.at`",
+        "exists(items, i -> i.at = 5)": r"`items\.at` is declared as timestamp",
+        "exists(n, x -> x > 5)": "is about an array",
+        "ANY(n) = 'a'": "is about a string",
+        "exists(tags, t -> t = m)": "`m` is not in the schema",
+        "ANY(all_strings()) > 5": "is about a number",
+        "within_distance(tags, n, 1, 1, 1)": "made of numbers",
+    }.items():
+        with pytest.raises(tamis.ExpressionError, match=wrong):
+            index.add(rule, rule)
+    for rule in (
+        "exists(tags, t -> t = 'a' AND n > 5)",
+        "exists(tags, n -> n = 'a')",  # the variable hides the attribute
+        "exists(items, i -> i.at > DATE '2026-01-01' AND i IS NOT NULL)",
+        "exists(open, o -> o.x = 1 AND exists(o.ys, y -> y.z LIKE 'a%'))",
+        "ANY(n) > 5",
+        "exists(tags, t -> exists(all_strings(), s -> s = t))",
+    ):
+        index.add(rule, rule)
+
+
 # --- cells ----------------------------------------------------------------------------------------
 
 RULES = [
@@ -280,6 +347,27 @@ def test_a_field_of_a_record_in_an_array_is_absent_from_its_record() -> None:
     with pytest.warns(tamis.UnreadableValueWarning, match=r"`items\.price`"):
         assert index.match(event) == ["cheap"]
     assert index.match(json.dumps(event)) == ["cheap"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"x": [1, "needle"]},
+        {"x": ["needle", 2**70]},
+        {"items": [{"name": [1, "needle"]}]},
+        {"items": [1, {"deep": {"er": "needle"}}]},
+    ],
+)
+def test_strings_in_what_cannot_be_read_are_keywords_by_every_route(event: dict[str, Any]) -> None:
+    index = Index()
+    index.add("keyword", "ANY(all_strings()) = 'needle'")
+    text = json.dumps(event)
+    for given in (event, tamis.Event(event), tamis.Event(text), text, text.encode()):
+        assert index.match(given) == ["keyword"]
+        assert index.count_batch([given]).to_pylist() == [1]
+        assert index.explain("keyword", given).matches
+        assert tamis.parse("ANY(all_strings()) = 'needle'").evaluate(given) is True
+    assert index.count_batch(text).to_pylist() == [1]
 
 
 # --- warnings -------------------------------------------------------------------------------------

@@ -116,6 +116,25 @@ def test_every_algorithm_that_takes_it_agrees(algorithm: str) -> None:
         assert index.match({"doc": document}) == judge.true_for(document)
 
 
+def test_many_texts_to_search_for_agree_with_python() -> None:
+    source = random.Random(10)
+    words = [
+        "".join(source.choice("abc") for _ in range(source.choice((1, 2, 3, 5, 8)))) for _ in range(1500)
+    ]
+    paths = [f"//t[contains(., '{word}')]" for word in words]
+    paths += [f"/d/t[starts-with(@x, '{word}')]" for word in words]
+    index = index_of(paths)
+    index.optimize()
+    for _ in range(10):
+        texts = ["".join(source.choice("abcd") for _ in range(30)) for _ in range(4)]
+        document = (
+            "<d>" + "".join(f"<t x='{text[::-1]}'>{text[:9]}<b>{text[9:]}</b></t>" for text in texts) + "</d>"
+        )
+        found = [at for at, word in enumerate(words) if any(word in text for text in texts)]
+        begun = [at for at, word in enumerate(words) if any(text[::-1].startswith(word) for text in texts)]
+        assert index.match({"doc": document}) == found + [len(words) + at for at in begun]
+
+
 def test_deep_recursion_of_one_name() -> None:
     document = "<a>" * 200 + "<b/>" + "</a>" * 200
     paths = [
@@ -204,12 +223,28 @@ def test_bytes_are_decoded_as_the_document_says() -> None:
         "<a>é</a>".encode("utf-16"),
         "<a>é</a>".encode("utf-16-be"),
         "<a>é</a>".encode("utf-32"),
+        "<a>é</a>".encode("utf-32-le"),
+        "<a>é</a>".encode("utf-32-be"),
+        '<?xml version="1.0" encoding="windows-1252"?><a>é</a>'.encode("cp1252"),
     ):
         assert index.match_xml(data) == [1], data
     for data in (b"<a>\xe9</a>", b'<?xml version="1.0" encoding="no-such"?><a/>'):
         assert index.match_xml(data) == []
         with pytest.raises(tamis.XmlError):
             index.match_xml(data, strict=True)
+
+
+@pytest.mark.parametrize(
+    "codec",
+    ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "undefined", "zlib", "rot13"],
+)
+def test_a_document_does_not_choose_a_codec_that_is_no_character_set(codec: str) -> None:
+    data = f'<?xml version="1.0" encoding="{codec}"?><a>+ADw-b/+AD4- \\x3cb/\\x3e</a>'.encode()
+    index = tamis.Index()
+    index.add(1, "xpath(doc, '/a')")
+    assert index.match_xml(data) == []
+    with pytest.raises(tamis.XmlError, match=r"encoding|codec"):
+        tamis.Xml(data, strict=True)
 
 
 def test_strict_documents_fail_with_line_and_column() -> None:

@@ -2,7 +2,7 @@
 
     python labelled_events.py CLONE
 
-`CLONE/regression_data/**/ID.json` holds the events that the rule ID shall match, as they stand in a Windows
+`CLONE/regression_data/**/ID.json` holds the events that the rule ID should match, as they stand in a Windows
 event log: the fields of `System`, `EventData` and `UserData` become attributes. Rules are those of all
 folders whose name begins with `rules`.
 """

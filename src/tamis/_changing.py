@@ -342,7 +342,8 @@ class Changing:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.
 
         The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `owner`, `payload`,
-        `expires` and `starts` may be there too. Others are ignored.
+        `expires` and `starts` may be there too. Others are not read; one that looks misspelt brings a
+        `tamis.UnknownColumnWarning`.
 
         >>> from tamis import Index
         >>> import pyarrow as pa

@@ -4,6 +4,7 @@ Arrow data stays Arrow data: no Python object is made for a value. Lists of ids 
 because the kernel says more precisely than Arrow what is wrong with one of them.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from tamis._lists import array
-from tamis.errors import ArgumentError
+from tamis._suggest import MISSPELT, suggestion
+from tamis.errors import ArgumentError, UnknownColumnWarning
 
 DETAILS = {
     "priority": pa.float64(),
@@ -23,6 +25,16 @@ DETAILS = {
     "starts": pa.timestamp("us", tz="UTC"),
 }
 
+_EXPECTED = {
+    "priority": "numbers",
+    "weights": "a record of attribute to number for each row, such as {'age': 0.7}",
+    "tags": "a list of strings for each row, such as ['q4']; of a text, split it",
+    "owner": "strings",
+    "payload": "bytes or strings; of anything else, its JSON",
+    "expires": "timestamps, such as 2026-12-31T23:59:59Z",
+    "starts": "timestamps, such as 2026-12-31T23:59:59Z",
+}
+
 
 def id_column(ids: Iterable[Any]) -> Any:
     """Ids as one Arrow array of int64 or large_string, or as a list."""
@@ -30,13 +42,22 @@ def id_column(ids: Iterable[Any]) -> Any:
     if column is None:
         return _list("ids", ids)
     decoded = _decoded(column)
+    if pa.types.is_floating(decoded.type):  # pandas makes them of integers as soon as one is missing
+        try:
+            return _one_chunk(decoded.cast(pa.int64()))
+        except pa.ArrowInvalid:
+            raise ArgumentError(
+                "ids are integers or strings, and the column has numbers with a fraction"
+            ) from None
     return _one_chunk(decoded.cast(pa.int64() if pa.types.is_integer(decoded.type) else pa.large_string()))
 
 
 def text_column(expressions: Iterable[Any]) -> Any:
     """Expressions as one Arrow array of large_string, or as a list."""
     column = _arrow(expressions)
-    return _list("expressions", expressions) if column is None else _one_chunk(column.cast(pa.large_string()))
+    if column is None:
+        return _list("expressions", expressions)
+    return _one_chunk(_decoded(column).cast(pa.large_string()))
 
 
 def rows_of(column: Iterable[Any]) -> list[Any]:
@@ -58,26 +79,46 @@ def details_batch(rows: int, given: Mapping[str, Any]) -> pa.RecordBatch | None:
     return pa.record_batch(columns) if columns else None
 
 
+ARGUMENTS = {
+    "id": "ids",
+    "expression": "expressions",
+    "priority": "priorities",
+    "weights": "weights",
+    "tags": "tags",
+    "owner": "owners",
+    "payload": "payloads",
+    "expires": "expires",
+    "starts": "starts",
+}
+"""The columns of a table of subscriptions, and the arguments of `Index.add_many` that take them."""
+
+
 def columns_of(table: Any) -> dict[str, Any]:
     """The arguments of `Index.add_many` from a table with the columns of a subscription."""
-    table = pa.table(table)
-    missing = [name for name in ("id", "expression") if name not in table.column_names]
-    if missing:
-        raise ArgumentError(f"the table has no column {missing[0]!r}; it has {', '.join(table.column_names)}")
-    arguments = {
-        "ids": "id",
-        "expressions": "expression",
-        "priorities": "priority",
-        "weights": "weights",
-        "tags": "tags",
-        "owners": "owner",
-        "payloads": "payload",
-        "expires": "expires",
-        "starts": "starts",
-    }
-    return {
-        argument: table.column(name) for argument, name in arguments.items() if name in table.column_names
-    }
+    table = _table(table)
+    names = table.column_names
+    for name in ("id", "expression"):
+        if name not in names:
+            hint = suggestion(name, [one for one in names if one not in ARGUMENTS])
+            raise ArgumentError(
+                f"the table has no column {name!r}; it has {', '.join(names)}" + (f": {hint}" if hint else "")
+            )
+    for name in names:
+        meant = None if name in ARGUMENTS else suggestion(name, ARGUMENTS, similarity=MISSPELT)
+        if meant is not None:
+            warnings.warn(f"the column `{name}` is not read: {meant}", UnknownColumnWarning, stacklevel=3)
+    return {argument: table.column(name) for name, argument in ARGUMENTS.items() if name in names}
+
+
+def _table(table: Any) -> pa.Table:
+    try:
+        return pa.table(table)
+    except TypeError:
+        hint = ": call .collect() first" if hasattr(table, "collect") else ""
+        kind = type(table).__name__
+        raise TypeError(
+            f"a table of pyarrow, pandas, Polars or DuckDB is expected, not {kind}{hint}"
+        ) from None
 
 
 def _arrow(values: Any) -> pa.ChunkedArray | None:
@@ -94,7 +135,13 @@ def _arrow(values: Any) -> pa.ChunkedArray | None:
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = column.type.value_type
+    if pa.types.is_string_view(kind):  # of which Arrow cannot take rows
+        chunks = [chunk.dictionary.cast(pa.large_string()).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(chunks, pa.large_string())
+    return column.cast(kind)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -113,13 +160,24 @@ def _detail(name: str, values: Any) -> pa.Array:
         if name == "weights" and (column is None or pa.types.is_struct(column.type)):
             return array(_entries(values if column is None else column.to_pylist()), DETAILS[name])
         if column is not None:
-            return _one_chunk(_decoded(column).cast(DETAILS[name]))
+            return _one_chunk(_cast(_decoded(column), DETAILS[name]))
         rows = _list(name, values)
         if name == "tags" and (texts := [row for row in rows if isinstance(row, str)]):
             raise TypeError(f"tags are a list of strings for each row; write [{texts[0]!r}]")
         return array(rows, DETAILS[name])
     except pa.ArrowException as error:
-        raise TypeError(f"{name}: {error}") from error
+        raise TypeError(f"{name}: {error}; expected {_EXPECTED[name]}") from error
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The column as another type; a time as text is UTC unless it says otherwise."""
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not (pa.types.is_timestamp(kind) and is_text):
+        return column.cast(kind)
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        return column.cast(pa.timestamp("us")).cast(kind)
 
 
 def _entries(weights: Iterable[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ palette of Okabe and Ito, which colour-blind people can tell apart.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from html import escape
 from typing import Any, Protocol
 
@@ -146,8 +147,15 @@ def _scripts(specifications: Sequence[dict[str, Any]]) -> str:
     return (
         f'<script type="application/json" id="charts">{_embedded(specifications)}</script>'
         f'<script type="application/json" id="themes">{_embedded(themes)}</script>'
-        f"<script>{javascript_bundle(_DRAW)}</script>"
+        f"<script>{_drawing()}</script>"
     )
+
+
+@cache
+def _drawing() -> str:
+    """The JavaScript that draws: Vega-Lite and what it needs, which takes seconds to put together."""
+    bundle: str = javascript_bundle(_DRAW)
+    return bundle
 
 
 def _embedded(value: Any) -> str:

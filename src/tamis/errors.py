@@ -30,6 +30,14 @@ class UnknownAttributeWarning(UserWarning):
     """
 
 
+class UnknownColumnWarning(UserWarning):
+    """A table of subscriptions has a column that is not read, and whose name looks misspelt.
+
+    >>> issubclass(UnknownColumnWarning, UserWarning)
+    True
+    """
+
+
 class ValueWarning(UserWarning):
     """A value of an event that makes predicates undefined and is hardly meant.
 

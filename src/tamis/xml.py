@@ -14,10 +14,23 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# Without a mark, by the first character of a document.
+_STARTS = (
+    (b"<\x00\x00\x00", "utf-32-le"),
+    (b"\x00\x00\x00<", "utf-32-be"),
+    (b"<\x00", "utf-16-le"),
+    (b"\x00<", "utf-16-be"),
+)
 _DECLARATION = re.compile(
     rb"""<\?xml\s+version\s*=\s*["'][^"']*["']\s+encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']"""
 )
 _LONGEST_DECLARATION = 256
+# Whoever writes a document chooses its encoding. Python also has codecs that are none of texts, that take
+# quadratic time (punycode, idna) or that hide markup (UTF-7, escapes): only those of character sets are used.
+_CHARACTER_SETS = re.compile(
+    r"ascii|utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|iso8859-\d+|cp\d+|koi8-[rtu]|mac-\w+|tis-620|hp-roman8|ptcp154|kz1048"
+    r"|shift_jis(_2004|x0213)?|euc_\w+|iso2022_\w+|gb2312|gbk|gb18030|hz|big5(hkscs)?|johab"
+)
 
 
 class Xml(str):
@@ -46,7 +59,7 @@ class Xml(str):
         else:
             try:
                 text = _decoded(bytes(data))
-            except (UnicodeDecodeError, LookupError) as error:
+            except (UnicodeError, LookupError) as error:
                 if strict:
                     raise XmlError(str(error), 1, 1) from error
                 text = ""  # not well-formed either
@@ -64,9 +77,13 @@ def _decoded(data: bytes) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding)
-    if data.startswith(b"<\x00"):
-        return data.decode("utf-16-le")
-    if data.startswith(b"\x00<"):
-        return data.decode("utf-16-be")
+    for start, encoding in _STARTS:
+        if data.startswith(start):
+            return data.decode(encoding)
     declared = _DECLARATION.match(data[:_LONGEST_DECLARATION])
-    return data.decode(declared[1].decode("ascii") if declared else "utf-8")
+    if declared is None:
+        return data.decode("utf-8")
+    name = declared[1].decode("ascii")
+    if _CHARACTER_SETS.fullmatch(codecs.lookup(name).name) is None:
+        raise LookupError(f"the encoding {name} is not that of a character set")
+    return data.decode(name)

@@ -179,3 +179,25 @@ def test_what_cannot_be_joined_is_refused() -> None:
     with pytest.raises(tamis.ArgumentError, match="starts empty"):
         flow.add("q", "SELECT * FROM a ROWS 5", backfill=True)
     assert len(flow) == 0
+
+
+def test_conditions_of_many_queries_come_and_go() -> None:
+    """A join looks at what the conditions of its queries name now, however many queries name it."""
+    flow = tamis.Flow()
+    flow.stream("a", time="ts")
+    joined = "SELECT x.ts FROM a RANGE 1h AS x JOIN a ROWS 1 AS y ON x.k = y.k WHERE y.ts > x.ts"
+    for number in range(30):
+        flow.add(f"q{number}", f"{joined} AND x.v{number % 3} = {number // 3}")
+    for number in range(0, 30, 2):
+        flow.remove(f"q{number}")
+    flow.add("alone", "SELECT x.ts FROM a RANGE 1h AS x WHERE x.v9 = 1")
+    flow.remove("q1")
+    flow.push("a", {"ts": 1, "k": 1, "v0": 5, "v1": 0, "v2": 1, "v9": 1})
+    told = flow.push("a", {"ts": 2, "k": 1})
+    # v1 = 0 was q1, v0 = 5 is q15, v2 = 1 is q5.
+    assert [(out.query, out.row) for out in told] == [("q5", {"x.ts": 1}), ("q15", {"x.ts": 1})]
+    for name in list(flow):
+        flow.remove(name)
+    flow.add("again", f"{joined} AND x.v1 = 0")
+    assert flow.push("a", {"ts": 3, "k": 1, "v1": 0}) == []
+    assert [out.query for out in flow.push("a", {"ts": 4, "k": 1})] == ["again"]

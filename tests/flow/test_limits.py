@@ -313,3 +313,27 @@ def test_flipped_bytes_anywhere_are_damage_or_change_nothing(tmp_path: Path) -> 
         except tamis.SnapshotError:
             continue
     assert seen <= {10, 11, 12, 19, 20, 21, 22, 23}
+
+
+def test_another_limit_holds_from_then_on_also_after_a_checkpoint(tmp_path: Path) -> None:
+    flow = tamis.Flow(limit=2_000)
+    flow.stream("s", time="ts")
+    flow.add("q", "count(* BY user LAST 1h) >= 2")
+    path = tmp_path / "flow"
+    flow.checkpoint(path)
+    refused = 0
+    for at in range(50):
+        try:
+            flow.push("s", {"ts": at, "user": f"user {at}"})
+        except tamis.TamisError:
+            refused += 1
+    assert refused > 0
+    flow.set_limit(1_000_000)
+    for at in range(50, 100):
+        flow.push("s", {"ts": at, "user": f"user {at}"})
+    flow.checkpoint(path)
+    again = tamis.Flow.open(path)
+    assert again.stats()["bytes"] == flow.stats()["bytes"] > 2_000
+    assert [out.query for out in again.push("s", {"ts": 101, "user": "user 99"})] == ["q"]
+    with pytest.raises(tamis.ArgumentError, match='on_limit is "refuse" or "shed"'):
+        flow.set_limit(1, "drop")  # type: ignore[arg-type]

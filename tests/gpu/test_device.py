@@ -1,38 +1,108 @@
 """Batches on a device: the kernels, compiled for this processor, against the processor's own way."""
 
+import ctypes
+import gc
 import os
 import random
 import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tamis
-from tamis import _kernel
+from tamis import Query, _kernel
+from tamis._matching import ask_up_to
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "crates" / "tamis-gpu" / "src" / "kernels.cu"
 
 
+FAULTS = """
+extern "C" {
+unsigned long long tamis_operations[7];
+unsigned long long tamis_before_fault = ~0ull;
+unsigned tamis_fault_kind, tamis_fault_lasts;
+unsigned tamis_fault(unsigned operation) {
+    ++tamis_operations[operation];
+    if (tamis_before_fault > 0) { --tamis_before_fault; return 0; }
+    if (!tamis_fault_lasts) tamis_before_fault = ~0ull;
+    return tamis_fault_kind;
+}
+}
+"""
+UPLOAD = 1
+OUT_OF_MEMORY, LOST = 1, 2
+
+
+class Faults:
+    """Counts what is asked of a device, and lets some of it fail."""
+
+    def __init__(self, library: Path) -> None:
+        """Of a library that was compiled with FAULTS."""
+        self.library = library
+        loaded = ctypes.CDLL(str(library))
+        self.operations = (ctypes.c_ulonglong * 7).in_dll(loaded, "tamis_operations")
+        self.before = ctypes.c_ulonglong.in_dll(loaded, "tamis_before_fault")
+        self.kind = ctypes.c_uint.in_dll(loaded, "tamis_fault_kind")
+        self.lasts = ctypes.c_uint.in_dll(loaded, "tamis_fault_lasts")
+
+    def at(self, operation: int | None, kind: int = LOST, *, lasts: bool = True) -> None:
+        """Let everything fail after so many operations, or only the next one."""
+        self.before.value = 2**64 - 1 if operation is None else operation
+        self.kind.value, self.lasts.value = kind, lasts
+
+    def uploads(self) -> int:
+        """How often something was copied to the device so far."""
+        return int(self.operations[UPLOAD])
+
+
+def compiled(folder: Path, *more: Path) -> Path:
+    """The kernels, and what is to be beside them, as a library for this processor."""
+    library = folder / "libkernels.so"
+    compiler = next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
+    command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "c++"]
+    options = ["-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c++", str(KERNELS), *map(str, more)]
+    subprocess.run([*command, *options, "-o", str(library)], check=True)
+    return library
+
+
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The kernels as a library for this processor."""
-    library = tmp_path_factory.mktemp("kernels") / "libkernels.so"
-    compiler = next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
-    command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "c++"]
-    options = ["-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c++", str(KERNELS), "-o", str(library)]
-    subprocess.run([*command, *options], check=True)
-    return library
+    return compiled(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Faults:
+    """The same with faults."""
+    folder = tmp_path_factory.mktemp("faulty")
+    (folder / "faults.cpp").write_text(FAULTS)
+    return Faults(compiled(folder, folder / "faults.cpp"))
+
+
+@pytest.fixture
+def faults(faulty: Faults) -> Iterator[Faults]:
+    """None to begin with, and none left."""
+    faulty.at(None)
+    yield faulty
+    faulty.at(None)
 
 
 def on_device(index: tamis.Index, library: Path, memory: int | None = None) -> None:
     """Let the index match batches with the kernels, or on a real device if one is to be tested."""
     real = os.environ.get("TAMIS_TEST_DEVICE") == "cuda"
     assert _kernel.use_device(index._kernel, 0, memory, None if real else library, True) is None
+
+
+def with_faults(index: tamis.Index, faults: Faults) -> None:
+    """Let the index match batches with kernels that fail on demand."""
+    assert _kernel.use_device(index._kernel, 0, None, faults.library, False) is None
 
 
 def literal(draw: random.Random) -> str:
@@ -123,6 +193,7 @@ def answers(index: tamis.Index, events: pa.Table) -> list[object]:
         found.append(index.match_batch(events, **way).to_pydict())
         found.append(index.count_batch(events, **way).to_pylist())
         found.append(index.top_k_batch(events, 3, score="priority", **way).to_pydict())
+        found.append(index.count_by_subscription(events, **way).to_pydict())
     found.append(index.top_k_batch(events, 2, score="priority", min_score=1.75).to_pydict())
     found.append(index.top_k_batch(events.slice(0, 300), 2, score="relevance").to_pydict())
     return found
@@ -250,9 +321,194 @@ def test_a_forked_child_does_without_the_device(kernels: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             is_right = index.count_batch(events).to_pylist() == expected and index.device == "cpu"
+            del index
+            gc.collect()  # what it held on the device is the parent's
         os._exit(0 if is_right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert index.count_batch(events).to_pylist() == expected
+
+
+@pytest.mark.parametrize("kind", [OUT_OF_MEMORY, LOST])
+@pytest.mark.parametrize("lasts", [True, False])
+def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int, lasts: bool) -> None:
+    draw = random.Random(21)
+    index = build(draw, 150, 2)
+    events = some_events(draw, 600)
+
+    def ask() -> list[object]:
+        return [
+            index.count_batch(events, threads=2).to_pylist(),
+            index.match_batch(events, tags=["a"], threads=2).to_pydict(),
+            index.top_k_batch(events, 3, score="priority", threads=1).to_pydict(),
+            index.count_by_subscription(events, now=60).to_pydict(),
+        ]
+
+    expected = ask()
+    with_faults(index, faults)
+    before = sum(faults.operations)
+    assert ask() == expected
+    operations = sum(faults.operations) - before
+    assert index.device != "cpu"
+    for operation in {*range(0, operations, max(1, operations // 40)), *range(min(operations, 30))}:
+        with_faults(index, faults)
+        faults.at(operation, kind, lasts=lasts)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert ask() == expected, operation
+        faults.at(None)
+        told = [str(warning.message) for warning in caught if "processor answers" in str(warning.message)]
+        if index.device == "cpu":
+            assert len(told) == 1
+            assert index.stats()["device_bytes"] == 0
+        else:
+            assert kind == OUT_OF_MEMORY, "a device that is lost is not used again"
+            assert not told
+
+
+def test_a_device_that_is_lost_while_threads_wait_for_it(faults: Faults) -> None:
+    draw = random.Random(22)
+    index = build(draw, 200, 2)
+    events = some_events(draw, 40_000)
+    expected = index.count_batch(events)
+    for operation in (60, 150, 300):
+        with_faults(index, faults)
+        faults.at(operation, OUT_OF_MEMORY if operation == 150 else LOST)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert index.count_batch(events, threads=9).equals(expected)
+        faults.at(None)
+
+
+def test_memory_that_is_short_for_a_moment_is_no_failure(faults: Faults) -> None:
+    draw = random.Random(23)
+    index = build(draw, 200, 2)
+    events = some_events(draw, 40_000)
+    expected = index.match_batch(events)
+    with_faults(index, faults)
+    index.count_batch(events, threads=1)
+    faults.at(20, OUT_OF_MEMORY, lasts=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.match_batch(events, threads=4).equals(expected)
+    assert index.device != "cpu"
+
+
+def test_an_index_that_does_not_fit_is_run_in_parts(kernels: Path) -> None:
+    draw = random.Random(24)
+    index = tamis.Index()
+    rules = [f"n0 = {at % 20} AND n1 >= {at // 20 % 20} AND n2 != {at // 400}" for at in range(8000)]
+    index.add_many(list(range(8000)), rules, priorities=[float(at % 7) for at in range(8000)])
+    index.optimize()
+    index.remove(17)
+    events = some_events(draw, 300)
+
+    def ask() -> list[object]:
+        return [
+            index.count_batch(events).to_pylist(),
+            index.match_batch(events).to_pydict(),
+            index.top_k_batch(events, 3, score="priority").to_pydict(),
+            index.count_by_subscription(events).to_pydict(),
+        ]
+
+    expected = ask()
+    on_device(index, kernels)
+    index.match_batch(events, threads=1)
+    enough = index.stats()["device_bytes"]
+    for share, parts in ((1.0, {1}), (0.7, {2, 4}), (0.5, {2, 4, 8})):
+        on_device(index, kernels, memory=int(share * enough))
+        assert ask() == expected
+        stats = index.stats()
+        assert stats["device_bytes"] <= share * enough
+        assert stats["device_parts"] in parts
+        assert stats["device_failure"] is None
+
+
+def test_what_a_filter_keeps_is_not_copied_again(faults: Faults) -> None:
+    """Neither because time goes by, nor because something else is added."""
+    draw = random.Random(25)
+    index = build(draw, 400, 1)
+    index.optimize()
+    index.remove(7)
+    events = some_events(draw, 300)
+    with_faults(index, faults)
+
+    def uploads(**way: object) -> int:
+        before = faults.uploads()
+        index.count_batch(events, threads=1, **way)
+        return faults.uploads() - before
+
+    uploads(now=100)
+    again = uploads(now=100)
+    assert uploads(now=101) == again
+    index.add("later" if isinstance(next(iter(index)), str) else 10_000, "n0 > 3")
+    assert uploads(now=102) == again
+    assert uploads(now=160) == again + 1, "some expired at 150"
+    assert uploads(now=161, tags=["a"]) == again + 1
+    assert uploads(now=101) == again, "filters that were used lately stay"
+    index.remove(8)
+    assert uploads(now=160) == again + 1
+
+
+def test_versions_in_turn_are_not_copied_in_turn(faults: Faults) -> None:
+    """Several readers of several versions: who holds a version finds its segments on the device."""
+    draw = random.Random(26)
+    index = build(draw, 300, 1)
+    index.optimize()
+    events = some_events(draw, 300)
+    with_faults(index, faults)
+    index.count_batch(events, threads=1)
+    bytes_of_one = index.stats()["device_bytes"]
+    for step in range(4):
+        for at in range(200):
+            index.add(1000 * (step + 1) + at, expression(draw, 1))
+        index.optimize()
+        index.count_batch(events, threads=1)
+    # Segments that are gone leave nothing behind.
+    assert index.stats()["device_bytes"] < 20 * bytes_of_one
+    assert index.stats()["device_parts"] == len(index.stats()["segments"])
+
+
+def test_bounded_answers_are_those_of_the_first_events(kernels: Path) -> None:
+    draw = random.Random(27)
+    index = build(draw, 500, 1)
+    events = some_events(draw, 3000).to_batches()[0]
+    everything = index.match_batch(events)
+    on_device(index, kernels)
+    for most in (1, 500, 20_000, 10**7):
+        found, answered = ask_up_to(index, Query("all"), events, most, threads=1)
+        assert answered >= 1
+        assert found.num_rows <= most or answered == 1
+        assert found.equals(everything.filter(pc.less(everything["event"], answered)))
+    assert answered == events.num_rows
+
+
+def test_many_matches_are_written_by_all_threads(kernels: Path) -> None:
+    index = tamis.Index()
+    index.add_many(list(range(1000)), [f"n{at % 4} >= {at % 20}" for at in range(1000)])
+    index.optimize()
+    events = some_events(random.Random(28), 3000)
+    expected = {lists: index.match_batch(events, lists=lists, threads=1) for lists in (False, True)}
+    assert expected[False].num_rows > 2**19
+    on_device(index, kernels)
+    for threads in (1, 2, 7):
+        for lists in (False, True):
+            assert index.match_batch(events, lists=lists, threads=threads).equals(expected[lists])
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_counts_by_subscription(kernels: Path, device: bool) -> None:
+    draw = random.Random(30)
+    index = build(draw, 700, 2)
+    events = some_events(draw, 5000)
+    if device:
+        on_device(index, kernels)
+    for way in ({}, {"tags": ["a"]}, {"now": 60}):
+        counted = index.count_by_subscription(events, **way)
+        ids = index.match_batch(events, **way)["subscription"].combine_chunks()
+        expected = sorted((each["values"], each["counts"]) for each in pc.value_counts(ids).to_pylist())
+        assert list(zip(*counted.to_pydict().values(), strict=True)) == expected
+    reader = events.to_reader(max_chunksize=1000)
+    assert index.count_by_subscription(reader).equals(index.count_by_subscription(events))
 
 
 def test_the_compiled_kernels_are_those_of_the_source() -> None:

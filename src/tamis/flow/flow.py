@@ -260,6 +260,21 @@ class Flow:
         flow._kernel = _kernel.Flow.open(path)
         return flow
 
+    def set_limit(self, limit: int | None, on_limit: Literal["refuse", "shed"] = "refuse") -> None:
+        """Bound the state from now on, as `Flow(limit=…, on_limit=…)` does; None: no limit.
+
+        A flow that was opened has the limit it was saved with. The next checkpoint writes the whole state.
+
+        >>> flow = Flow(limit=1)
+        >>> flow.stream("hits", time="ts")
+        >>> flow.add("many", "count(* BY ip LAST 10s) >= 2", on="hits")
+        >>> _ = flow.push("hits", {"ts": 1, "ip": "a"})
+        >>> flow.set_limit(1_000_000)
+        >>> [out.query for out in flow.push("hits", {"ts": 2, "ip": "a"})]
+        ['many']
+        """
+        self._kernel.set_limit(limit, on_limit)
+
     def stats(self) -> dict[str, Any]:
         """Counts of events, keys and rows, and the bytes of the state, by node and by query.
 

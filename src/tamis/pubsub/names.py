@@ -5,7 +5,7 @@ import re
 from tamis.errors import ArgumentError
 
 MOST_NAME_BYTES = 128
-_PLAIN = re.compile(rb"[A-Za-z0-9_-]")
+_OTHER_BYTE = re.compile(rb"[^A-Za-z0-9_-]")
 _TOKEN = re.compile(r"(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+")
 
 
@@ -34,9 +34,7 @@ def token(name: str) -> str:
     >>> token("ann"), token("ad:7"), token("@b")
     ('ann', 'ad=3A7', '=40b')
     """
-    return "".join(
-        chr(byte) if _PLAIN.match(bytes([byte])) else f"={byte:02X}" for byte in name.encode("utf-8")
-    )
+    return _OTHER_BYTE.sub(lambda found: b"=%02X" % ord(found[0]), name.encode("utf-8")).decode("ascii")
 
 
 def name_of(text: str) -> str:

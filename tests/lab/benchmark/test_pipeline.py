@@ -17,14 +17,16 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.slow
 def test_it_measures_and_writes(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(scale=0.005, only=("kernel", "shards"), out=tmp_path, session=spark)
+    run(scale=0.005, only=("kernel", "shards", "shapes", "changes"), out=tmp_path, session=spark)
     tables = json.loads((tmp_path / "spark.json").read_text())["tables"]
     assert [row["shards"] for row in tables["Sharded plan"]] == [1, 2, 4, 8, 16]
     assert all(row["spark ev/s"] > 0 for row in tables["Against the kernel alone"])
+    assert len(tables["Shapes of answers"]) == 8
+    assert [row["changes"] for row in tables["Cost of a change"]] == [500]
     assert "Against the kernel alone" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith("zen")])
+@pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith(("zen", "json-logic"))])
 def test_rivals_find_the_same(spark: Any, name: str) -> None:
     workload = Equality(count=300, seed=3)
     table = workload.subscriptions_table()

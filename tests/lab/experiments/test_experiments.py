@@ -10,7 +10,7 @@ from tamis_lab.experiments.ji2021.sweeps import ALGORITHMS, default
 from tamis_lab.experiments.measuring import measure
 
 
-def _run(name: str, scale: str = "200") -> Result:
+def _run(name: str, scale: str = "60") -> Result:
     return discover()[name].run(parse_scale(scale), np.random.default_rng(1))
 
 

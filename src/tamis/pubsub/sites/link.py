@@ -9,7 +9,7 @@ were seen are one fenced append. So a link that breaks anywhere goes on where it
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -317,12 +317,17 @@ class Link:
     ) -> int:
         entries: list[Entry] = []
         touched: set[str] = set()
-        await self._load_seen(pairs, life)
-        for record, targets in pairs:
+        headers = [None if record is None else self._header(record, life) for record, _ in pairs]
+        await self._load_seen(
+            header
+            for header, (_, targets) in zip(headers, pairs, strict=True)
+            if header is not None and any(site == self._here for site, _ in targets)
+        )
+        for header, (record, targets) in zip(headers, pairs, strict=True):
             if record is None:
                 logger.error("an event was removed before it was taken", extra={"site": self.neighbour})
                 continue
-            made = self._arrived(record, targets, life, touched)
+            made = self._arrived(record, header, targets, touched)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
@@ -348,13 +353,9 @@ class Link:
                 await self._log.trim(EVENTS, self._fences[key], *key)
         return taken
 
-    async def _load_seen(self, pairs: list[tuple[Record | None, tuple[Target, ...]]], life: str) -> None:
-        wanted = set()
-        for record, targets in pairs:
-            if record is not None and any(site == self._here for site, _ in targets):
-                header = self._header(record, life)
-                if header is not None:
-                    wanted.add(_origin(header))
+    async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
+        """Read which events of these origins have come already, unless it is known."""
+        wanted = {_origin(header) for header in headers}
         missing = [(keys.SEEN, origin) for origin in wanted if origin not in self._seen]
         found = await self._log.last(EVENTS, missing) if missing else {}
         for key in missing:
@@ -363,10 +364,9 @@ class Link:
             self._seen[key[1]] = _ranges(record)
 
     def _arrived(
-        self, record: Record, targets: tuple[Target, ...], life: str, touched: set[str]
+        self, record: Record, header: EventHeader | None, targets: tuple[Target, ...], touched: set[str]
     ) -> Entry | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
-        header = self._header(record, life)
         if header is None or header.hops == 0:
             logger.error(
                 "an event went over too many links", extra={"site": self.neighbour, "seq": record.seq}

@@ -1,24 +1,20 @@
-"""JSON lines from bytes, files and paths, in pieces that end where a line does."""
+"""A query about the lines of a source, answered piece by piece or for all lines together."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from tamis import _batches, _kernel
+from tamis import _kernel
 from tamis._kernel import Query
+from tamis._matching import batch_details, line_pieces
+from tamis._matching.answers import table_of
+from tamis._matching.line_pieces import Source
 from tamis.errors import ArgumentError, EventError
 
 if TYPE_CHECKING:
-    from tamis._matching import Matching
-
-Source = bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO
-"""Where lines come from; a `str` is a path."""
-
-CHUNK_BYTES = 8 << 20
-_MARK = b"\xef\xbb\xbf"
+    from tamis._matching.many_events import ManyEvents
 
 
 class RefusedLine(NamedTuple):
@@ -36,63 +32,11 @@ class RefusedLine(NamedTuple):
     error: Exception
 
 
-def pieces(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    r"""The bytes of a source in pieces of about that size, of whole lines, without a byte-order mark.
-
-    >>> list(pieces(b"a\nbb\nccc", 4))
-    [b'a\n', b'bb\n', b'ccc']
-    """
-    if chunk_bytes < 1:
-        raise ArgumentError(f"chunk_bytes is a number of bytes, 1 or more, not {chunk_bytes}")
-    if isinstance(source, bytes) and len(source) <= chunk_bytes:
-        yield source.removeprefix(_MARK)
-        return
-    if isinstance(source, str | os.PathLike):
-        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("{"):
-            raise ArgumentError("a str is the path of a file; JSON lines are bytes: write text.encode()")
-        with open(source, "rb", buffering=0) as file:
-            yield from _whole_lines(file.read, chunk_bytes)
-        return
-    if isinstance(source, bytes | bytearray | memoryview):
-        view = memoryview(source).cast("B")
-        places = iter(range(0, len(view), chunk_bytes))
-
-        def read(_: int) -> bytes:
-            at = next(places, len(view))
-            return bytes(view[at : at + chunk_bytes])
-
-        yield from _whole_lines(read, chunk_bytes)
-        return
-    if not hasattr(source, "read"):
-        kind = type(source).__name__
-        raise TypeError(f"JSON lines are bytes, a memoryview, a path, or a file of bytes, not {kind}")
-    yield from _whole_lines(source.read, chunk_bytes)
-
-
-def _whole_lines(read: Callable[[int], bytes | None], chunk_bytes: int) -> Iterator[bytes]:
-    kept: list[bytes] = []  # the start of a line whose end is still to come
-    is_first = True
-    while block := read(chunk_bytes):
-        if not isinstance(block, bytes):
-            raise ArgumentError('the file gives text; open it for reading bytes: open(path, "rb")')
-        end = block.rfind(b"\n") + 1
-        if end == 0:
-            kept.append(block)
-            continue
-        piece = b"".join([*kept, block[:end]])
-        kept = [block[end:]] if end < len(block) else []
-        yield piece.removeprefix(_MARK) if is_first else piece
-        is_first = False
-    if kept:
-        rest = b"".join(kept)
-        yield rest.removeprefix(_MARK) if is_first else rest
-
-
 @dataclass
-class Asked:
+class LineQuery:
     """A query about the lines of a source, and what else is told of each event."""
 
-    index: "Matching"
+    index: "ManyEvents"
     query: Query
     options: dict[str, Any]
     key: str | None
@@ -125,7 +69,7 @@ class Asked:
     def pieces(self, source: Source) -> Iterator[Any]:
         """The answer for each piece."""
         row = line = 0
-        for piece in pieces(source, self.chunk_bytes):
+        for piece in line_pieces.pieces(source, self.chunk_bytes):
             refused: list[RefusedLine] = []
             if self.on_error == "collect":
                 parts, rows = self._readable(piece, row, line, refused)
@@ -141,7 +85,7 @@ class Asked:
         """The answer for lines that start at this row and line, and how many events they are."""
         options = self.options | {"lines_before": line}
         stream, rows = _kernel.ask_batch(self.index._kernel, text, self.query, row, options)
-        table = pa.RecordBatchReader.from_stream(stream).read_all()
+        table = table_of(stream)
         return (table.column(0) if self.query.ask in ("count", "exists") else table), rows
 
     def _readable(
@@ -186,13 +130,13 @@ class Asked:
         if self.query.ask in ("count", "exists"):
             return answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
         if self.payloads:
-            answer = _batches.with_payloads(answer, self.index)  # type: ignore[arg-type]
+            answer = batch_details.with_payloads(answer, self.index)  # type: ignore[arg-type]
         if self.key is not None:
             rows = answer["event"].to_pylist()
             matched = set(rows)
             events = filter(_is_event, _lines(piece))
             names = {
-                row: _batches.attribute(one, self.key)
+                row: batch_details.attribute(one, self.key)
                 for row, one in enumerate(events, first)
                 if row in matched
             }

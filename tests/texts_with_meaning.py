@@ -1,8 +1,10 @@
-"""Random expressions in the newer forms of the language, each with what it means in plain Python.
+"""Random texts of expressions, each with what it means in plain Python.
 
 Computed terms, quantifiers over arrays of scalars and of records, time that moves, networks, places. A form
 is a text and a function from an event to True, False or None; thresholds, truth tests and connectives join
-them by Kleene's logic. Nothing is shared with the kernel.
+them by Kleene's logic. Nothing is shared with the kernel, and no tree is between text and meaning: what
+`strategies` and `writer` draw as trees, this module writes as a person would, in forms that engines of SQL
+understand too.
 """
 
 import ipaddress
@@ -290,7 +292,7 @@ LEAVES = (numeric, textual, temporal, network, place, quantified)
 
 
 def expression(generator: random.Random, depth: int = 2) -> Form:
-    """A tree of the new forms under connectives, thresholds and truth tests."""
+    """Terms and quantifiers under connectives, thresholds and truth tests."""
     if depth == 0 or generator.random() < 0.25:
         return generator.choice(LEAVES)(generator)
     children = [expression(generator, depth - 1) for _ in range(generator.randint(1, 3))]

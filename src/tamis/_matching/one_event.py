@@ -1,0 +1,285 @@
+"""Which subscriptions one event satisfies, and which of them matter most."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tamis import _kernel
+from tamis._kernel import Event, Query
+from tamis._kernel import Index as Kernel
+from tamis._matching.answers import table_of
+from tamis.errors import UnknownAttributeWarning
+from tamis.rank import MODES, Candidates, ScoreFunction, best_of, explain_unknown, unknown_attributes
+from tamis.subscription import Id, Moment
+from tamis.xml import Xml
+
+EventLike = Mapping[str, Any] | Event | str | bytes
+Score = str | ScoreFunction
+
+# Of more rankings it is asked each time whether their names are known.
+_MOST_SEEN_RANKINGS = 256
+
+_ALL, _COUNT, _EXISTS = Query("all"), Query("count"), Query("exists")
+
+
+class Match(NamedTuple):
+    """A subscription that an event satisfies, with its score and its rank among the matches.
+
+    >>> Match("ad-7", 3.5, 1).id
+    'ad-7'
+    """
+
+    id: Id
+    score: float
+    rank: int
+
+
+class Matches(list[Match]):
+    """The matches that `top_k` found, best first: a list that notebooks show as a table.
+
+    >>> Matches([Match("ad-7", 3.5, 1)])
+    [Match(id='ad-7', score=3.5, rank=1)]
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Rank, id and score, for a notebook."""
+        from tamis import notebook  # noqa: PLC0415
+
+        return notebook.of_matches(self)
+
+
+class OneEvent:
+    """Answers about one event."""
+
+    __slots__ = ()
+    _kernel: Kernel
+    _seen_rankings: set[tuple[Any, ...]]
+
+    def match(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> list[Any]:
+        """The ids of all subscriptions that the event satisfies, sorted.
+
+        An event is a dict, a `tamis.Event`, or JSON text or bytes. Subscriptions are selected by their tags:
+        at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that nobody has (`Index.tags`
+        lists them) selects nothing. `now` decides what has expired; it is the current time unless given.
+
+        With `threads`, an event that has much to do is shared by so many threads; the answer is the same.
+        Events that take less than about 200 µs stay on one thread. It pays where cores are idle: on a busy
+        machine the answer waits for whichever thread comes last.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add(2, "age > 21", tags=["q4"])
+        >>> index.add(1, "age > 25")
+        >>> index.match({"age": 27}), index.match({"age": 27}, tags=["q4"]), index.match({})
+        ([1, 2], [2], [])
+        >>> index.match({"age": 27}, tags_none=["q4"]), index.match({"age": 27}, threads=4)
+        ([1], [1, 2])
+        """
+        query = _ALL
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        found: list[Any] = self._kernel.ask(event, query, threads)
+        return found
+
+    def match_xml(
+        self,
+        data: bytes | str,
+        *,
+        attribute: str = "doc",
+        event: Mapping[str, Any] | None = None,
+        strict: bool = False,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> list[Any]:
+        """The ids of all subscriptions that an event with this XML document satisfies, sorted.
+
+        The document is the value of `attribute`, beside the attributes of `event`; the rest is as for
+        `match`. With `strict`, a document that is not well-formed is a `tamis.XmlError`.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("dear", "xpath(doc, '/news/item[price > 5]') AND source = 'reuters'")
+        >>> index.match_xml(b"<news><item><price>7</price></item></news>", event={"source": "reuters"})
+        ['dear']
+        """
+        whole = {**(event or {}), attribute: Xml(data, strict=strict)}
+        return self.match(whole, tags=tags, tags_all=tags_all, tags_none=tags_none, now=now, threads=threads)
+
+    def count(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> int:
+        """How many subscriptions the event satisfies; faster than `match`. Arguments are those of `match`.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.count({"x": 2}), index.count({"x": 1})
+        (1, 0)
+        """
+        query = _COUNT
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("count", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        answer: int = self._kernel.ask(event, query, threads)
+        return answer
+
+    def exists(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> bool:
+        """Whether the event satisfies any subscription; stops at the first. Arguments are those of `match`.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1")
+        >>> index.exists({"x": 2}), index.exists({"x": 1})
+        (True, False)
+        """
+        query = _EXISTS
+        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
+            query = Query("exists", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        answer: bool = self._kernel.ask(event, query, threads)
+        return answer
+
+    def owners(
+        self,
+        event: EventLike,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> list[str]:
+        """The owners of which at least one subscription matches, sorted.
+
+        One match of each owner is enough: when all owners have one, the search stops. Subscriptions without
+        an owner do not count.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add_many([1, 2, 3], ["x > 1", "x > 2", "x > 9"], owners=["ann", "ann", "bob"])
+        []
+        >>> index.owners({"x": 5}), index.owners({"x": 10})
+        (['ann'], ['ann', 'bob'])
+        """
+        query = Query("owners", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
+        found: list[str] = self._kernel.ask(event, query, threads)
+        return found
+
+    def top_k(
+        self,
+        event: EventLike,
+        k: int = 10,
+        score: Score = "priority",
+        *,
+        min_score: float | None = None,
+        dimensions: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: Moment | None = None,
+        threads: int = 1,
+    ) -> list[Match]:
+        """The k matches with the highest score, best first; ties go to the smaller id.
+
+        A score is "priority"; "relevance", the sum of the weights of what is true in the expression, each
+        times the event's weight for its attribute; "relaxed", the same over all true predicates of
+        subscriptions of which at least one is true; a monotone function of what attributes contribute to the
+        relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
+        What scores less than `min_score` is left out. With `dimensions`, only these attributes count. Names
+        that no subscription has bring a `tamis.UnknownAttributeWarning`. `threads` is as in `match`; a Python
+        function is called on one.
+
+        >>> from tamis import Index
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=1.0)
+        >>> index.add("b", "x > 2 OR (y > 2)^0.5", priority=2.0)
+        >>> index.top_k({"x": 3}, k=1)
+        [Match(id='b', score=2.0, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score="relevance")
+        [Match(id='b', score=1.5, rank=1)]
+        >>> index.top_k({"x": 0, "y": 3}, score="relaxed")
+        [Match(id='b', score=0.5, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score="max(x, 4 * y)")
+        [Match(id='b', score=2.0, rank=1)]
+        >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
+        [Match(id='b', score=3.0, rank=1)]
+        """
+        query = Query(
+            k=k,
+            score="relevance" if callable(score) else score,
+            min_score=min_score,
+            dimensions=dimensions,
+            tags=tags,
+            tags_all=tags_all,
+            tags_none=tags_none,
+            now=now,
+        )
+        self._warn_of_unknown_names(query)
+        if callable(score):
+            return self._best_by(score, query, event)
+        return Matches(Match(*found) for found in self._kernel.ask(event, query, threads))
+
+    def ask(self, query: Query, event: EventLike, *, threads: int = 1) -> Any:
+        """The answer to a `tamis.Query`: ids, a number, a bool, owners, or a list of `tamis.Match`.
+
+        A query that is asked often is made once; `match`, `count`, `exists` and `top_k` make one each time.
+        `threads` is as in `match`.
+
+        >>> from tamis import Index, Query
+        >>> index = Index()
+        >>> index.add("a", "x > 1", priority=1.0)
+        >>> [index.ask(Query(asked), {"x": 2}) for asked in ("all", "count", "exists", "best")]
+        [['a'], 1, True, [Match(id='a', score=1.0, rank=1)]]
+        """
+        answer = self._kernel.ask(event, query, threads)
+        if query.ask != "best":
+            return answer
+        self._warn_of_unknown_names(query)
+        return Matches(Match(*found) for found in answer)
+
+    def _best_by(self, score: ScoreFunction, query: Query, event: EventLike) -> list[Match]:
+        """The best matches by a Python function."""
+        table = table_of(_kernel.contributions(self._kernel, event, query))
+        best = best_of(Candidates.of(table), query.k or 0, score, query.min_score)
+        return Matches(Match(id, value, rank) for rank, (id, value) in enumerate(best, 1))
+
+    def _warn_of_unknown_names(self, query: Query) -> None:
+        """Warn, the first time, of names in a ranking that no subscription has."""
+        score, dimensions = query.score, query.dimensions
+        if score is None or (dimensions is None and score in MODES):
+            return
+        ranking = (score, dimensions)
+        if ranking not in self._seen_rankings and len(self._kernel):
+            known = [name for name, _ in self._kernel.attributes()]
+            for name in unknown_attributes(score, dimensions, known):
+                warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel=3)
+            if len(self._seen_rankings) < _MOST_SEEN_RANKINGS:
+                self._seen_rankings.add(ranking)
