@@ -1,8 +1,8 @@
 """How a command ends while Arrow reads ahead of it.
 
-Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is bad
-or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While the interpreter shuts
-down the thread asks for it once more, is unwound inside Arrow's C++, and the process aborts with a core dump in place of its
+Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is
+bad or because somebody interrupts it, leaves that thread behind. While the interpreter shuts down the thread
+asks for it once more, is unwound inside Arrow's C++, and the process aborts with a core dump in place of its
 exit code. So such a command ends without shutting the interpreter down.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
-_unfinished = 0
+_unfinished: list[object] = []
 
 
 def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
@@ -22,10 +22,9 @@ def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
     >>> list(read_ahead([1, 2]))
     [1, 2]
     """
-    global _unfinished
-    _unfinished += 1
+    _unfinished.append(items)
     yield from items
-    _unfinished -= 1
+    _unfinished.pop()
 
 
 def leave_if_read_ahead(ending: SystemExit) -> None:
