@@ -1,6 +1,6 @@
 """The known name that a mistyped one is closest to, and the one way of saying so.
 
-The kernel has its own for the words of the language (`event/suggest.rs`), which are few and short: it counts
+The kernel has its own for the words of the language (`suggest.rs`), which are few and short: it counts
 typing errors. Names of columns, files and formats are longer and are also confused as wholes (`parkett` for
 `parquet`), so here similarity is what `difflib` takes it for.
 """

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, Fired, Lookups};
+use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
-use super::points::{Lookup, NOWHERE};
 use crate::event::arrow::{ColumnView, See};
 use crate::event::value::Kind;
 use crate::event::{Event, ValueRef};

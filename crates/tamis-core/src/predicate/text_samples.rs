@@ -10,8 +10,8 @@
 //! heads    every 16th cut, the next eight bytes as a number
 //! ```
 
-use super::cuts::{CutTable, Cuts};
-use super::points::text_at;
+use super::equality::text_at;
+use super::ranges::{CutTable, Cuts};
 use crate::event::value::Kind;
 
 /// Cuts between two samples.
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::event::ValueRef;
-    use crate::predicate::cuts::{Cut, CutsBuilder};
+    use crate::predicate::ranges::{Cut, CutsBuilder};
 
     proptest! {
         #[test]

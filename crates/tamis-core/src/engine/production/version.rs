@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::block::BlocksOfView;
 use super::device_blocks::BlocksOnDevice;
-use super::neighbours::neighbours;
+use super::shared_expressions::neighbours;
 use super::statistics::statistics;
 use super::view::{Part, View};
 use crate::engine::contract::{Blocks, Location, Version, Work, Workspace, WrongKind};

@@ -7,7 +7,7 @@
 
 use super::program::{Leaf, PlannedLeaf, Tree};
 use crate::predicate::catalog::TRUE_BIT;
-use crate::predicate::cuts::CutTable;
+use crate::predicate::ranges::CutTable;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key {

@@ -17,9 +17,9 @@ use super::validate::validate;
 use crate::error::{Error, Result};
 use crate::fork::get_or_init;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::equality::Points;
 use crate::predicate::interval_tree::IntervalTree;
 use crate::predicate::patterns::ArraysReader;
-use crate::predicate::points::Points;
 use crate::predicate::residual::ResidualPredicates;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 

@@ -16,8 +16,8 @@ use std::hint::select_unpredictable;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::equality::{text_at, text_place};
 use super::keys::{KEY_BITS, ordered_key};
-use super::points::{text_at, text_place};
 use crate::event::ValueRef;
 use crate::snapshot::SharedSlice;
 
