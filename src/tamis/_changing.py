@@ -1,4 +1,4 @@
-"""How the subscriptions of an index change: one at a time, or many that become visible together."""
+"""Changing the subscriptions of an index: one at a time, or many that become visible together."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal

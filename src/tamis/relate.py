@@ -1,8 +1,8 @@
-"""What expressions say about one another, and how to make them smaller without losing a match.
+"""Relations between expressions, and how to make them smaller without losing a match.
 
 The relations between two expressions are methods: `a.covers(b)`, `a.overlaps(b)`, `a.is_disjoint(b)`,
-`a.prune(...)`, `a.merge(b)`. Here is what concerns many expressions at once, and what tells proof from
-ignorance.
+`a.prune(...)`, `a.merge(b)`. This module has the functions for many expressions at once, and those that
+distinguish a proof from an unknown answer.
 
 >>> import tamis
 >>> pruned = tamis.relate.prune_many(

@@ -1,4 +1,4 @@
-"""Matches of JSON lines from bytes, files and paths: all together, or piece by piece."""
+"""Matches of JSON lines from bytes, files and paths: all together, or chunk by chunk."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The few things that are asked of a Spark session, classic or Connect: nothing here needs the JVM."""
+"""The few functions that need a Spark session, classic or Connect: nothing here needs the JVM."""
 
 import atexit
 import json

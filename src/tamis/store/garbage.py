@@ -1,10 +1,10 @@
-"""Which files of a store nobody needs any more, and when they are removed.
+"""Finds and removes the files of a store that are no longer needed.
 
-Writers and readers clean: whoever first uses the store in a window of ten minutes, so that a store which
-never changes, but is matched against all day, does not fill with pins and reports. What a collection costs
-depends on what came since the last one, not on how many versions there are: a file is needed if a version
-names it that is pinned, leased or among the latest, if the version names it that was the latest when the
-grace began, or if it is younger than that. Between those two, versions only drop files.
+The first writer or reader to use the store in a window of ten minutes cleans it, so that a store which never
+changes, but is queried all day, does not fill up with pins and reports. The cost of a collection depends on
+what happened since the last one, not on the number of versions. A file is needed if it is named by a version
+that is pinned, leased or among the latest, or by the version that was the latest when the grace period began,
+or if it is younger than that. Between those two, versions only drop files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""`tamis subscribe`: hear the events that satisfy an expression."""
+"""`tamis subscribe`: receive the events that satisfy an expression."""
 
 from typing import TYPE_CHECKING, Annotated
 

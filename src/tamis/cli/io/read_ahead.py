@@ -1,9 +1,10 @@
 """How a command ends while Arrow reads ahead of it.
 
-Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is bad
-or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While the interpreter shuts
-down the thread asks for it once more, is unwound inside Arrow's C++, and the process aborts with a core dump in place of its
-exit code. So such a command ends without shutting the interpreter down.
+Arrow reads CSV in a separate thread, through our Python file. A command that stops early, because of a bad
+row or because its output is closed, leaves that thread behind, perhaps waiting for a pipe. When the
+interpreter shuts down, the thread tries to use it once more and is unwound inside Arrow's C++ code, and the
+process aborts with a core dump instead of its exit code. So such a command exits without shutting the
+interpreter down.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
-_unfinished = 0
+_unfinished: set[object] = set()
 
 
 def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
@@ -22,10 +23,10 @@ def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
     >>> list(read_ahead([1, 2]))
     [1, 2]
     """
-    global _unfinished
-    _unfinished += 1
+    reading = object()
+    _unfinished.add(reading)
     yield from items
-    _unfinished -= 1
+    _unfinished.discard(reading)
 
 
 def leave_if_read_ahead(ending: SystemExit) -> None:

@@ -1,7 +1,7 @@
-"""A file that is there as a whole or not at all: written beside its place, and moved there at the end.
+"""A file that is written atomically: under a temporary name next to its place, and renamed at the end.
 
-The name says whether it is compressed (`.gz`, `.zst`). A command that fails or is interrupted leaves
-what was there before.
+The name says whether it is compressed (`.gz`, `.zst`). A command that fails or is interrupted leaves the old
+file unchanged.
 """
 
 import gzip

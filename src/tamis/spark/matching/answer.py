@@ -1,4 +1,4 @@
-"""What is asked of an index for a table of events, and the answer for one batch of them.
+"""The query for a table of events, and the answer for one batch of them.
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.

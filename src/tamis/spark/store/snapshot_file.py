@@ -1,4 +1,4 @@
-"""A snapshot file that `Index.save` wrote, used on a cluster: the path must be one that executors reach."""
+"""A snapshot file that `Index.save` wrote, used on a cluster: executors must be able to reach its path."""
 
 import posixpath
 from pathlib import Path
