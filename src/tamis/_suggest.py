@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 SIMILAR = 0.6
-"""How similar a name must be to be offered beside an error: there is one anyway, so a guess does no harm."""
+"""How similar a name must be to be suggested in an error. A wrong guess does no harm there."""
 
 MISSPELT = 0.8
 """How similar it must be to be worth a warning by itself: names that differ may both be right."""

@@ -93,7 +93,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], text: Collect
 
 
 def number(value: float) -> str:
-    """A value as it is read in a table or beside a bar.
+    """A value as shown in a table or next to a bar.
 
     >>> number(23198.4), number(18.354)
     ('23,198', '18.35')

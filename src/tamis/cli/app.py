@@ -97,7 +97,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _command() -> Any:
-    """The commands as a tree, with no type shown beside options that take no value."""
+    """The commands as a tree, without types for options that take no value."""
     command = typer.main.get_command(app)
     tidy(command)
     return command

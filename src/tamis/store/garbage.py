@@ -21,7 +21,7 @@ from tamis.store.versions import (
 )
 
 WINDOW_SECONDS = 600.0
-"""A store is cleaned at most once in so many seconds, by whoever is first."""
+"""A store is cleaned at most once in this many seconds, by whoever is first."""
 
 PINS_KEPT = 10
 """Micro-batches of each streaming query whose pins stay; Spark replays at most the last one."""
@@ -97,7 +97,7 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
 
 
 def _latest_when_grace_began(directory: Directory, numbers: list[int], grace: float) -> int:
-    """The version that a query may have been planned with so many seconds ago; the first, if it is younger.
+    """The version that a query may have been planned with this many seconds ago; the first, if it is younger.
 
     Versions are written in the order of their numbers, so their ages need not all be asked for.
     """

@@ -1,4 +1,4 @@
-//! The index that users hold: an engine, a schema if there is one, and what was observed.
+//! The index that users hold: an engine, an optional schema, and statistics of past queries.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! What finds matches without looking at every subscription.
+//! Finds matches without looking at every subscription.
 //!
-//! `contract` says what an engine promises. `production` is the engine that `Index` runs on unless it is given
-//! another one: it makes `segment`s, which are immutable, dynamic. `batch` is for many events at once.
+//! `contract` states what an engine promises. `production` is the default engine of `Index`: it makes immutable
+//! `segment`s dynamic. `batch` matches many events at once.
 
 pub mod add_many;
 pub mod batch;

@@ -1,5 +1,4 @@
-//! A subscription where it lies in the index: its expression as the index holds it, and the other
-//! subscriptions that share parts of it.
+//! Draws a subscription inside the index: its expression as stored, and the subscriptions that share parts of it.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +12,7 @@ use crate::expr::diagram::{Class, Graph};
 use crate::expr::explanation_text::predicate_text;
 use crate::subscription::Id;
 
-/// The picture of a subscription with at most so many of its neighbours, those with the smallest ids.
+/// The picture of a subscription with at most this many of its neighbours, those with the smallest ids.
 pub fn subscription_diagram(reader: &dyn Version, id: &Id, most: usize) -> Result<Graph> {
     let location = reader.locate(id).ok_or_else(|| Error::missing(id))?;
     let mut places = vec![location];

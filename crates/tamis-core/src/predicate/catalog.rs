@@ -280,7 +280,7 @@ impl Catalog {
         }
     }
 
-    /// So many cuts lie below the value.
+    /// This many cuts lie below the value.
     pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
         if fired.rank(self.number_of(table), rank) {
             return;

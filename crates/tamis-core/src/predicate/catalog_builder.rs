@@ -1,4 +1,4 @@
-//! Gives every predicate of a segment its bits.
+//! Assigns bits to the predicates of a segment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -12,7 +12,7 @@ from typing import Any
 from tamis.cli.failure import UserError
 
 SNIFFED = 4_096
-SAY_ENCODING = "say which it is, such as --encoding latin-1; of rules beside events, --rules-encoding"
+SAY_ENCODING = "name it, such as --encoding latin-1; --rules-encoding if the command also reads events"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

@@ -28,7 +28,7 @@ class WholeFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a file beside `path`; what is no ordinary file (`/dev/null`, a pipe) is written in place."""
+        """Open a file next to `path`; a pipe or device (`/dev/null`) is written directly."""
         self._path = path
         self._beside: Path | None = None
         try:

@@ -117,7 +117,7 @@ class Lines:
     """
 
     def __init__(self, stream: TextIO, seconds: float = SECONDS_BETWEEN_LINES) -> None:
-        """Write to a stream, at most one line in so many seconds."""
+        """Write to a stream, at most one line in this many seconds."""
         self._stream = stream
         self._seconds = seconds
         self._last = float("-inf")

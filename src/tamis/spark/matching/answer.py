@@ -42,7 +42,7 @@ ENCODED_PREFIX = "__tamis_hex_"
 """How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
 
 OWN_BYTES = 32
-"""What a row of the answer has besides keys, texts and payload: version, score, rank and an id."""
+"""The other columns of an answer, apart from keys, texts and payload: version, score, rank and an id."""
 
 _ALL = Query("all")
 

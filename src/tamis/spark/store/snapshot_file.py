@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def published_snapshot(spark: "SparkSession", url: str) -> BuiltIndex:
-    """The index in a snapshot file. Nothing is written beside it."""
+    """The index in a snapshot file. Nothing is written next to it."""
 
     folder, name = posixpath.split(url)
 

@@ -1,8 +1,7 @@
-//! The production index: arbitrary expressions, changed at any time, matched without waiting.
+//! The production index: arbitrary expressions that may change at any time, matched without waiting.
 //!
-//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar
-//! size are merged in the background into larger ones, so that an index holds few segments, the
-//! largest of which was laid out with all that is known of its subscriptions and of the events seen.
+//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar size are merged in
+//! the background. So an index has few segments, and the largest was laid out for its subscriptions and the events seen.
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
 pub mod block;

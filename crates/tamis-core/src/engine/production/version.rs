@@ -1,4 +1,4 @@
-//! A view as a version of the contract.
+//! Implements the contract's `Version` for a view.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! A segment in a snapshot file: one section per array, used where it lies.
+//! A segment in a snapshot file: one section per array, used in place.
 //!
-//! Opening maps the arrays and reads nothing. The first use verifies the checksums of what matching
-//! reads and that every offset stays inside, so that no damaged file can crash or mismatch; the
-//! records, read one by one, are verified block by block as they are touched.
+//! Opening maps the arrays and reads nothing. The first use verifies the checksums of the arrays for matching, and that
+//! every offset stays inside, so that no damaged file can cause a crash or a wrong match. Records are verified block by
+//! block as they are read.
 
 use std::sync::{Arc, OnceLock};
 
