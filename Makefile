@@ -99,7 +99,7 @@ bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints t
 	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
 
-bench-pubsub: .venv/.built ## Measure routers beside the raw log; prints tables, writes bench/results/pubsub.json
+bench-pubsub: .venv/.built ## Compare routers with the raw log; prints tables, writes bench/results/pubsub.json
 	@$(BIN)/python bench/pubsub.py $(PUBSUB_ARGS)
 
 bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
@@ -115,7 +115,7 @@ bench-gpu: .venv/.built ## Measure batches on a GPU, next to all cores
 	@mkdir -p build
 	@$(BIN)/python bench/gpu.py -o build/gpu.json
 
-bench-flow: .venv/.built ## Measure rules with memory beside Esper and Siddhi; writes bench/results/flow.json
+bench-flow: .venv/.built ## Compare rules with memory with Esper and Siddhi; writes bench/results/flow.json
 	@$(BIN)/python bench/flow/run.py $(FLOW_ARGS)
 bench-terms: .venv/.built ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
 	@$(BIN)/python bench/terms.py $(TERMS_ARGS)

@@ -200,7 +200,7 @@ class Words:
 
 
 def rules(count: int, seed: int) -> list[Rule]:
-    """So many rules.
+    """This many rules.
 
     >>> rules(1, 1) == rules(1, 1)
     True
@@ -268,7 +268,7 @@ def _filter(words: Words) -> list[Test]:
 
 
 def records(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """So many log records, most of which satisfy no rule. Every tenth is made of the words of rules.
+    """This many log records, most of which satisfy no rule. Every tenth is made of the words of rules.
 
     >>> sorted(next(records(1, 1)))[:4]
     ['CommandLine', 'Computer', 'CurrentDirectory', 'EventID']

@@ -1,4 +1,4 @@
-"""`make bench-pubsub`: measure one site and three beside the raw log; writes bench/results/pubsub.json."""
+"""`make bench-pubsub`: compare one or three sites with the raw log; writes bench/results/pubsub.json."""
 
 import argparse
 

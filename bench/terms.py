@@ -1,14 +1,14 @@
 """`make bench-terms`: what computed terms, quantifiers, networks and places cost an event.
 
-Each case is measured beside what it is compared with, in turns; what counts is the median over the turns. The
+Each case alternates with its baseline; the result is the median over the turns. The
 time of an event is that of `Index.count_batch` on one thread over events that were read before: resolving,
 computing and matching.
 
-    computed      rules with one computed term out of 50 each, beside the same rules over stored attributes
-    exists        `exists` over arrays of ten records, beside one event of an index of the bodies
+    computed      rules with one computed term out of 50 each; baseline: the same rules over stored attributes
+    exists        `exists` over arrays of ten records; baseline: one event of an index of the bodies
     networks      rules of one block of addresses each, ten of which hold the address
     circles       rules of one circle each, ten of which hold the point
-    inserts       one new computed term at a time, beside as many in an index that has none
+    inserts       one new computed term at a time; baseline: as many in an index that has none
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     environment = describe(SEED)
     console = Console()
     console.print(one_line(environment))
-    table = Table("case", "rules", "µs an event", "beside", "ratio", "matches", "aim")
+    table = Table("case", "rules", "µs per event", "baseline", "ratio", "matches", "goal")
     results = []
     for name in arguments.only:
         result = CASES[name](random.Random(SEED), arguments.scale)

@@ -50,7 +50,7 @@ SHAPES = (("news", 10_000, 8), ("auction", 10_000, 8), ("news", 2_000, 4), ("new
 
 
 def settings(count: int) -> dict[str, Any]:
-    """Paths and documents for so many paths: how many values a name has grows with them."""
+    """Paths and documents for this many paths: how many values a name has grows with them."""
     return {"values": max(20, count // 25), "skew": 0.9}
 
 

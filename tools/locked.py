@@ -11,7 +11,7 @@ NEEDS = "It needs the network, or a package index that uv is set up to use."
 
 
 def install(group: str) -> None:
-    """Install the packages of `group` beside what is installed already."""
+    """Install the packages of `group` in addition to those already installed."""
     here = Path(sys.prefix)
     sync = [here / "bin" / "uv", "sync", "--quiet", "--locked", "--inexact", "--only-group", group]
     settings = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(here)}

@@ -38,7 +38,7 @@ def pictures(cells: Any) -> list[str]:
 
 
 def main(notebook: Path, images: Path) -> None:
-    """Write the executed notebook in its place, and its pictures beside the docs."""
+    """Replace the notebook with the executed one, and write its pictures to the docs."""
     cells = executed(notebook)
     nbformat.write(cells, notebook)
     for number, svg in enumerate(pictures(cells), 1):

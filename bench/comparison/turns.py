@@ -2,7 +2,7 @@
 
 A machine that others use is slower at one moment than at the next, by more than what is to be seen. So both
 processes are alive together and take turns in rounds of some hundredths of a second, on one core, and what is
-kept is the ratio of two rounds beside one another. The median of these is the ratio of one pair of processes.
+kept is the ratio of two adjacent rounds. The median of these is the ratio of one pair of processes.
 Then both start again: where a process happens to lie in memory is worth some percent, too. A pair starts
 with the other side than the one before it.
 """

@@ -1,4 +1,4 @@
-"""`make bench-flow`: rules with memory in Tamis, beside Esper and Siddhi; writes bench/results/flow.json.
+"""`make bench-flow`: compare rules with memory with Esper and Siddhi; writes bench/results/flow.json.
 
 60 s windows, 1,000 events a second, 10,000 users; each event concerns one rule, and the number of alerts does
 not depend on the number of rules. Times are processor time per event, after a minute of traffic. Esper and

@@ -1,6 +1,6 @@
 """`make bench-peers`: the same subscriptions and events through Tamis and through published packages.
 
-Each peer comes from its package registry, at the version pinned beside this file (requirements.txt,
+Each peer comes from its package registry, at the version pinned next to this file (requirements.txt,
 java/pom.xml, a-tree/Cargo.lock), into .tools/peers, and is driven by a small program of ours (adapters/,
 java/, a-tree/). A peer gets every subscription that it can express, in its own language; Tamis gets the
 same ones, and the number of matches of every event is compared. Times are per event, one after the other;
@@ -164,7 +164,7 @@ def write_files(workload: Workload, folder: Path, languages: set[str]) -> dict[s
 
 
 def _write_language(workload: Workload, folder: Path, language: str) -> int:
-    """Rules in one language, and beside them, where some are left out, the same ones for Tamis."""
+    """Rules in one language and, if some are left out, the same ones for Tamis."""
     rules, same = folder / f"{language}.jsonl", folder / f"text.{language}.jsonl"
     count = 0
     with open(rules, "w") as out, open(same, "w") as kept:

@@ -34,7 +34,7 @@ BLOCK_LOTS = ["1430022", "2607117", "2607218", "3745012", "VACSTWIL"]
 
 
 def lots(count: int, points: int = 9, seed: int = 1) -> Iterator[str]:
-    """So many events as JSON text, with about so many points in each outline.
+    """This many events as JSON text, with about this many points in each outline.
 
     >>> event = json.loads(next(lots(1)))
     >>> sorted(event), sorted(event["geometry"])

@@ -122,7 +122,7 @@ SETS: dict[str, list[Rule]] = _sets()
 
 
 def many(count: int, seed: int = 1) -> list[Rule]:
-    """So many rules for single lots and streets, few of which match an event.
+    """This many rules for single lots and streets, few of which match an event.
 
     >>> len({expression for _, expression in many(100)})
     100

@@ -1,4 +1,4 @@
-"""How the subscriptions of an index change: one at a time, or many that become visible together."""
+"""Changing the subscriptions of an index: one at a time, or many that become visible together."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,7 @@ _DETAIL_NAMES = ("priority", "weights", "tags", "owner", "payload", "expires", "
 
 
 def _details(held: Subscription) -> dict[str, Any]:
-    """What a subscription has beside its expression, as the arguments of `replace`."""
+    """The data of a subscription apart from its expression, as arguments of `replace`."""
     return {name: getattr(held, name) for name in _DETAIL_NAMES}
 
 
@@ -26,7 +26,7 @@ class Changing:
     __slots__ = ()
     _kernel: Kernel
 
-    if TYPE_CHECKING:  # what `tamis.Index` has beside this part
+    if TYPE_CHECKING:  # the other parts of `tamis.Index`
 
         def __getitem__(self, id: Id) -> Subscription: ...
         def __contains__(self, id: object) -> bool: ...

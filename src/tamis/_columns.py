@@ -1,7 +1,7 @@
-"""Columns of subscriptions, however they come, as the few Arrow types that the kernel reads.
+"""Converts columns of subscriptions of any kind to the few Arrow types that the kernel reads.
 
-Arrow data stays Arrow data: no Python object is made for a value. Lists of ids and of expressions stay lists,
-because the kernel says more precisely than Arrow what is wrong with one of them.
+Arrow data stays Arrow data: no value becomes a Python object. Lists of ids and of expressions stay lists,
+because the kernel reports errors in them more precisely than Arrow.
 """
 
 import warnings

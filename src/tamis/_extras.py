@@ -1,7 +1,7 @@
-"""What to say when a package of an extra is missing: one sentence, with a command that works.
+"""The error for a missing package of an extra: one sentence, with a command that works.
 
-The command names the packages themselves, as Tamis' own metadata lists them: `pip install 'tamis[spark]'`
-would ask a package index for Tamis, and Tamis may come from a wheel or a folder.
+The command names the packages that the metadata of Tamis lists. `pip install 'tamis[spark]'` would look for
+Tamis in a package index, but it may come from a wheel or a folder.
 """
 
 import re

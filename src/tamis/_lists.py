@@ -1,7 +1,7 @@
-"""Arrow arrays from Python lists, put together from their buffers.
+"""Arrow arrays from Python lists, assembled from their buffers.
 
-`pyarrow.array` imports pandas, where it is installed, to find out whether a list is one of its columns; that
-is most of the time that a short command takes. What does not fit here goes that way all the same.
+If pandas is installed, `pyarrow.array` imports it to find out whether a list is a pandas column. That is most
+of the time of a short command. Lists that do not fit here still use `pyarrow.array`.
 
 ```text
 ["q4", None, "north"]     validity  1 0 1 (bits)     offsets  0 2 2 7     bytes  q4north

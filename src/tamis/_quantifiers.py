@@ -1,4 +1,4 @@
-"""Quantifiers taken apart, for lints and examples: the body as an expression of its own."""
+"""Extracts the body of a quantifier as a separate expression, for lints and examples."""
 
 import re
 from collections.abc import Iterator, Mapping

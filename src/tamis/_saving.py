@@ -1,8 +1,8 @@
-"""Saving over a file that somebody else may have saved since: seen, and refused unless asked for.
+"""Refuses to overwrite a file that another process has saved since, unless told otherwise.
 
-Two processes that open a file, add to their index and save would each drop what the other added. So an
-index remembers which file it was opened from; the check and the replacement happen under a lock on the
-file's folder.
+If two processes open a file, add to their index and save, each drops the additions of the other. So an index
+remembers which file it was opened from; the check and the replacement happen under a lock on the folder of
+the file.
 """
 
 import os

@@ -1,15 +1,15 @@
-"""The known name that a mistyped one is closest to, and the one way of saying so.
+"""Finds the known name closest to a mistyped one, and words the suggestion.
 
-The kernel has its own for the words of the language (`event/suggest.rs`), which are few and short: it counts
-typing errors. Names of columns, files and formats are longer and are also confused as wholes (`parkett` for
-`parquet`), so here similarity is what `difflib` takes it for.
+For the keywords of the language, which are few and short, the kernel counts typing errors (`suggest.rs`).
+Names of columns, files and formats are longer and are also confused as a whole (`parkett` for `parquet`), so
+here `difflib` measures similarity.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 SIMILAR = 0.6
-"""How similar a name must be to be offered beside an error: there is one anyway, so a guess does no harm."""
+"""How similar a name must be to be suggested in an error. A wrong guess does no harm there."""
 
 MISSPELT = 0.8
 """How similar it must be to be worth a warning by itself: names that differ may both be right."""

@@ -1,9 +1,9 @@
-"""HTML pages with charts that need nothing from outside, in light and dark.
+"""Self-contained HTML pages with charts, in light and dark.
 
-A page is a sequence of sections: HTML texts and Altair charts. The charts go into it as Vega-Lite
-specifications, next to the JavaScript that draws them, which comes from `vl-convert-python`. Colours are not
-in the specifications but in a theme, one for each colour scheme of the reader's system; series use the
-palette of Okabe and Ito, which colour-blind people can tell apart.
+A page is a sequence of sections: HTML texts and Altair charts. It contains the charts as Vega-Lite
+specifications, and the JavaScript that draws them, which comes from `vl-convert-python`. Colours are not in
+the specifications but in a theme, one for each colour scheme of the reader's system. Series use the palette
+of Okabe and Ito, which colour-blind people can distinguish.
 """
 
 import json
@@ -93,7 +93,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], text: Collect
 
 
 def number(value: float) -> str:
-    """A value as it is read in a table or beside a bar.
+    """A value as shown in a table or next to a bar.
 
     >>> number(23198.4), number(18.354)
     ('23,198', '18.35')

@@ -153,7 +153,7 @@ class Explanation:
         return "\n".join([*self._notes(), f"{MARKS[self.truth][0]} {self.text}{self._remark()}", *below])
 
     def _notes(self) -> list[str]:
-        """What decides besides the expression."""
+        """The other conditions of a match, apart from the expression."""
         notes = [f"{self.verdict}: {exclusion}" for exclusion in self.exclusions]
         return [f"{self.verdict}: {APPROXIMATE}"] if self.approximate else notes
 

@@ -38,7 +38,7 @@ def parse(
 
 
 def at_least(count: int, *expressions: "Expression | Column") -> Expression:
-    """At least so many of the expressions are true.
+    """At least this many of the expressions are true.
 
     >>> print(at_least(2, col("a") > 1, col("b"), ~col("c")))
     AT LEAST 2 OF (a > 1, b, NOT c)
@@ -47,7 +47,7 @@ def at_least(count: int, *expressions: "Expression | Column") -> Expression:
 
 
 def at_most(count: int, *expressions: "Expression | Column") -> Expression:
-    """Not more than so many of the expressions are true, and the others are false.
+    """Not more than this many of the expressions are true, and the others are false.
 
     >>> print(at_most(1, col("a"), col("b")))
     NOT AT LEAST 2 OF (a, b)
@@ -56,7 +56,7 @@ def at_most(count: int, *expressions: "Expression | Column") -> Expression:
 
 
 def exactly(count: int, *expressions: "Expression | Column") -> Expression:
-    """So many of the expressions are true, and the others are false.
+    """This many of the expressions are true, and the others are false.
 
     >>> print(exactly(1, col("a"), col("b")))
     AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)
@@ -107,7 +107,7 @@ ALL_STRINGS = Term.strings().name
 def within_distance(
     lat: "str | Column", lon: "str | Column", centre_lat: float, centre_lon: float, metres: float
 ) -> "Column":
-    """A point, given by its latitude and longitude in degrees, that lies within so many metres of another.
+    """A point, given by its latitude and longitude in degrees, that lies within this many metres of another.
 
     >>> print(within_distance("lat", "lon", 52.52, 13.4, 1500))
     within_distance(lat, lon, 52.52, 13.4, 1500)

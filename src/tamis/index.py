@@ -1,9 +1,9 @@
 """The index: holds subscriptions and finds, for each event, those that it satisfies.
 
-Everything here is a thin layer over the compiled kernel: it gives arguments their names and defaults and
-results their types. Matching runs on an immutable version of the index, so readers never wait for writers.
-What changes an index is in `tamis._changing`, what asks it in `tamis._matching`; the rest is here: making it,
-looking into it, its reasons, its statistics, and keeping it.
+This is a thin layer over the compiled kernel: it gives arguments their names and defaults, and results their
+types. Matching runs on an immutable version of the index, so readers never wait for writers.
+`tamis._changing` has the methods that change an index, `tamis._matching` the queries. The rest is here:
+creation, inspection, explanations, statistics, and saving.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What is probably a slip in rules that are well formed: never true, repeated, covered.
+"""Finds probable mistakes in well-formed rules: never true, repeated, covered.
 
-Everything reported is proven, but for the advice about absent attributes: where a proof would take too
-long, nothing is said.
+Everything it reports is proven, except the advice about absent attributes. If a proof takes too long, it
+reports nothing.
 """
 
 import json

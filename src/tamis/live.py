@@ -1,8 +1,7 @@
-"""An index that follows its file, or a store: what is new there is opened, checked and swapped in.
+"""An index that follows its file, or a store: it opens, verifies and swaps in each new version.
 
-Every query is answered by one snapshot, from its first byte to its last. The next one is verified and
-warmed up before it takes over, so that no query meets half a file or a cold one; a file that cannot be read
-changes nothing.
+One snapshot answers each query completely. The next one is verified and warmed up before it takes over, so
+that no query sees an incomplete or cold file. A file that cannot be read changes nothing.
 """
 
 import logging

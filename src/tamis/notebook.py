@@ -1,9 +1,9 @@
-"""What a notebook shows of an index, its answers and its reasons: HTML, with expressions drawn as trees.
+"""HTML for notebooks: indexes, answers and explanations, with expressions drawn as trees.
 
 Nothing here needs a notebook: these functions turn objects into text, and `_repr_html_` of the objects calls
-them. Whatever comes from users (names, values, ids, tags) passes through `_text`, so that it can neither
-become markup nor hide itself. The drawing can be read on white and on black: words have the colour of the
-page, and truth is told by a mark and by the line around a node as well as by colour.
+them. All user input (names, values, ids, tags) passes through `_text`, so that it can neither become markup
+nor hide itself. The drawing is readable on white and on black: words have the colour of the page, and a mark
+and the outline of a node show its truth in addition to its colour.
 """
 
 import unicodedata

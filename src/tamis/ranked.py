@@ -1,8 +1,8 @@
-"""Intervals with scores: which of many boxes hold a point, the best first (Machanavajjhala et al. 2008).
+"""Intervals with scores: which of many boxes contain a point, the best first (Machanavajjhala et al. 2008).
 
-`IntervalIndex` is the paper's own model: a subscription is an interval on some of the attributes, an event a
-number for each, and eight structures find the answers. Where subscriptions are expressions, the same
-structures are behind `tamis.Index(algorithm="interval")`.
+`IntervalIndex` is the model of the paper: a subscription has an interval on some of the attributes, an event
+a number for each, and one of eight structures finds the answers. For expressions, the same structures are
+behind `tamis.Index(algorithm="interval")`.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""What expressions say about one another, and how to make them smaller without losing a match.
+"""Relations between expressions, and how to make them smaller without losing a match.
 
 The relations between two expressions are methods: `a.covers(b)`, `a.overlaps(b)`, `a.is_disjoint(b)`,
-`a.prune(...)`, `a.merge(b)`. Here is what concerns many expressions at once, and what tells proof from
-ignorance.
+`a.prune(...)`, `a.merge(b)`. This module has the functions for many expressions at once, and those that
+distinguish a proof from an unknown answer.
 
 >>> import tamis
 >>> pruned = tamis.relate.prune_many(
@@ -107,8 +107,8 @@ def prune_many(
 ) -> list[Expression]:
     """Generalise many expressions together, the globally best prunings first; the results are in order.
 
-    Each result is true whenever its original is. Say how far: so many `steps` in all, or until all together
-    have at most so many `predicates` or `bytes` (5 for a predicate, 2 for an AND or OR). `expressions` is a
+    Each result is true whenever its original is. Say how far: this many `steps` in all, or until all together
+    have at most this many `predicates` or `bytes` (5 for a predicate, 2 for an AND or OR). `expressions` is a
     list or an Arrow column of text. See `Expression.prune` for the rest.
 
     >>> [str(pruned) for pruned in prune_many(["a = 1 AND b = 2", "a = 1 OR b = 2"], bytes=0)]
@@ -202,7 +202,7 @@ class PruningQueue:
         self._entries: dict[Hashable, int] = {}
 
     def add(self, id: Hashable, expression: "str | Expression", *, distance: int = 1) -> None:
-        """Add an expression whose subscriber is so many hops away (for the measure "accuracy-distance").
+        """Add an expression whose subscriber is this many hops away (for the measure "accuracy-distance").
 
         >>> queue = PruningQueue(measure="accuracy-distance")
         >>> queue.add("near", "a = 1 AND b > 2")
@@ -231,7 +231,7 @@ class PruningQueue:
     ) -> int:
         """Prune, the globally best first, and return how many prunings were done.
 
-        It ends after so many `steps`, or when no more than so many `predicates` or `bytes` are left.
+        It ends after this many `steps`, or when no more than this many `predicates` or `bytes` are left.
 
         >>> queue = PruningQueue()
         >>> queue.add("s1", "a = 1 AND b = 2 AND c = 3")

@@ -1,4 +1,4 @@
-"""What an index holds under an id, and what it is called."""
+"""A subscription: the expression that an index holds under an id, and its other data."""
 
 from dataclasses import dataclass, field
 from datetime import date, datetime

@@ -17,8 +17,8 @@ import tamis.spark
 from tamis.spark.matching import task
 from tamis.spark.matching.answer import TableQuery
 from tamis.spark.matching.task import Source
+from tamis.spark.store.change_data_feed import as_changes
 from tamis.spark.store.folding import folded_in_parallel, waiting_to_be_folded
-from tamis.spark.store.follow import as_changes
 from tamis.spark.store.pins import Pin, pin
 from tamis.store import apply_changes as apply
 from tamis.store import folding, garbage

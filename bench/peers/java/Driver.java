@@ -33,7 +33,7 @@ final class Driver {
         tried.build(rules.subList(0, Math.min(TRIED, rules.size())));
         tried.match(texts.get(0), events.get(0));
         long idleHeap = usedHeap();
-        // The peak of resident memory starts anew.
+        // Reset the peak of resident memory.
         Files.writeString(Path.of("/proc/self/clear_refs"), "5");
         long idle = resident("VmRSS:");
         Peer peer = create.call();

@@ -27,7 +27,7 @@ pub trait Filter: Default + Send + Sync {
     /// What one event needs, kept for the next.
     type Scratch: Default + Send;
 
-    /// The options beside `predicates`.
+    /// The options other than `predicates`.
     const OPTIONS: &'static [&'static str];
 
     /// Whether it can hold the expression. Nothing has been changed yet.

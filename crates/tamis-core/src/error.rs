@@ -1,4 +1,4 @@
-//! Everything that can go wrong, phrased for the person who must fix the input.
+//! All errors, worded for the person who must fix the input.
 
 /// A place in the text of an expression, counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

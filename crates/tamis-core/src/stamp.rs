@@ -1,4 +1,4 @@
-//! Tells one state of a table from every other, so that what was derived from it can be kept.
+//! Identifies one state of a table, so that data derived from it can be cached.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What an index holds: an expression with an id and what belongs to it.
+//! A subscription: an expression with an id, and its other data.
 
 use std::fmt;
 

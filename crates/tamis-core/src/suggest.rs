@@ -1,4 +1,4 @@
-//! "Did you mean …?": the known name that a mistyped one is closest to.
+//! "Did you mean …?": finds the known name closest to a mistyped one.
 
 /// The known name closest to `name`, if one is close enough to be meant: the same but for case, or with
 /// at most one typing error for every three letters (a letter added, missing, wrong, or swapped with its

@@ -1,4 +1,4 @@
-//! How names and values are written in the language of expressions.
+//! Writes names and values in the syntax of expressions.
 
 use std::fmt::{self, Display, Formatter, Write};
 

@@ -1,11 +1,9 @@
-//! Documents: the text of one attribute, read once for all paths that look into it.
+//! Documents: the text of one attribute, parsed once for all paths that look into it.
 //!
-//! An XML document reaches the kernel as a string. Whoever needs its elements asks here; the document that a thread asked
-//! for last is kept, so that the segments of an index, and predicates that are tried one by one, read it once. It is
-//! known again by its text, all of it.
+//! An XML document reaches the kernel as a string. The last document that a thread parsed is cached, keyed by its whole
+//! text, so that several segments of an index, and predicates that are evaluated one by one, parse it once.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_xpath::{Document, DocumentError, Limits};
 
@@ -24,9 +22,6 @@ thread_local! {
     static KEPT: Cell<Option<Box<Kept>>> = const { Cell::new(None) };
 }
 
-/// How many documents of this process were not well-formed or beyond the limits.
-static REFUSED: AtomicU64 = AtomicU64::new(0);
-
 /// Shows the document of a text; `None` if it is not well-formed or beyond the limits.
 pub fn with_document<R>(text: &str, see: impl FnOnce(Option<&Document>) -> R) -> R {
     let kept = KEPT.take();
@@ -35,9 +30,6 @@ pub fn with_document<R>(text: &str, see: impl FnOnce(Option<&Document>) -> R) ->
         kept => {
             let mut kept = kept.unwrap_or_default();
             kept.is_well_formed = kept.document.replace(text, &Limits::default()).is_ok();
-            if !kept.is_well_formed {
-                REFUSED.fetch_add(1, Ordering::Relaxed);
-            }
             kept.text.clear();
             kept.text.push_str(text);
             kept
@@ -54,12 +46,6 @@ pub fn with_document<R>(text: &str, see: impl FnOnce(Option<&Document>) -> R) ->
 /// What is wrong with a document, if anything.
 pub fn check(text: &str) -> Result<(), DocumentError> {
     Document::read(text, &Limits::default()).map(|_| ())
-}
-
-/// How many documents of this process were read and found to be not well-formed or beyond the limits. The same document,
-/// asked for again at once by the same thread, counts once.
-pub fn refused_documents() -> u64 {
-    REFUSED.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Given {
     }
 }
 
-/// Events, and the weights that were given beside them.
+/// Events, and their separately given weights.
 struct Batch<'e> {
     events: Events<'e>,
     weights: Option<GivenWeights>,
@@ -95,7 +95,7 @@ struct Batch<'e> {
 
 enum Events<'e> {
     Read(Given),
-    /// JSON, to be read by whoever matches it, after so many lines of a file.
+    /// JSON, to be read by whoever matches it, after this many lines of a file.
     Lines(&'e [u8], Skipped, usize),
 }
 
@@ -125,7 +125,7 @@ impl<'e> Batch<'e> {
         self
     }
 
-    /// The events of a batch with the weights beside them.
+    /// The events of a batch with their weights.
     fn weighted<'s>(
         &self,
         events: &'s dyn EventSource,

@@ -62,7 +62,7 @@ pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     value_at_depth(object, 1, &mut Absent::default())
 }
 
-/// The same for an object inside so many lists and records.
+/// The same for an object inside this many lists and records.
 ///
 /// Fields of records inside it that cannot be read are absent there and go to `absent`, by their paths inside it.
 fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {

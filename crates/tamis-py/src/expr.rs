@@ -356,7 +356,7 @@ impl PyExpression {
 
     /// A smaller expression that is true whenever this one is: children of ANDs are removed (Bittner 2008).
     ///
-    /// Say how far: `steps` removals, or down to so many `predicates`, or `bytes` (5 for a predicate, 2 for an AND
+    /// Say how far: `steps` removals, or down to this many `predicates`, or `bytes` (5 for a predicate, 2 for an AND
     /// or OR). It stops early when nothing can be removed, unless `to_true=True` lets it become TRUE. The
     /// measure is "accuracy", "efficiency", "memory", "accuracy-occurrence" or "accuracy-distance";
     /// `selectivities` is a `tamis.relate.Selectivities` or a mapping of predicates to how often they are true.
@@ -390,7 +390,7 @@ impl PyExpression {
     /// One expression that is true whenever one of the two is.
     ///
     /// Perfect merging says the same with one predicate instead of two where that is possible, else with OR.
-    /// With `prunings` that is then generalised so many times.
+    /// With `prunings` that is then generalised this many times.
     ///
     /// >>> import tamis
     /// >>> print(tamis.parse("x = 1 AND y > 2").merge(tamis.parse("x = 3 AND y > 2")))
@@ -617,7 +617,7 @@ pub fn quantified(
     Quantified::term(quantifier, array, variable, body).or_raise(py).map(PyTerm)
 }
 
-/// A threshold, for the builder: "at_least", "at_most" or "exactly" so many of the expressions.
+/// A threshold, for the builder: "at_least", "at_most" or "exactly" this many of the expressions.
 #[pyfunction]
 pub fn threshold(
     py: Python<'_>,

@@ -286,7 +286,7 @@ impl PyIndex {
     // --- queries -----------------------------------------------------------------------------------
 
     /// The answer to a query: ids, a number, a bool, or tuples of id, score and rank. An event with much to do may
-    /// use so many threads.
+    /// use this many threads.
     #[pyo3(signature = (event, query, threads=1))]
     fn ask<'py>(
         &self,

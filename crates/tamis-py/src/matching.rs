@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::SlowEvent;
 use tamis_core::engine::contract::Answer;
-use tamis_core::engine::surprises::Surprise;
+use tamis_core::engine::unexpected_values::Surprise;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;

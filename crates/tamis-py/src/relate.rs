@@ -319,7 +319,7 @@ pub fn access_predicates<'py>(
     plan.of_expression.iter().map(list).collect()
 }
 
-/// A thread parses at least so many expressions.
+/// A thread parses at least this many expressions.
 const LEAST_PER_THREAD: usize = 1024;
 
 /// Parses on all cores; the first error says which row it is.

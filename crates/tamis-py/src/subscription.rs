@@ -17,7 +17,7 @@ use crate::ids::{id_from_python, id_to_python};
 /// The first and the last microsecond that Python's datetime can show.
 const MOMENTS: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// What a subscription may have beside its id and its expression: priority, weights, tags, owner, payload, expires, starts.
+/// The optional data of a subscription: priority, weights, tags, owner, payload, expires, starts.
 #[derive(FromPyObject)]
 pub struct Details<'py>(
     Bound<'py, PyAny>,

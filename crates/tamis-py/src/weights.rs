@@ -1,4 +1,4 @@
-//! The weights of many events, given beside them in Python.
+//! The weights of many events, given separately in Python.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
@@ -9,7 +9,7 @@ use tamis_core::Error;
 use tamis_core::event::weighted::Weights;
 use tamis_core::event::{TermId, Terms};
 
-/// Weights beside many events: one for all of them, or a column per attribute, found by a prefix.
+/// Weights for many events: one for all of them, or a column per attribute, found by a prefix.
 #[derive(Clone, FromPyObject)]
 pub enum GivenWeights {
     #[pyo3(transparent)]

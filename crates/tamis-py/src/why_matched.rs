@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::why_matched::{Case, attributes_with};
-use tamis_core::engine::{Id, Workspace, neighbourhood};
+use tamis_core::engine::{Id, Workspace, subscription_diagram};
 use tamis_core::expr::Expr;
 use tamis_core::expr::diagram::Graph;
 use tamis_core::query::Query;
@@ -66,7 +66,7 @@ pub fn diagram(
             return Err(argument_error(py, "a diagram shows neighbours or an event, not both"));
         }
         let id = id_from_python(id).or_raise(py)?;
-        let draw = || neighbourhood(&*index.index().reader()?, &id, neighbours);
+        let draw = || subscription_diagram(&*index.index().reader()?, &id, neighbours);
         return Ok(write(&py.detach(draw).or_raise(py)?));
     }
     let Some(event) = event else {

@@ -100,11 +100,6 @@ impl Path {
     pub fn parse(text: &str) -> Result<Self, PathError> {
         crate::parser::parse(text)
     }
-
-    /// How many steps it has, not counting those in predicates.
-    pub fn step_count(&self) -> usize {
-        self.steps.len()
-    }
 }
 
 impl Comparison {

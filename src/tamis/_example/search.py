@@ -1,4 +1,4 @@
-"""Put an event together in which the wanted predicates are what they shall be."""
+"""Builds an event in which given predicates are true or false, as required."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Values of a term for which a predicate is true, or false: guesses, the plainest first."""
+"""Values of a term for which a predicate is true, or false: guesses, the simplest first."""
 
 from datetime import datetime, timedelta
 from ipaddress import ip_address

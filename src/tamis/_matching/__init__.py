@@ -1,4 +1,4 @@
-"""Which subscriptions events satisfy, and which of them matter most: what `tamis.Index` answers."""
+"""The queries of `tamis.Index`: which subscriptions events satisfy, and which of them matter most."""
 
 from tamis._matching.json_lines import JsonLines
 from tamis._matching.many_events import ask_up_to

@@ -1,4 +1,4 @@
-"""What goes to the kernel beside a query, and what comes back."""
+"""Conversion of the other arguments of a query for the kernel, and of its answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

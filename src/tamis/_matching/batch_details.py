@@ -1,4 +1,4 @@
-"""What can be asked of a batch beyond its answer: names, payloads, and events that cannot be read."""
+"""Optional parts of a batch answer: names, payloads, and unreadable events."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Matches of JSON lines from bytes, files and paths: all together, or piece by piece."""
+"""Matches of JSON lines from bytes, files and paths: all together, or chunk by chunk."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -75,7 +75,7 @@ class JsonLines(ManyEvents):
         A file is read in pieces of about `chunk_bytes`, each matched against the version of the index that is
         current then; only the matches of all pieces are held together. `stream_ndjson` gives them piece by
         piece. Another `query` than for all matches gives what `ask_batch` does: counts, booleans, the best
-        matches with `score` and `rank`. Tags and `now` are given with the query or beside it, not both.
+        matches with `score` and `rank`. Pass tags and `now` in the query or as arguments, not both.
 
         A line that cannot be read is a `tamis.EventError` that names line and column. With
         `on_error="collect"` such lines are left out, and the result is a pair: the table and a list of
@@ -131,7 +131,7 @@ class JsonLines(ManyEvents):
 
 
 def _one_query(query: Query | None, **beside: Any) -> Query:
-    """The query that was given, or one for all matches with what was given beside it."""
+    """The given query, or one for all matches with the given arguments."""
     if query is None:
         return Query("all", **beside)
     if given := [name for name, value in beside.items() if value is not None]:

@@ -1,4 +1,4 @@
-"""JSON lines from bytes, files and paths, in pieces that end where a line does."""
+"""JSON lines from bytes, files and paths, in chunks that end at the end of a line."""
 
 import os
 from collections.abc import Callable, Iterator

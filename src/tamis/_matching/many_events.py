@@ -247,7 +247,7 @@ class ManyEvents(OneEvent):
         """How many of many events satisfy each subscription, for those that any does.
 
         Returns a `pyarrow.Table` of `subscription` and `matches`, sorted by id. Matches are counted and not
-        listed, so what is needed beside the events grows with the subscriptions. A `RecordBatchReader` is
+        listed, so the additional memory grows with the number of subscriptions. A `RecordBatchReader` is
         read as a whole first.
 
         >>> from tamis import Index

@@ -73,7 +73,7 @@ class OneEvent:
         at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that nobody has (`Index.tags`
         lists them) selects nothing. `now` decides what has expired; it is the current time unless given.
 
-        With `threads`, an event that has much to do is shared by so many threads; the answer is the same.
+        With `threads`, up to this many threads share an expensive event; the answer is the same.
         Events that take less than about 200 µs stay on one thread. It pays where cores are idle: on a busy
         machine the answer waits for whichever thread comes last.
 
@@ -107,7 +107,7 @@ class OneEvent:
     ) -> list[Any]:
         """The ids of all subscriptions that an event with this XML document satisfies, sorted.
 
-        The document is the value of `attribute`, beside the attributes of `event`; the rest is as for
+        The document is the value of `attribute`, in addition to the attributes of `event`; the rest is as for
         `match`. With `strict`, a document that is not well-formed is a `tamis.XmlError`.
 
         >>> from tamis import Index

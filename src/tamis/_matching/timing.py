@@ -1,4 +1,4 @@
-"""How long the kernel takes for events: for benchmarks."""
+"""The time that the kernel takes per event, for benchmarks."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,8 +1,8 @@
 """The `tamis` command: the library over files and pipes.
 
-One file per command, and four that they share: `inputs` opens files and pipes in any format, `rules` reads
-tables of subscriptions into an index, `events` streams events, `outputs` writes what was found. Heavy imports
-happen inside the commands, so that `tamis --help` is quick.
+There is one file per command, and they share four: `inputs` opens files and pipes in any format, `rules`
+reads tables of subscriptions into an index, `events` streams events, `outputs` writes matches. Heavy imports
+are inside the commands, so that `tamis --help` is quick.
 """
 
 

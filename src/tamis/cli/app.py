@@ -1,9 +1,9 @@
-"""All commands under one roof, and one way out: exit codes, one-line errors, quiet ends.
+"""The command `tamis`: all subcommands, exit codes, and one-line errors.
 
-Those that other packages add are found by `plugins`.
+`plugins` finds the commands that other packages add.
 
-Exit codes, as in grep: 0 something was found (or the work is done), 1 nothing was found (or a check failed),
-2 the command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
+Exit codes are those of grep: 0 found something (or finished), 1 found nothing (or a check failed), 2 the
+command or its input is wrong, 130 interrupted. A closed pipe (`| head`) ends the process silently.
 """
 
 import errno
@@ -97,7 +97,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _command() -> Any:
-    """The commands as a tree, with no type shown beside options that take no value."""
+    """The commands as a tree, without types for options that take no value."""
     command = typer.main.get_command(app)
     tidy(command)
     return command

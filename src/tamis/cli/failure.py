@@ -1,4 +1,4 @@
-"""Errors that the person at the terminal can fix: what, where, and what would be right, on one line."""
+"""One-line errors that the user can fix: what is wrong, where, and what would be right. Exit codes."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Ask an index about portions of events; what `tamis match` and `tamis topk` share."""
+"""Queries an index with portions of events: shared by `tamis match` and `tamis topk`."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `tamis publish`, `tamis subscribe` and `tamis pubsub` share: how to reach a site."""
+"""Options to reach a site: shared by `tamis publish`, `tamis subscribe` and `tamis pubsub`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One rule and one event: find the rule, show the answer. What `explain` and `why-not` share."""
+"""Finds one rule and shows the answer for one event: shared by `explain` and `why-not`."""
 
 import sys
 from datetime import datetime

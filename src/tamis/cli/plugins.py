@@ -54,7 +54,7 @@ class Commands(TyperGroup):
 
 
 def tidy(command: Any) -> None:
-    """Show no type beside options that take no value, in a command and all below it."""
+    """Hide the type of options that take no value, in a command and all its subcommands."""
     for option in command.params:
         if getattr(option, "is_flag", False):
             option.metavar = ""

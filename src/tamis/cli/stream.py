@@ -1,4 +1,4 @@
-"""Drive events from a source through a query into a sink, with progress and an exit code."""
+"""Runs events from a source through a query into a sink, with progress and an exit code."""
 
 import warnings
 from collections.abc import Iterator, Sequence

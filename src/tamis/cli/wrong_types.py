@@ -1,6 +1,6 @@
-"""What rules and events do not agree on: seen in the first events, and mentioned once at the end.
+"""Mismatches between rules and events, found in the first events and reported once at the end.
 
-Values of a type that no rule compares them with, and attributes that look misspelt.
+They are values of a type that no rule compares them with, and attributes that look misspelt.
 """
 
 import json

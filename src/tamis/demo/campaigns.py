@@ -2,7 +2,7 @@
 
 A campaign is a conjunction of some of ten kinds of conditions: where the visitor is, how old, on what device,
 at what hour, with which interests. Its priority is its bid. A page view is a nested record. Rows are drawn
-in blocks, each from a random stream of its own, so that row 17 is the same however many are made.
+in blocks, each from its own random stream, so that row 17 is the same however many rows there are.
 """
 
 from collections.abc import Callable, Iterator

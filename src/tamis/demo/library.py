@@ -1,4 +1,4 @@
-"""What the demonstration shows, step by step. It knows the library as any user does."""
+"""The demonstration, step by step. It uses only the public API of the library."""
 
 import json
 import time

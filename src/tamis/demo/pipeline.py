@@ -43,7 +43,7 @@ class Seen:
     popular: list[tuple[str, int, str]] = field(default_factory=list)
     """Campaigns with the most matches, how many, and their expressions."""
     per_rule: list[tuple[int, int]] = field(default_factory=list)
-    """How many campaigns have so many matches: at least a power of two, and fewer than the next."""
+    """How many campaigns have this many matches: at least a power of two, and fewer than the next."""
     per_event: list[tuple[int, int]] = field(default_factory=list)
     """The same of page views."""
     batches: list[dict[str, Any]] = field(default_factory=list)

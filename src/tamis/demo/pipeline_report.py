@@ -1,4 +1,4 @@
-"""The demonstration's report: one HTML page that needs nothing from outside."""
+"""The report of the demonstration: one self-contained HTML page."""
 
 from collections.abc import Sequence
 from html import escape

@@ -1,6 +1,6 @@
-"""The data pipeline: a table or stream of events, a table or stream of subscriptions, and who matched what.
+"""The data pipeline: matches a table or stream of events with a table or stream of subscriptions.
 
-DataFrames in, DataFrames out; nothing needs a JVM handle, so classic and Connect sessions work alike.
+DataFrames in, DataFrames out. It needs no JVM handle, so classic and Connect sessions work alike.
 
 >>> from pyspark.sql import SparkSession
 >>> import tamis.spark

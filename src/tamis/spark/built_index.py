@@ -1,7 +1,7 @@
-"""An index that was built on a cluster: what it holds, where it lies, and queries to it.
+"""An index that was built on a cluster: its contents, its directory, and queries.
 
-`tamis.spark.build` makes one; `tamis.spark.match` makes one on the way. Asking gives a DataFrame, batch or
-streaming as the events are, whose tasks all use one version of the index.
+`tamis.spark.build` creates one, and `tamis.spark.match` does so implicitly. A query returns a DataFrame,
+batch or streaming like the events, whose tasks all use one version of the index.
 """
 
 import uuid

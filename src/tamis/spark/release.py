@@ -1,4 +1,4 @@
-"""Driver and executors must run the same Tamis: another release may read an index otherwise."""
+"""Checks that driver and executors run the same release: another one may read an index differently."""
 
 from tamis.errors import TamisError
 

@@ -1,4 +1,4 @@
-"""The few things that are asked of a Spark session, classic or Connect: nothing here needs the JVM."""
+"""The few functions that need a Spark session, classic or Connect: nothing here needs the JVM."""
 
 import atexit
 import json
@@ -113,7 +113,7 @@ def odd_zone(spark: "SparkSession", attributes: Mapping[str, Sequence[str]]) -> 
 
 
 def wants_reports(spark: "SparkSession") -> bool:
-    """Whether the tasks of a session's queries leave reports beside the index."""
+    """Whether the tasks of a session's queries write reports next to the index."""
     return (setting(spark, REPORTS_SETTING) or "true").lower() != "false"
 
 

@@ -1,10 +1,10 @@
 """The table function `tamis_match` of Spark SQL, for releases of Spark whose table functions take tables.
 
-Only columns that some rule asks for are handed over: others stay in the JVM. From Spark 4.1 on a function is
-handed Arrow batches (`ArrowMatchTable`); Spark 4.0 hands it row after row (`RowMatchTable`).
+Only columns that some rule uses leave the JVM. From Spark 4.1 on, a function receives Arrow batches
+(`ArrowMatchTable`); Spark 4.0 passes rows one by one (`RowMatchTable`).
 
-Spark's own `arrow_udtf` refuses functions whose columns depend on their arguments, as these do. Nothing but
-that check is in the way, so `match_table` marks an ordinary function as one that takes Arrow.
+Spark's own `arrow_udtf` refuses functions whose columns depend on their arguments, as these do. That check is
+the only obstacle, so `match_table` marks an ordinary function as one that takes Arrow.
 """
 
 import json

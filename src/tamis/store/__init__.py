@@ -1,4 +1,4 @@
-"""Rules in versions: which files make up a version, where they lie, and who still needs them. Needs no Spark.
+"""Versioned rules without Spark: the files of a version, where they are, and who still needs them.
 
 >>> import tempfile
 >>> import tamis.store

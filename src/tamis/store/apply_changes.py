@@ -1,8 +1,9 @@
 """One batch of changes becomes the next version of a store. Runs in one task.
 
-The order makes it safe to stop anywhere: files first, the version that names them last, and that one created
-only if nobody else made a version meanwhile; then everything starts again from theirs. The cost is that of
-the changes, not of all that came before: `change_log` keeps files few, and the writer's shards stay open.
+The order makes it safe to stop anywhere: files come first, the version that names them last. The version is
+created only if no other writer created one meanwhile; otherwise everything starts again from that one. The
+cost depends only on the new changes: `change_log` keeps the number of files low, and the writer's shards stay
+open.
 """
 
 import hashlib

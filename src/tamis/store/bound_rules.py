@@ -1,4 +1,4 @@
-"""Subscriptions that are bound to a source: they match its events only, and their expression says so."""
+"""Subscriptions that are bound to a source: their expression restricts them to its events."""
 
 from tamis.errors import ExpressionError
 from tamis.expr import col, parse

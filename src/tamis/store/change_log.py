@@ -1,9 +1,9 @@
-"""The files of changes of a store: few, however many changes there were, and read once.
+"""The change files of a store: few, however many changes there were, and read once.
 
-Every change set is a small file. Four files of like size are merged into one, and four of those again, as
-log-structured stores do: a store with n changes on top of its snapshots has about three files for each power
-of four in n, and each change is rewritten that many times. A row says which version it belongs to, so whoever
-has applied the changes up to some version takes from a merged file what is later.
+Every change set is a small file. Four files of similar size are merged into one, and four of those again, as
+in log-structured stores: a store with n changes on top of its snapshots has about three files for each power
+of four in n, and each change is rewritten that many times. A row says which version it belongs to, so a
+reader that has applied the changes up to some version takes only later ones from a merged file.
 
 ```text
 sizes of files   64 | 16 16 | 4 | 1 1 1   + 1   ->   64 | 16 16 | 4 4   and with three more such steps   64 64

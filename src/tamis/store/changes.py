@@ -1,8 +1,8 @@
 """Changes to subscriptions: add, replace, remove, each with a sequence number.
 
 A change file is an Arrow table with the columns of a subscription plus `op` ("upsert" or "remove"),
-`sequence`, the `version` that the change made and the `shard` that holds the subscription from then on. What
-is in one was checked before it was written, so that applying it cannot fail half-way.
+`sequence`, the `version` that the change created and the `shard` that holds the subscription from then on.
+Rows are validated before they are written, so that applying a file cannot fail half-way.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """A directory that the driver's tasks and all executors reach: a local path, NFS, HDFS, or object storage.
 
-Files in it are written once and never modified; readers see a file whole or not at all. That, and creating a
-file only if there is none (`create`), is all that the versions of an index need. Local paths are used as they
-are; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through fsspec.
+Files in it are written once and never modified; readers see a file completely or not at all. The versions of
+an index need only this, and creating a file only if it does not exist (`create`). Local paths are used
+directly; everything with a protocol (`s3://`, `hdfs://`, `gs://`, ...) goes through fsspec.
 """
 
 import ctypes

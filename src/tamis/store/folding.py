@@ -1,8 +1,8 @@
-"""Changes become part of the snapshots once there are many: a new version with the same subscriptions.
+"""Folds many changes into the snapshots: a new version with the same subscriptions.
 
-Files that no change concerned stay as they are. Where the shards of a store have become uneven, or lie in an
-order that the router does not know, subscriptions are spread over them again, which one process does. Where
-they lie well, each shard is folded by itself (`fold_shard`), on as many hosts as there are.
+Files without changes stay as they are. If the shards of a store have become uneven, or are in an order that
+the router does not know, one process distributes the subscriptions again. Otherwise each shard is folded
+separately (`fold_shard`), on all hosts.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,10 +1,10 @@
-"""Which files of a store nobody needs any more, and when they are removed.
+"""Finds and removes the files of a store that are no longer needed.
 
-Writers and readers clean: whoever first uses the store in a window of ten minutes, so that a store which
-never changes, but is matched against all day, does not fill with pins and reports. What a collection costs
-depends on what came since the last one, not on how many versions there are: a file is needed if a version
-names it that is pinned, leased or among the latest, if the version names it that was the latest when the
-grace began, or if it is younger than that. Between those two, versions only drop files.
+The first writer or reader to use the store in a window of ten minutes cleans it, so that a store which never
+changes, but is queried all day, does not fill up with pins and reports. The cost of a collection depends on
+what happened since the last one, not on the number of versions. A file is needed if it is named by a version
+that is pinned, leased or among the latest, or by the version that was the latest when the grace period began,
+or if it is younger than that. Between those two, versions only drop files.
 """
 
 import json
@@ -21,7 +21,7 @@ from tamis.store.versions import (
 )
 
 WINDOW_SECONDS = 600.0
-"""A store is cleaned at most once in so many seconds, by whoever is first."""
+"""A store is cleaned at most once in this many seconds, by whoever is first."""
 
 PINS_KEPT = 10
 """Micro-batches of each streaming query whose pins stay; Spark replays at most the last one."""
@@ -97,7 +97,7 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
 
 
 def _latest_when_grace_began(directory: Directory, numbers: list[int], grace: float) -> int:
-    """The version that a query may have been planned with so many seconds ago; the first, if it is younger.
+    """The version that a query may have been planned with this many seconds ago; the first, if it is younger.
 
     Versions are written in the order of their numbers, so their ages need not all be asked for.
     """

@@ -1,8 +1,8 @@
 """Index files on an executor host: fetched once, mapped, and shared by all its Python workers.
 
-A file in a directory that the host mounts is mapped where it lies. Any other is fetched into a folder of the
-host (`TAMIS_CACHE`, or one in the temporary folder), under a lock, so that ten workers fetch it once, and
-checked against the version's checksum; a copy that was deleted or damaged is fetched again.
+A file in a mounted directory is mapped in place. Any other is fetched into a folder of the host
+(`TAMIS_CACHE`, or one in the temporary folder), under a lock, so that ten workers fetch it once, and compared
+with the checksum in the version. A copy that was deleted or damaged is fetched again.
 """
 
 import fcntl

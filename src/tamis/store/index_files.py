@@ -1,4 +1,4 @@
-"""Putting an index into a directory: as a file with a name of its own, which a version then names."""
+"""Writes an index to a directory, as a file with a unique name that a version can refer to."""
 
 import uuid
 from pathlib import Path

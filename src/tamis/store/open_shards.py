@@ -1,7 +1,7 @@
-"""The shards that a worker process has open: mapped once, and brought from version to version.
+"""The shards that a worker process has open: mapped once, and updated from version to version.
 
-A worker that has a shard open as of one version reaches the next by applying the changes since. An older
-version, which a replayed micro-batch may ask for, is opened from its files.
+A worker updates an open shard to the next version by applying the changes in between. An older version, which
+a replayed micro-batch may need, is opened from its files.
 """
 
 from collections import OrderedDict

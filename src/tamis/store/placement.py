@@ -1,9 +1,9 @@
-"""Where a subscription goes that is added to shards which are there already, and how events find it.
+"""Finds the shard for a subscription that is added to existing shards, and the route to it.
 
-An addition goes to the shard of its access predicate, as if it had been there when the shards were cut; by
-source, to a shard that its sources visit. The router learns its expression as it is, so that an event visits
-the shard for it and for nothing else. When changes are folded, the routes are pruned as those of a build are,
-and shards that have become uneven are cut again.
+An addition goes to the shard of its access predicate, as if it had existed when the shards were cut; by
+source, to a shard that its sources visit. The router keeps its expression unpruned, so that no other events
+visit the shard because of it. When changes are folded, the routes are pruned like those of a build, and
+uneven shards are cut again.
 """
 
 import bisect

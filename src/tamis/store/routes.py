@@ -1,10 +1,10 @@
-"""How little must be known of the subscriptions in a shard to send an event there or not.
+"""What a router must know about the subscriptions of each shard to decide which shards an event visits.
 
-Subscriptions that share an access predicate (one that must be true for the expression to be) lie together, so
-that an event concerns few shards; shards are cut so that the work which sampled events would cause there and
-the memory that they take are even, not the number of rows. What the router keeps of a shard is its
-expressions, pruned: predicates are dropped from ANDs, first those whose absence lets the fewest more events
-pass, until all fit into a budget of bytes. A pruned expression covers its original, so no match is missed.
+Subscriptions that share an access predicate (one that must be true for the expression to be true) are in one
+shard, so that an event concerns few shards. Shards are cut so that memory and the work that sample events
+would cause are balanced, not the number of rows. The router keeps pruned expressions of each shard: it drops
+predicates from ANDs, first those whose absence lets the fewest extra events through, until all fit into a
+budget of bytes. A pruned expression covers its original, so no match is missed.
 """
 
 import uuid

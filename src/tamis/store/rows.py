@@ -1,4 +1,4 @@
-"""The subscriptions in an index as rows of a table again."""
+"""Reads the subscriptions of an index back as rows of a table."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice

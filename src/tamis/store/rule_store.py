@@ -1,9 +1,9 @@
-"""Rules that change, in versions, for programs of any kind: a directory that many hosts write and read.
+"""A versioned store of rules for any program: a directory that many hosts write and read.
 
-The same store that `tamis.spark.SubscriptionStore` uses, without Spark: what a pipeline publishes, a service
-opens, and the other way round. Each batch of changes becomes a version; of two writers one makes it, and the
-other goes on from there, so no change is lost. Changes carry sequence numbers: for each rule the highest
-wins, so late and repeated changes do no harm.
+It is the store of `tamis.spark.SubscriptionStore`, without Spark: a service opens what a pipeline publishes,
+and the other way round. Each batch of changes becomes a version; of two writers one creates it, and the other
+continues from there, so no change is lost. Changes carry sequence numbers: for each rule the highest wins, so
+late and repeated changes do no harm.
 """
 
 import os

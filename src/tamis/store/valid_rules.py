@@ -1,4 +1,4 @@
-"""Rules that are valid for some time: they match events of that time only, and their expression says so."""
+"""Rules that are valid for a period: their expression restricts them to events of that period."""
 
 from datetime import datetime
 

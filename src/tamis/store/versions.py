@@ -1,4 +1,4 @@
-"""The versions of an index in a directory: what each consists of, and which is the latest.
+"""The versions of an index in a directory: the files of each, and which is the latest.
 
 ```text
 versions/<group>/<number>.json   a version: its files, what they hold, how events find their shard
@@ -11,10 +11,10 @@ quarantine/*.arrow               changes that could not be applied
 cleaned/<window>                 when the store was last cleaned
 ```
 
-Versions lie in groups, so that the latest is found by listing two short folders, however many there are.
+Versions are in groups, so that listing two short folders finds the latest, however many there are.
 
-A version is complete once its JSON file exists, and that file is created by `Directory.create`: of two
-writers that make the same number, one wins and the other starts again from the winner's.
+A version is complete once its JSON file exists. `Directory.create` creates that file: of two writers that
+want the same number, one wins, and the other starts again from the winner's version.
 """
 
 import json

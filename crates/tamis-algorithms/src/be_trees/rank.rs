@@ -98,7 +98,7 @@ pub struct MatchShare {
 }
 
 impl MatchShare {
-    /// One event had so many matches. A count that is lost matters little.
+    /// One event had this many matches. A count that is lost matters little.
     pub fn note(&self, matches: usize, conjunctions: usize) {
         let share = matches as u64 * 1_000_000 / conjunctions.max(1) as u64;
         self.millionths.fetch_add(share, Ordering::Relaxed);

@@ -8,7 +8,7 @@
 //! | name | file | how a conjunction is found |
 //! |---|---|---|
 //! | `counting` | `counting.rs` | it has as many hits as predicates |
-//! | `cluster` | `cluster.rs` | its access predicate is true; checked beside others of its size |
+//! | `cluster` | `cluster.rs` | its access predicate is true; checked together with others of its size |
 //! | `k-index` | `k_index.rs` | as many sorted lists hold it as it has predicates; holds conjunctions only |
 //! | `propagation` | `access.rs` | its access predicate is true; holds conjunctions only |
 //! | `translation` | `tree.rs` | it is at the end of a path of true predicates |

@@ -3,7 +3,7 @@
 //! | shape | found by |
 //! |---|---|
 //! | `=`, IN, array elements | hashing the value |
-//! | `<`, `<=`, `>`, `>=` | two sorted maps of cuts (see [`predicate::cuts`](tamis_core::predicate::cuts)) |
+//! | `<`, `<=`, `>`, `>=` | two sorted maps of cuts (see [`predicate::ranges`](tamis_core::predicate::ranges)) |
 //! | BETWEEN | a treap of intervals |
 //! | patterns, others | `questions` |
 //! | NOT p | everything that is defined, less what was found to be true |
@@ -21,8 +21,8 @@ use tamis_core::event::value::Kind;
 use tamis_core::event::{Event, TermId, Value, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};
 use tamis_core::expr::operators::{Bound, Shape};
-use tamis_core::predicate::cuts::Cut;
 use tamis_core::predicate::keys::{KEY_BITS, has_exact_key, ordered_key};
+use tamis_core::predicate::ranges::Cut;
 
 #[derive(Default)]
 pub struct Indexed {

@@ -1,4 +1,4 @@
-//! Adding subscriptions by the million: parsed and normalised on all cores, in the order of their ids.
+//! Adds millions of subscriptions: parses and normalises them on all cores, in the order of their ids.
 
 use std::sync::Mutex;
 
@@ -27,7 +27,7 @@ pub trait NewRows: Sync {
 
     fn source(&self, row: usize) -> Result<Source<'_>>;
 
-    /// Fills in what belongs to the subscription beside id and expression.
+    /// Fills in the rest of a subscription: everything but id and expression.
     fn details(&self, row: usize, subscription: &mut Subscription) -> Result<()>;
 }
 

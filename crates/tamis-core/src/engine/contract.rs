@@ -1,8 +1,8 @@
 //! The contract of everything that holds subscriptions and finds those that an event satisfies.
 //!
-//! An [`Engine`] takes changes. A [`Version`] of it is what a query sees: all changes up to some generation and
-//! none after it. Whoever holds a version asks it, and never which engine it belongs to; what an engine cannot do
-//! it says here, by a default that refuses or does nothing.
+//! An [`Engine`] takes changes. A [`Version`] of it is what a query sees: all changes up to some generation and none
+//! after it. Callers query a version and never ask which engine it belongs to. If an engine lacks an operation, the
+//! default here refuses it or does nothing.
 //!
 //! Laws:
 //! 1. *Agreement.* A version reports exactly the subscriptions whose expression is true for the event by the
@@ -401,7 +401,7 @@ pub struct RowCounts {
 }
 
 impl RowCounts {
-    /// For subscriptions in so many rows of each part, and last of the buffer; see [`Version::part_sizes`].
+    /// For subscriptions in this many rows of each part, and last of the buffer; see [`Version::part_sizes`].
     pub fn new(part_sizes: &[usize]) -> Self {
         let mut parts: Vec<Vec<u64>> = part_sizes.iter().map(|size| vec![0; *size]).collect();
         let buffer = parts.pop().unwrap_or_default();

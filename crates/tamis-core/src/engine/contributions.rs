@@ -1,4 +1,4 @@
-//! What each attribute contributes to the relevance of every match: for scores that only the caller knows.
+//! The contribution of each attribute to the relevance of every match, for scores that are functions of the caller.
 
 use super::contract::{Location, Version, Work, Workspace};
 use crate::error::Result;

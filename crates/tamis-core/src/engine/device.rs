@@ -21,7 +21,7 @@ pub const NO_MASK: u32 = u32::MAX;
 /// The deepest nesting of alternatives that a device evaluates.
 pub const SAVED: u32 = 24;
 
-/// Thresholds have fewer leaves than this: a device counts them in so many bits.
+/// Thresholds have fewer leaves than this: a device counts them in this many bits.
 pub const MOST_IN_THRESHOLD: usize = 1 << 18;
 
 /// What a device cannot do, or could not.
@@ -203,7 +203,7 @@ pub trait LoadedPlan: Send + Sync {
     /// How many rows hold for each event; `kept` of them, if not all are.
     fn counts(&self, tokens: &Tokens, kept: Option<&Arc<KeptRows>>) -> DeviceResult<Vec<u32>>;
 
-    /// The rows that hold for each of the first `events` events, at most so many of them.
+    /// The rows that hold for each of the first `events` events, at most this many of them.
     fn rows(
         &self,
         tokens: &Tokens,
@@ -328,7 +328,7 @@ impl DeviceMemory {
         self.matches_per_thousand.store(rate, Ordering::Relaxed);
     }
 
-    /// How many events have so many matches, going by those that were listed last.
+    /// How many events have this many matches, going by those that were listed last.
     pub(super) fn events_with(&self, matches: usize) -> usize {
         match self.matches_per_thousand.load(Ordering::Relaxed) {
             0 => usize::MAX,

@@ -1,7 +1,7 @@
-//! Which attributes predicates ask for, and values of which kinds they expect there.
+//! Which attributes predicates use, and which kinds of values they expect there.
 //!
-//! A value of another kind makes every predicate on it undefined: worth counting, since it is rarely meant. And a
-//! reader of wide records needs no columns that nobody asks for. Removed subscriptions count until what holds them
+//! A value of another kind makes every predicate on it undefined. That is worth counting, because it is rarely intended.
+//! And a reader of wide records can skip columns that no predicate uses. Removed subscriptions count until their segment
 //! is rewritten.
 
 use std::collections::BTreeMap;
@@ -86,12 +86,6 @@ impl ExpectedKinds {
             by_attribute.resize(place + 1, 0);
         }
         by_attribute[place] |= kinds;
-    }
-
-    /// The kind that all predicates on an attribute expect, if there is one and only one.
-    pub fn only_kind(&self, attribute: TermId) -> Option<Kind> {
-        let kinds = self.kinds(attribute);
-        Kind::ALL.into_iter().find(|kind| kinds == 1 << *kind as u32).filter(|_| !self.is_document(attribute))
     }
 
     fn kinds(&self, attribute: TermId) -> u32 {

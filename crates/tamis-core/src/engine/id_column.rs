@@ -1,7 +1,7 @@
-//! The ids of matches as columns of Arrow.
+//! The ids of matches as Arrow columns.
 //!
-//! Strings become a dictionary of those that occur, numbered in the order of their first appearance. Offsets into
-//! it have 32 bits, so a dictionary that would outgrow them ends its column, and the next one begins another.
+//! Strings become a dictionary, numbered in the order of their first appearance. Offsets into it have 32 bits, so a
+//! dictionary that would outgrow them ends its column, and another column begins.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The index that users hold: an engine, a schema if there is one, and what was observed.
+//! The index that users hold: an engine, an optional schema, and statistics of past queries.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,9 +10,9 @@ use serde_json::{Value as Json, json};
 use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace, WrongKind};
 use super::contributions::Contributions;
 use super::device::{Device, DeviceMemory};
-use super::observed::{Observed, SlowEvent};
+use super::matching_costs::{Observed, SlowEvent};
 use super::production::Production;
-use super::surprises::{Surprise, Surprises};
+use super::unexpected_values::{Surprise, Surprises};
 use crate::error::Result;
 use crate::event::{Event, EventSource, Schema, Unreadable, Value};
 use crate::expr::limits::check_limits;

@@ -1,7 +1,7 @@
-//! What finds matches without looking at every subscription.
+//! Finds matches without looking at every subscription.
 //!
-//! `contract` says what an engine promises. `production` is the engine that `Index` runs on unless it is given
-//! another one: it makes `segment`s, which are immutable, dynamic. `batch` is for many events at once.
+//! `contract` states what an engine promises. `production` is the default engine of `Index`: it makes immutable
+//! `segment`s dynamic. `batch` matches many events at once.
 
 pub mod add_many;
 pub mod batch;
@@ -11,12 +11,12 @@ pub mod device;
 pub(crate) mod expected_kinds;
 pub(crate) mod id_column;
 pub(crate) mod index;
-pub(crate) mod neighbourhood;
-pub(crate) mod observed;
+pub(crate) mod matching_costs;
 pub(crate) mod production;
 pub mod quantified;
 pub(crate) mod segment;
-pub mod surprises;
+pub(crate) mod subscription_diagram;
+pub mod unexpected_values;
 pub mod why_matched;
 pub(crate) mod work;
 
@@ -26,6 +26,6 @@ pub use contributions::Contributions;
 pub use expected_kinds::ExpectedKinds;
 pub use id_column::id_type;
 pub use index::Index;
-pub use neighbourhood::neighbourhood;
-pub use observed::SlowEvent;
+pub use matching_costs::SlowEvent;
 pub use quantified::new_terms;
+pub use subscription_diagram::subscription_diagram;

@@ -1,7 +1,7 @@
-//! Why a subscription is among the matches of an event or not: its expression, and what else a query selects by.
+//! Why a subscription matches an event or does not: its expression, and the other conditions of the query.
 //!
-//! Both answers are about the same version of the index, the same event and the same filter as a match, so they never
-//! disagree with it. `expr::explain` and `expr::why_not` speak of the expression alone.
+//! Both answers use the same version of the index, the same event and the same filter as a match, so they never disagree
+//! with it. `expr::explain` and `expr::why_not` cover only the expression.
 
 use serde_json::json;
 

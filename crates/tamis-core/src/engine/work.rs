@@ -1,4 +1,4 @@
-//! What matching costs, and which values it met that no predicate expects.
+//! The cost of matching one event, and the unexpected values it found.
 
 use crate::event::value::Kind;
 use crate::term::TermId;

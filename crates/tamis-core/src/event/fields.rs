@@ -1,9 +1,9 @@
-//! How any reader of events (JSON, a Python dict) hands over what it finds: field by field.
+//! The interface through which any reader of events (JSON, a Python dict) reports what it finds, field by field.
 //!
-//! A reader walks a record and calls [`Fields`]; whether an owned [`Record`](super::Record) or an
-//! [`Event`] for one index comes out is decided by who listens. Both therefore follow one flattening
-//! rule: nested records become dotted paths, the record itself is present as [`Value::Record`], nulls
-//! are absent, and a name given twice (`{"a.b": 1, "a": {"b": 2}}`) is an error.
+//! A reader walks a record and calls [`Fields`]. The listener decides whether to build an owned
+//! [`Record`](super::Record) or an [`Event`] for one index. So both follow one flattening rule: nested records become
+//! dotted paths, the record itself is present as [`Value::Record`], nulls are absent, and a duplicate name
+//! (`{"a.b": 1, "a": {"b": 2}}`) is an error.
 
 use super::error::EventError;
 use super::known_fields::{KnownField, KnownFields};

@@ -1,8 +1,8 @@
-//! What an index wants of the fields that events have, learnt from event to event.
+//! Which fields of events an index needs, learnt from event to event.
 //!
-//! Events of one stream have mostly the same fields, in mostly the same order. So each record remembers the names it
-//! had, in the order in which they first came, and what the index wants of each: a field costs a comparison with the
-//! name that followed the last one before, instead of a path that is put together, hashed and looked up twice.
+//! Events of one stream have mostly the same fields, in mostly the same order. So each record remembers the names it had,
+//! in the order of their first appearance, and whether the index needs each. A field then costs one comparison with the
+//! name that followed the previous one, instead of a path that is assembled, hashed and looked up twice.
 
 use rustc_hash::FxBuildHasher;
 
@@ -12,7 +12,7 @@ use crate::stamp::Stamp;
 
 type Names = hashbrown::HashMap<Box<str>, u32, FxBuildHasher>;
 
-/// From so many fields on, everything is forgotten before the next event: names may be random.
+/// From this many fields on, everything is forgotten before the next event: names may be random.
 const MOST_FIELDS: usize = 4096;
 
 /// The fields of all events so far, as a tree. The first is the event itself.

@@ -1,4 +1,4 @@
-//! Events: values, attributes, and how records and Arrow batches become something an index can read.
+//! Events: values, attributes, and the conversion of records and Arrow batches.
 
 pub mod arrow;
 pub(crate) mod error;
@@ -12,8 +12,9 @@ pub mod weighted;
 
 pub use crate::term::{TermId, Terms};
 pub use crate::value::decimal::Decimal;
+pub(crate) use crate::value::number;
 pub use crate::value::set::Among;
-pub use crate::value::{self, Value, ValueRef, decimal, number, timestamp};
+pub use crate::value::{self, Value, ValueRef, timestamp};
 pub use error::{EventError, Unreadable};
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{Record, RecordBuilder};

@@ -1,4 +1,4 @@
-//! Many events, wherever they are stored.
+//! An abstraction over many events, wherever they are stored.
 
 use super::arrow::ArrowEvents;
 use super::{Event, Unreadable};

@@ -1,4 +1,4 @@
-//! Weights for many events, given beside them: one for all events, or one per event.
+//! Weights for many events, given separately: one set for all events, or one per event.
 
 use super::{Event, EventSource, TermId, Unreadable};
 
@@ -10,7 +10,7 @@ pub enum Weights {
     PerEvent(Vec<Option<f64>>),
 }
 
-/// Events with weights beside them. An event's own weight for an attribute comes first.
+/// Events with separate weights. An event's own weight for an attribute comes first.
 pub struct WeightedEvents<'e> {
     pub events: &'e dyn EventSource,
     /// Each attribute at most once.

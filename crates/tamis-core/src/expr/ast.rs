@@ -1,4 +1,4 @@
-//! The one tree that text, Python and JSON all become.
+//! The syntax tree that text, Python and JSON all become.
 
 use super::operands::Operands;
 use super::operators::Operator;
@@ -40,7 +40,7 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// That at least so many of these are true.
+    /// That at least this many of these are true.
     pub fn at_least(least: usize, outcomes: impl Iterator<Item = Self>) -> Self {
         let (mut all, mut can_be_true, mut can_be_false) = (0, 0, 0);
         for outcome in outcomes {

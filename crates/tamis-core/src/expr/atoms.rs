@@ -1,7 +1,7 @@
-//! The distinct predicates of an index, each known by a small number.
+//! The distinct predicates of an index, each with a small number.
 //!
-//! An atom is a predicate without its negation and its weight. Two predicates share a number exactly
-//! when they are written alike; the hash only finds candidates, the structure decides.
+//! An atom is a predicate without its negation and its weight. Two predicates share a number exactly when they are
+//! written alike; the hash only finds candidates, the structure decides.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -186,7 +186,7 @@ impl AtomTable {
         self.len() == 0
     }
 
-    /// Makes room for up to so many more predicates.
+    /// Makes room for up to this many more predicates.
     pub fn reserve(&mut self, atoms: usize) {
         self.atoms.reserve_exact(atoms);
     }

@@ -1,5 +1,5 @@
-//! How a predicate comes to be: every way in (text, JSON, builder) makes its predicates here, so that all
-//! of them check the same things and write the same thing the same way.
+//! Creates predicates. Every input (text, JSON, builder) uses these functions, so that all of them check the same things
+//! and write the same predicate in the same way.
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{check_set_size, check_term, check_value};

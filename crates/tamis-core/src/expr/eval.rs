@@ -1,7 +1,7 @@
-//! What an expression means: the reference evaluator of the tree as it was written.
+//! The meaning of an expression: the reference evaluator of the tree as written.
 //!
-//! It is the plain reading of the two-bit algebra of [`Outcome`], and everything faster is checked
-//! against it. Short cuts are taken only where the rest cannot change the outcome.
+//! It follows the two-bit algebra of [`Outcome`] literally, and everything faster is checked against it. It short-circuits
+//! only if the rest cannot change the outcome.
 
 use super::ast::{Expr, Outcome, Predicate};
 use crate::value::ValueRef;

@@ -1,7 +1,5 @@
-//! Why an expression came out as it did: the tree as it was written, an outcome at every node and
-//! the value that every predicate saw.
-
-use std::fmt::Write;
+//! Explains the truth of an expression: the tree as written, with an outcome at every node and the value that every
+//! predicate saw.
 
 use serde_json::json;
 
@@ -26,30 +24,6 @@ pub struct Explanation {
 pub struct SeenAttribute {
     pub attribute: String,
     pub seen: Seen,
-}
-
-/// The characters an explanation is drawn with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
-    /// `✓` true, `✗` false, `?` undefined, `±` either.
-    Unicode,
-    /// `+` true, `-` false, `?` undefined, `~` either.
-    Ascii,
-}
-
-impl Marks {
-    fn of(self, outcome: Outcome) -> char {
-        let marks = match self {
-            Marks::Unicode => ['✓', '✗', '?', '±'],
-            Marks::Ascii => ['+', '-', '?', '~'],
-        };
-        match outcome {
-            Outcome::TRUE => marks[0],
-            Outcome::FALSE => marks[1],
-            Outcome::UNDEFINED => marks[2],
-            Outcome::EITHER => marks[3],
-        }
-    }
 }
 
 /// Explains the outcome of an expression. `value_of` is that of [`evaluate`](super::eval::evaluate),
@@ -101,31 +75,6 @@ fn joined(
 }
 
 impl Explanation {
-    /// The tree as indented lines, one a node: mark, text, and what a predicate saw.
-    ///
-    /// ```text
-    /// ✗ AND
-    ///   ✓ age >= 22 (age is 27)
-    ///   ? country = 'CA' (country is absent)
-    /// ```
-    pub fn render(&self, marks: Marks) -> String {
-        let mut text = String::new();
-        self.render_into(marks, 0, &mut text);
-        text
-    }
-
-    fn render_into(&self, marks: Marks, depth: usize, text: &mut String) {
-        let mark = marks.of(self.outcome);
-        let _ = write!(text, "{:indent$}{mark} {}", "", self.text, indent = 2 * depth);
-        if let Some(SeenAttribute { attribute, seen }) = &self.seen {
-            let _ = write!(text, " ({attribute} {})", seen.text());
-        }
-        text.push('\n');
-        for child in &self.children {
-            child.render_into(marks, depth + 1, text);
-        }
-    }
-
     /// `text` and `outcome` for every node; `attribute`, `value`, `seen` (the value in words) and, where it
     /// is of another kind than the predicate needs, `problem` for predicates; `children` for connectives.
     pub fn to_json(&self) -> serde_json::Value {
@@ -167,24 +116,6 @@ mod tests {
     }
 
     #[test]
-    fn renders_the_tree_as_written() {
-        let (expr, event) = example();
-        let explanation = explain(&expr, &lookup(&event));
-        assert_eq!(
-            explanation.render(Marks::Unicode),
-            "? AND\n\
-            \x20 ✓ age >= 22 (age is 27)\n\
-            \x20 ? OR\n\
-            \x20   ? height < 5 (height is absent)\n\
-            \x20   ? NOT\n\
-            \x20     ? name > 3 (name is 'Ada', a string, but needs a number)\n\
-            \x20 ✓ TRUE\n"
-        );
-        assert!(explanation.render(Marks::Ascii).contains("  + age >= 22 (age is 27)\n"));
-        assert!(explanation.render(Marks::Ascii).is_ascii());
-    }
-
-    #[test]
     fn becomes_json() {
         let (expr, event) = example();
         let json = explain(&expr, &lookup(&event)).to_json();
@@ -194,7 +125,10 @@ mod tests {
             json!({"text": "age >= 22", "outcome": "true", "attribute": "age", "value": 27, "seen": "is 27"})
         );
         let name = &json["children"][1]["children"][1]["children"][0];
+        assert_eq!(name["seen"], "is 'Ada', a string, but needs a number");
         assert_eq!(name["problem"], json!({"is": "string", "needs": "number"}));
+        assert_eq!(json["children"][1]["children"][0]["seen"], "is absent");
+        assert_eq!(json["children"][2], json!({"text": "TRUE", "outcome": "true"}));
     }
 
     fn assert_agrees(expr: &Expr, explanation: &Explanation, event: &TestEvent) {

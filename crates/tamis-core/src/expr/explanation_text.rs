@@ -1,4 +1,4 @@
-//! Values and predicates in the words of explanations: as text for people, as JSON for programs.
+//! The wording of values and predicates in explanations: as text for people, as JSON for programs.
 
 use serde_json::json;
 use tamis_xpath::{Explanation, Path};

@@ -347,7 +347,7 @@ impl<'a> Reader<'a> {
         Ok(expr)
     }
 
-    /// Counts what an expression has become since there were so many predicates.
+    /// Counts what an expression has become since there were this many predicates.
     fn recount(&mut self, expr: &Expr, before: usize, at: usize) -> Read<()> {
         let mut predicates = 0;
         expr.for_each_predicate(&mut |_| predicates += 1);

@@ -1,7 +1,7 @@
-//! How large an expression may be. Every way in (text, JSON, builder, stored form) keeps to these.
+//! Limits on the size of an expression, for every input (text, JSON, builder, stored form).
 //!
-//! Trees are walked recursively when they are printed, normalised or dropped, so the depth limit is
-//! what keeps a hostile expression from overflowing the stack of a small thread.
+//! Trees are walked recursively when they are printed, normalised or dropped. The depth limit keeps a hostile expression
+//! from overflowing the stack of a small thread.
 
 use super::ast::{Expr, Predicate};
 use crate::error::ExpressionError;

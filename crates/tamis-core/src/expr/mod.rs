@@ -6,22 +6,22 @@ pub mod build;
 pub mod codec;
 pub mod diagram;
 pub mod eval;
-pub mod explain;
-pub mod explanation_text;
+pub(crate) mod explain;
+pub(crate) mod explanation_text;
 pub mod json;
 pub mod limits;
 pub mod normal_form;
-pub mod operands;
+pub(crate) mod operands;
 pub mod operators;
 pub mod parser;
-pub mod printer;
+pub(crate) mod printer;
 pub mod quantifier;
 pub mod sql;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod truth_test;
 mod value_sets;
-pub mod why_not;
+pub(crate) mod why_not;
 
 pub use ast::{Expr, Outcome, Predicate};
 pub use atoms::{Atom, AtomTable, Literal};

@@ -1,4 +1,4 @@
-//! The operands of a predicate. Nearly all predicates have one, which then takes no memory of its own.
+//! The operands of a predicate. Nearly all predicates have one, which then needs no heap memory.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;

@@ -119,7 +119,7 @@ impl<'a, M: Marks> Cursor<'a, M> {
         &self.text.as_bytes()[self.at..]
     }
 
-    /// Goes past a name of so many bytes, of which all or none are left, and the colon after it.
+    /// Goes past a name of this many bytes, of which all or none are left, and the colon after it.
     #[inline]
     pub fn after_name(&mut self, bytes: usize) -> Result<(), Fault> {
         self.at += bytes;

@@ -1,15 +1,14 @@
-//! Values that were looked up in a catalog before their event is matched.
+//! Values of a block that are looked up in a catalog before their events are matched.
 //!
-//! Looking up is fast when many values of one attribute are looked up together: its tables stay in the cache,
-//! and while one place is on its way from memory, others can be asked for. So a block of events is looked up
-//! attribute by attribute, and matched event by event.
+//! Looking up many values of one attribute together is fast: its tables stay in the cache, and memory accesses overlap. So
+//! a block of events is looked up attribute by attribute, and matched event by event.
 
 use std::ops::Range;
 
 use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, Fired, Lookups};
+use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
-use super::points::{Lookup, NOWHERE};
 use crate::event::arrow::{ColumnView, See};
 use crate::event::value::Kind;
 use crate::event::{Event, ValueRef};
@@ -177,7 +176,7 @@ impl<'v> See<'v> for Gathering<'_, 'v> {
 }
 
 impl<'v> LookedUpBlock<'v> {
-    /// Forgets what it holds; there are so many events to come.
+    /// Forgets what it holds; there are this many events to come.
     pub fn clear(&mut self, events: usize) {
         self.ends.clear();
         self.ends.resize(events, 0);

@@ -19,12 +19,12 @@ use std::sync::{Arc, OnceLock};
 use bytemuck::{Pod, Zeroable};
 
 use super::bits::Bits;
-use super::cuts::{self, CutTable, Cuts};
+use super::equality::{self, PointTable, Points};
 use super::interleaved::Interleaved;
 use super::interval_lists::IntervalLists;
 use super::interval_tree::{IntervalTree, NONE};
 use super::keys::ordered_key;
-use super::points::{self, PointTable, Points};
+use super::ranges::{self, CutTable, Cuts};
 use super::residual::ResidualPredicates;
 use super::text_samples::TextSamples;
 use crate::event::value::Kind;
@@ -80,8 +80,8 @@ pub struct Catalog {
 /// go on.
 #[derive(Default)]
 pub(super) struct Lookups {
-    points: Interleaved<points::Search>,
-    cuts: Interleaved<cuts::Search>,
+    points: Interleaved<equality::Search>,
+    cuts: Interleaved<ranges::Search>,
 }
 
 impl Lookups {
@@ -204,10 +204,10 @@ impl Catalog {
             }
         } else if let Some(key) = ordered_key(value) {
             if let Some((number, _)) = points {
-                lookups.points.push(points::Search::new(&self.points, number, key));
+                lookups.points.push(equality::Search::new(&self.points, number, key));
             }
             if let Some((number, table)) = cuts {
-                lookups.cuts.push(cuts::Search::new(number, table, key));
+                lookups.cuts.push(ranges::Search::new(number, table, key));
             }
         }
     }
@@ -280,7 +280,7 @@ impl Catalog {
         }
     }
 
-    /// So many cuts lie below the value.
+    /// This many cuts lie below the value.
     pub(super) fn fire_rank(&self, table: &CutTable, rank: u32, bits: &mut Bits, fired: &mut impl Fired) {
         if fired.rank(self.number_of(table), rank) {
             return;

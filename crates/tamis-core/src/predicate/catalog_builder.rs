@@ -1,4 +1,4 @@
-//! Gives every predicate of a segment its bits.
+//! Assigns bits to the predicates of a segment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,12 +6,12 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::catalog::{AttributeEntry, Catalog, NO_ATTRIBUTE, TRUE_BIT};
-use super::cuts::{Cut, CutTable, CutsBuilder};
+use super::equality::PointsBuilder;
 use super::interval_lists::IntervalListsBuilder;
 use super::interval_tree::{IntervalTreeBuilder, NONE};
 use super::keys::has_exact_key;
 use super::paths::PathPredicates;
-use super::points::PointsBuilder;
+use super::ranges::{Cut, CutTable, CutsBuilder};
 use super::residual::{Residual, ResidualOfAttribute, ResidualPredicates};
 use crate::event::value::Kind;
 use crate::event::{TermId, Value, ValueRef};

@@ -1,4 +1,4 @@
-//! A few searches that go on together, so that what one of them waits for is on its way while the others go on.
+//! A few interleaved searches, so that the memory accesses of one overlap with the work of the others.
 
 const MOST: usize = 16;
 

@@ -1,7 +1,7 @@
-//! Which of many intervals contain a point, where hardly any overlap: the answers, written down.
+//! Finds which of many intervals contain a point, for intervals that hardly overlap: the answers are precomputed.
 //!
-//! The ends of the intervals divide the ranks into pieces, and every point of a piece is in the same
-//! intervals. With few of them in a piece, a list for each is smaller than a tree, and one search finds it.
+//! The ends of the intervals divide the ranks into pieces, and every point of a piece is in the same intervals. With few
+//! intervals per piece, a list for each is smaller than a tree, and one search finds it.
 //!
 //! ```text
 //! tables   (first piece, pieces)               one per table of cuts whose intervals are listed

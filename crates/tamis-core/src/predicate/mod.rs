@@ -10,7 +10,7 @@ pub mod bits;
 pub(crate) mod block_lookup;
 pub(crate) mod catalog;
 pub(crate) mod catalog_builder;
-pub mod cuts;
+pub(crate) mod equality;
 pub(crate) mod interleaved;
 pub(crate) mod interval_lists;
 pub(crate) mod interval_tree;
@@ -18,7 +18,7 @@ pub mod keys;
 pub(crate) mod path_texts;
 pub(crate) mod paths;
 pub mod patterns;
-pub(crate) mod points;
+pub mod ranges;
 pub mod residual;
 pub(crate) mod text_samples;
 

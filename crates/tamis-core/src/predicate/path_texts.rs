@@ -1,4 +1,4 @@
-//! What `contains` and `starts-with` look for inside of documents, found by the index of text predicates.
+//! Finds the texts of `contains` and `starts-with` inside documents, with the index of text predicates.
 
 use tamis_xpath::{TextIndex, TextTest};
 

@@ -1,7 +1,7 @@
-//! Paths in documents: which of them does a document satisfy? All paths on one attribute are asked together.
+//! Paths in documents: finds all paths on one attribute that a document satisfies.
 //!
-//! Each has a bit, and one more says that there is a document at all, well-formed and within the limits: `NOT xpath(...)` is
-//! "that bit is set, and the path's is clear", so paths that are false cost nothing.
+//! Each path has a bit, and one more bit says that there is a document at all, well-formed and within the limits.
+//! `NOT xpath(...)` is "that bit is set, and the path's is clear", so false paths cost nothing.
 
 use tamis_xpath::{Path, PathSet, PathSetBuilder};
 

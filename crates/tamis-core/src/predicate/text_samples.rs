@@ -1,17 +1,17 @@
-//! A narrow place to look in for a text among many cuts: the leading bytes of every sixteenth.
+//! Narrows the search for a text among many cuts: the leading bytes of every sixteenth cut.
 //!
-//! A search among cuts of texts reads one place and one text at each step, and waits for both. The leading bytes of a
-//! sample lie together and fit into the cache, so that only the last steps read texts, which are neighbours. Nothing of it is
-//! stored: it is made when the first text is looked up.
+//! A search among texts reads a position and a text at each step, and waits for both. The leading bytes of the samples are
+//! stored together and fit into the cache, so that only the last steps read texts, which are adjacent. Samples are not
+//! stored in snapshots: the first lookup of a text creates them.
 //!
 //! ```text
 //! cuts     4:0a000000  4:0a0000ff  …  4:0a01007f  …        sorted
-//! shared   "4:0a0"                                        what the first cut and the last begin with
+//! shared   "4:0a0"                                        the common beginning of the first and the last cut
 //! heads    every 16th cut, the next eight bytes as a number
 //! ```
 
-use super::cuts::{CutTable, Cuts};
-use super::points::text_at;
+use super::equality::text_at;
+use super::ranges::{CutTable, Cuts};
 use crate::event::value::Kind;
 
 /// Cuts between two samples.
@@ -44,7 +44,7 @@ impl TextSamples {
         Self(tables.iter().map(samples).collect())
     }
 
-    /// Between which cuts of a table, of so many, a text lies: the first that is not below it is one of these, or the one
+    /// Between which cuts of a table, of this many, a text lies: the first that is not below it is one of these, or the one
     /// behind them.
     #[inline]
     pub fn around(&self, table: u32, text: &str, cuts: usize) -> (usize, usize) {
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::event::ValueRef;
-    use crate::predicate::cuts::{Cut, CutsBuilder};
+    use crate::predicate::ranges::{Cut, CutsBuilder};
 
     proptest! {
         #[test]

@@ -1,9 +1,9 @@
-//! What a score can be at most, whatever the event: upper bounds that are never too low.
+//! Upper bounds of a score, whatever the event: never too low.
 //!
-//! Adding floats from left to right rounds, but it is monotone: with greater or equal numbers in the same
-//! places, every partial sum is greater or equal. So the bound of an expression, added up in the order of
-//! its score, needs no correction. Where numbers are added or multiplied in another order (an event's weight
-//! times a bound instead of a sum of products), [`up`] makes room for the rounding.
+//! Adding floats from left to right rounds, but it is monotone: with greater or equal numbers in the same places, every
+//! partial sum is greater or equal. So the bound of an expression, added up in the order of its score, needs no
+//! correction. If numbers are added or multiplied in another order (an event's weight times a bound instead of a sum of
+//! products), [`up`] makes room for the rounding.
 
 use super::score::distinct_leaves;
 use crate::expr::{Expr, Predicate};

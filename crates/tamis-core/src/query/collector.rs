@@ -1,8 +1,8 @@
-//! What becomes of matches while they are found.
+//! What happens to matches as they are found.
 //!
-//! An engine hands every match to a collector, in no particular order, until it wants no more. The collector that
-//! ranks is [`TopK`](super::TopK): it takes scores too, and has a threshold. What scores less is not wanted, and an
-//! engine that knows bounds need not look for it.
+//! An engine passes every match to a collector, in no particular order, until it wants no more. The collector that ranks
+//! is [`TopK`](super::TopK): it also takes scores, and has a threshold. Lower scores are not wanted, and an engine that
+//! knows bounds can skip them.
 
 use std::ops::ControlFlow;
 

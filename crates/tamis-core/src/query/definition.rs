@@ -99,7 +99,7 @@ impl Query {
         Self { now: self.now.or_else(|| Some(current_time())), ..self }
     }
 
-    /// What it wants of subscriptions beside a match, when it is asked now.
+    /// Its other conditions on subscriptions, if it runs now.
     pub fn filter(&self) -> Filter<'_> {
         Filter { tags: &self.tags, now: self.now.unwrap_or_else(current_time) }
     }

@@ -1,4 +1,4 @@
-//! Which matches are wanted, whatever they score: by tag and by time.
+//! The conditions of a query on subscriptions, apart from their score: tags and time.
 
 use crate::subscription::Subscription;
 

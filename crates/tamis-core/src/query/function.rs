@@ -1,4 +1,4 @@
-//! A user's own score: a small expression over what each attribute contributes to the relevance.
+//! A user's own score: a small expression over the contributions of attributes to the relevance.
 //!
 //! ```text
 //! min(price, distance) + 0.5 * age

@@ -1,4 +1,4 @@
-//! A score for one event: names resolved, weights looked up, ready to be taken of many subscriptions.
+//! A score prepared for one event: names resolved and weights looked up, ready to be computed for many subscriptions.
 
 use super::bounds::up;
 use super::function::Function;

@@ -1,11 +1,10 @@
-//! What is asked about an event, and which matches come first.
+//! Queries about an event, and the order of their matches.
 //!
-//! `definition` has the query, one value from every way in down to the engine; `filter` is what it wants of
-//! subscriptions beside a match; `collector` has what becomes of matches while they are found.
-//! `score` says what a score *is*, on the expression as it was written; everything faster agrees with it to
-//! the last bit. `bounds` says what a score can be at most, before anything is evaluated. `top_k` keeps the
-//! best k, ties to the smaller id. `scale` is what an event brings: its weights, and what it leaves out.
-//! `function` is a user's own monotone score. `measure` is one of these scores, made ready for one event.
+//! `definition` has the query, one value from every caller down to the engine; `filter` has its conditions on tags and
+//! time; `collector` says what happens to matches as they are found. `score` defines the scores on the expression as
+//! written; everything faster agrees with it to the last bit. `bounds` has upper bounds of a score, before anything is
+//! evaluated. `top_k` keeps the best k, with ties to the smaller id. `scale` has the weights that an event gives to
+//! attributes. `function` is a user's own monotone score. `measure` prepares one of these scores for one event.
 
 pub mod bounds;
 pub(crate) mod collector;

@@ -1,4 +1,4 @@
-//! What an event says about scores: the weight of each attribute, and which attributes count at all.
+//! The weights that an event gives to attributes, and which attributes count at all.
 
 use crate::event::{Event, TermId, Terms};
 

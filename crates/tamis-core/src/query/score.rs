@@ -3,7 +3,7 @@
 //! NOT is pushed down to the predicates and XOR is expanded into AND and OR; nothing is simplified and no
 //! repetition is removed. Then
 //!
-//! - a predicate that is true counts its boost, else its attribute's weight beside the expression, else 1,
+//! - a predicate that is true counts its boost, else the subscription's weight for its attribute, else 1,
 //!   times the event's weight for the attribute; `NOT p` is a predicate of its own, with the weight of p;
 //! - of a path with weights in it that number is multiplied by the score of its best embedding in the document;
 //! - AND adds its children, OR and AT LEAST add their true children, from left to right in 64-bit floats;

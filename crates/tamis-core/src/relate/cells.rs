@@ -54,7 +54,7 @@ impl Truths {
         }
     }
 
-    /// That at least so many of these are true.
+    /// That at least this many of these are true.
     pub fn at_least(least: usize, children: &[Self]) -> Self {
         let count = |is: &dyn Fn(Self) -> bool| children.iter().filter(|child| is(**child)).count();
         if children.contains(&Self::NONE) {

@@ -1,8 +1,8 @@
-//! One expression in the place of two.
+//! Merges two expressions into one.
 //!
-//! The *perfect* merger is true exactly when one of the two is. Where two conjunctions differ in one
-//! predicate, and what these two say together can be said by one, it is no larger than either; else it is
-//! their OR. An *imperfect* merger is that OR, pruned a few times (Bittner 2008, section 6.3.5).
+//! The *perfect* merger is true exactly when one of the two is. If two conjunctions differ in one predicate, and a single
+//! predicate can replace these two, it is no larger than either; otherwise it is their OR. An *imperfect* merger is that
+//! OR, pruned a few times (Bittner 2008, section 6.3.5).
 
 use super::covers::covers;
 use super::decide::{Answer, BUDGET};

@@ -1,7 +1,7 @@
-//! What one expression says about another: covers, overlaps, is disjoint; and how to generalise one.
+//! Relations between expressions (covers, overlaps, is disjoint), and how to generalise an expression.
 //!
-//! Relations are statements about all events at once. They are exact for events of points within a
-//! budget, and on the safe side beyond it: [`Answer`] tells proof from ignorance.
+//! Relations are statements about all events at once. For events with point values they are exact within a budget, and err
+//! on the safe side beyond it: [`Answer`] distinguishes a proof from an unknown answer.
 
 mod access_predicates;
 mod cells;

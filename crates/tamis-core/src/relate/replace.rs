@@ -1,15 +1,14 @@
-//! Predicate replacement (Bittner 2008, section 6.2): predicates give way to others that cover them.
+//! Predicate replacement (Bittner 2008, section 6.2): replaces predicates with others that cover them.
 //!
-//! The tree keeps its shape and becomes more general, under OR as well as under AND. It pays where many
-//! expressions have slightly different predicates (`price < 15`, `price < 14`): replaced by one, the
-//! others leave the index.
+//! The tree keeps its shape and becomes more general, under OR as well as under AND. This pays off if many expressions have
+//! slightly different predicates (`price < 15`, `price < 14`): if one replaces them, the others leave the index.
 
 use super::covers::covers_by_structure;
 use super::tree::{Leaf, Leaves, Tree};
 use crate::error::Error;
 use crate::expr::Expr;
 
-/// The expression with each of these predicates replaced by the one beside it, which must cover it: every
+/// The expression with each of these predicates replaced by its partner, which must cover it: every
 /// event that makes `expr` true makes the result true. Weights are dropped.
 ///
 /// ```

@@ -1,12 +1,10 @@
-//! Proving that the content of sections is what was written: per block, on first touch, or everything at
-//! once.
+//! Verifies that sections are undamaged: per block, on first use, or everything at once.
 //!
-//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed when it
-//! is first needed, and one bit remembers that it was right. Blocks found wrong are not remembered: they fail
-//! every time.
+//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed when it is first
+//! needed, and one bit remembers that it was right. Damaged blocks are not remembered: they fail every time.
 //!
-//! Large checks use several threads of their own rather than a shared pool, because a pool does not survive
-//! `fork` and a child that waited for it would wait forever.
+//! Large checks start their own threads instead of using a shared pool, because a pool does not survive `fork`, and a child
+//! that waited for it would wait forever.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -44,4 +44,4 @@ pub use integrity::{Report, SectionReport};
 pub use layout::{BLOCK_BYTES, FORMAT_VERSION, MAX_NAME_BYTES};
 pub use reader::Snapshot;
 pub use shared_slice::SharedSlice;
-pub use writer::{SectionStream, Sink, SnapshotWriter};
+pub use writer::{Sink, SnapshotWriter};

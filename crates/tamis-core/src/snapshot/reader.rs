@@ -1,4 +1,4 @@
-//! Opening a snapshot and finding its sections.
+//! Opens a snapshot and finds its sections.
 
 use std::fs::File;
 use std::io;

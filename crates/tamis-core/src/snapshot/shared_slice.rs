@@ -2,7 +2,7 @@
 //!
 //! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of
 //! a mapped file. `SharedSlice` makes the two the same type, and reading it costs what reading a slice costs: the
-//! address and the length lie in the buffer itself, the owner that keeps them alive lies beside them and is
+//! address and the length lie in the buffer itself, the owner that keeps them alive is stored next to them and
 //! never consulted.
 //!
 //! All `unsafe` of snapshots is in this file, and rests on three facts:

@@ -1,11 +1,10 @@
-//! Writing a snapshot: sections one after the other, each hashed while it passes through.
+//! Writes a snapshot: one section after another, each hashed block by block.
 
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
-use std::marker::PhantomData;
 use std::path::Path;
 
 use bytemuck::Pod;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::atomic_file::AtomicFile;
 use super::layout::{self, ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, Header, PAGE, TableEntry};
@@ -56,9 +55,6 @@ impl Sink for Cursor<Vec<u8>> {
 /// let mut writer = SnapshotWriter::create("rules.tamis")?;
 /// writer.section("ids", &[7u64, 8, 9])?;
 /// writer.section_bytes("texts", b"age > 5")?;
-/// writer.section_stream::<u32>("squares", |squares| {
-///     (0..1_000_000).try_for_each(|i| squares.push(&[i * i]))
-/// })?;
 /// writer.finish(1)?;
 /// # Ok::<(), tamis_core::Error>(())
 /// ```
@@ -99,30 +95,6 @@ impl<S: Sink> SnapshotWriter<S> {
 
     /// Writes a section of `values`.
     pub fn section<T: Pod>(&mut self, name: &str, values: &[T]) -> Result<()> {
-        let alignment = if size_of_val(values) >= BLOCK_BYTES { PAGE } else { ALIGNMENT };
-        self.aligned_section(name, alignment, |section| section.push(values))
-    }
-
-    /// Writes a section of bytes.
-    pub fn section_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.section(name, bytes)
-    }
-
-    /// Writes a section too large to be in memory at once: `fill` pushes its values piece by piece.
-    pub fn section_stream<T: Pod>(
-        &mut self,
-        name: &str,
-        fill: impl FnOnce(&mut SectionStream<'_, S, T>) -> Result<()>,
-    ) -> Result<()> {
-        self.aligned_section(name, PAGE, fill)
-    }
-
-    fn aligned_section<T: Pod>(
-        &mut self,
-        name: &str,
-        alignment: usize,
-        fill: impl FnOnce(&mut SectionStream<'_, S, T>) -> Result<()>,
-    ) -> Result<()> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         layout::check_name(name).map_err(Error::Argument)?;
         if self.table.iter().any(|entry| entry.name() == Some(name)) {
@@ -132,18 +104,25 @@ impl<S: Sink> SnapshotWriter<S> {
             .map_err(|_| Error::Argument(format!("the elements of section `{name}` are too large")))?;
         self.refuse_if_broken()?;
 
+        let bytes: &[u8] = bytemuck::cast_slice(values);
         self.broken = true;
-        self.pad_to(alignment)?;
+        self.pad_to(if bytes.len() >= BLOCK_BYTES { PAGE } else { ALIGNMENT })?;
         let mut entry = TableEntry::new(name, element_size);
         entry.offset = self.position;
         entry.first_block = self.checksums.len() as u64;
-        let mut stream = SectionStream { writer: self, block: Xxh3::new(), filled: 0, elements: PhantomData };
-        fill(&mut stream)?;
-        stream.end_block();
-        entry.length = self.position - entry.offset;
+        entry.length = bytes.len() as u64;
+        for block in bytes.chunks(BLOCK_BYTES) {
+            self.checksums.push(xxh3_64(block));
+            self.write(block)?;
+        }
         self.table.push(entry);
         self.broken = false;
         Ok(())
+    }
+
+    /// Writes a section of bytes.
+    pub fn section_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.section(name, bytes)
     }
 
     /// Completes the snapshot and makes it visible: durable at its path, or as the bytes of a snapshot in
@@ -192,45 +171,6 @@ impl<S: Sink> SnapshotWriter<S> {
         self.sink.write_all(bytes).map_err(|error| cannot_write(&self.sink.target(), error))?;
         self.position += bytes.len() as u64;
         Ok(())
-    }
-}
-
-/// One section while it is being written; see [`SnapshotWriter::section_stream`].
-pub struct SectionStream<'a, S: Sink, T: Pod> {
-    writer: &'a mut SnapshotWriter<S>,
-    /// The hash of the block that is being filled, and how many of its bytes it has seen.
-    block: Xxh3,
-    filled: usize,
-    elements: PhantomData<T>,
-}
-
-impl<S: Sink, T: Pod> SectionStream<'_, S, T> {
-    /// Adds `values` to the section.
-    pub fn push(&mut self, values: &[T]) -> Result<()> {
-        let mut bytes: &[u8] = bytemuck::cast_slice(values);
-        while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.filled));
-            self.writer.write(piece)?;
-            if piece.len() == BLOCK_BYTES {
-                self.writer.checksums.push(xxh3_64(piece));
-            } else {
-                self.block.update(piece);
-                self.filled += piece.len();
-                if self.filled == BLOCK_BYTES {
-                    self.end_block();
-                }
-            }
-            bytes = rest;
-        }
-        Ok(())
-    }
-
-    fn end_block(&mut self) {
-        if self.filled > 0 {
-            self.writer.checksums.push(self.block.digest());
-            self.block.reset();
-            self.filled = 0;
-        }
     }
 }
 

@@ -1,8 +1,8 @@
-//! Cells: text of which nobody has said what it is, as CSV has it. Each predicate reads it as the kind that it is about.
+//! Cells: text without a declared type, as in CSV. Each predicate reads a cell as the kind that it expects.
 //!
-//! `02134` is text for `zip = '02134'` and a number for `zip > 5`. What a cell is for one predicate depends on its text and on
-//! that predicate alone, so no rule changes what another one sees. A cell that cannot be read as a kind is text there:
-//! the predicate is undefined, and the attribute is present.
+//! `02134` is text for `zip = '02134'` and a number for `zip > 5`. The value of a cell for a predicate depends only on its
+//! text and that predicate, so no rule affects another. A cell that cannot be read as the expected kind is text: the
+//! predicate is undefined, and the attribute is present.
 
 use super::timestamp::parse_timestamp;
 use super::{Kind, Value, ValueRef};

@@ -1,8 +1,8 @@
-//! Decimal numbers that are neither 64-bit integers nor floats: with more digits than these can hold.
+//! Decimal numbers with more digits than 64-bit integers and floats can hold.
 //!
-//! [`Value::decimal`] makes the simplest value of a decimal text: an integer, a float that stands for this very
-//! number (see [`number`](super::number)), or a [`Decimal`]. So no decimal equals an integer or a float, and two
-//! decimals are equal if their digits are.
+//! [`Value::decimal`] returns the simplest value of a decimal text: an integer, a float that represents exactly this
+//! number (see [`number`](super::number)), or a [`Decimal`]. So no decimal equals an integer or a float, and two decimals
+//! are equal if their digits are.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
@@ -192,7 +192,7 @@ impl Digits {
     /// whose last digit is even, as most languages write it. None for floats that are not finite.
     fn shortest(float: f64) -> Self {
         let Some(shortest) = Self::parse(&format!("{float:e}")) else { return Self::new(false, 0, "") };
-        // Of two that are equally near, this has the upper one; rounding to so many digits takes the even one.
+        // Of two that are equally near, this has the upper one; rounding to this many digits takes the even one.
         let rounded = format!("{float:.*e}", shortest.digits.len().saturating_sub(1));
         match rounded.parse() == Ok(float) {
             true => Self::parse(&rounded).expect("it was just read"),

@@ -1,9 +1,9 @@
-//! The values that events carry and predicates compare with.
+//! The values in events and the operands of predicates.
 
 pub mod cell;
-pub mod decimal;
-pub mod number;
-pub mod set;
+pub(crate) mod decimal;
+pub(crate) mod number;
+pub(crate) mod set;
 pub mod timestamp;
 
 use std::cmp::Ordering;

@@ -54,7 +54,7 @@ impl Number {
         Self { float_bits: sortable(x), distance: NO_DISTANCE }
     }
 
-    /// The number that lies so many units above the one that its nearest float stands for, or, if there is
+    /// The number that lies this many units above the one that its nearest float stands for, or, if there is
     /// more, between that and the next unit.
     pub(super) fn near(float: f64, units: i64, and_more: bool) -> Self {
         debug_assert!((-MOST_UNITS..MOST_UNITS).contains(&units), "{units} units from {float}");

@@ -10,7 +10,7 @@ use crate::compiled::NameLabels;
 use crate::document::{Document, Node};
 use crate::evaluation::{Memo, View};
 
-/// What states may take: so many bytes per path, and so many in any case.
+/// What states may take: this many bytes per path, and this many in any case.
 const STATE_BYTES_PER_PATH: usize = 32;
 const LEAST_STATE_BYTES: usize = 8 << 20;
 
@@ -57,7 +57,7 @@ impl Found {
         }
     }
 
-    /// Starts over, with room for so many paths.
+    /// Starts over, with room for this many paths.
     fn clear(&mut self, paths: usize) {
         for path in self.paths.drain(..) {
             self.bits[path as usize / 64] = 0;
@@ -109,7 +109,7 @@ impl Satisfied {
         list == NONE || self.lists[list as usize / 64] >> (list % 64) & 1 == 1
     }
 
-    /// Starts over, with room for so many lists.
+    /// Starts over, with room for this many lists.
     fn clear(&mut self, lists: usize) {
         self.first.clear();
         for fired in self.all.drain(..) {
@@ -148,7 +148,7 @@ impl PathSet {
         self.match_within(most_bytes, document, scratch, found);
     }
 
-    /// The same, with states that take so many bytes at most.
+    /// The same, with states that take this many bytes at most.
     pub(super) fn match_within(
         &self,
         most_bytes: usize,

@@ -262,7 +262,7 @@ pub(super) struct ListNumbers {
 }
 
 impl ListNumbers {
-    /// For paths with so many labels.
+    /// For paths with this many labels.
     pub fn new(mut conditions: Vec<(Label, u32)>, labels: usize, simple: &SimpleConditions) -> Self {
         conditions.sort_unstable_by_key(|(label, id)| {
             (place(*label, labels), simple.subject(*id), simple.test(*id).order(), *id)

@@ -1,4 +1,4 @@
-"""Measure delivery beside the raw log: the same client, the same number of messages, in the same run.
+"""Compare delivery with the raw log: the same client, the same number of messages, in the same run.
 
 *Raw* is what the log itself costs: events of 1 KB are appended, and as many messages are read as deliveries
 would be read. *Routed* adds what Tamis does in between: matching, deliveries, cursors. Both are timed in

@@ -41,13 +41,13 @@ SITES = ("paris", "rome", "bonn")
 ROUNDS = 5
 MOST_DELIVERIES = 60_000
 QUIET = 3
-"""So many steps without an event, and all is where it belongs."""
+"""This many steps without an event, and all is where it belongs."""
 PRUNED = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
 class BetweenSites:
-    """Three sites beside their raw logs."""
+    """Three sites compared with their raw logs."""
 
     log: str
     subscriptions: int
@@ -157,7 +157,7 @@ def report(
 
 
 def measure_sites(log: str, subscriptions: int, events: int, share: float) -> BetweenSites:
-    """Measure three sites beside their raw logs."""
+    """Compare three sites with their raw logs."""
     with logs_of(log, [*SITES, *(f"raw-{name}" for name in SITES)]) as urls:
         return asyncio.run(_measure(log, urls, subscriptions, events, share))
 

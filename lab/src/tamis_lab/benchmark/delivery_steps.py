@@ -57,7 +57,7 @@ def _until_open(port: int) -> None:
 
 
 def event_bodies(count: int, values: int) -> list[str]:
-    """Events of about 1 KB, each with one of so many values.
+    """Events of about 1 KB, each with one of this many values.
 
     >>> event_bodies(1, 1)[0][:16]
     '{"k":0,"text":"x'
@@ -109,7 +109,7 @@ async def read_queues(site: Site, after: int) -> tuple[int, int]:
 
 
 async def read_raw(site: Site, messages: int, after: int) -> int:
-    """Read so many messages, those of this round again where there are not enough."""
+    """Read this many messages, those of this round again where there are not enough."""
     first, found = after, 0
     while found < messages:
         records = await site.log.read(EVENTS, after=after, most=min(BATCH, messages - found))

@@ -130,7 +130,7 @@ CASES = [
 
 
 def against_the_kernel(spark: Any, results: Results, scale: float) -> None:
-    """Counting matches, beside the kernel's own batches and a task that passes rows through.
+    """Count matches, compared with the kernel's own batches and a task that passes rows through.
 
     Moving rows to Python and matching them take the same cores, so the sum of both is the least there is.
     """
@@ -271,13 +271,13 @@ def with_more_subscriptions(spark: Any, results: Results, scale: float) -> None:
 
 def in_shapes(spark: Any, results: Results, scale: float) -> None:
     """Rows and lists, keys and all columns, DataFrames and SQL, in turns."""
-    columns = ["shape", "rules", "events", "seconds", "beside rows, key"]
+    columns = ["shape", "rules", "events", "seconds", "relative to rows, key"]
     for row in shapes(spark, max(1_000, int(100_000 * scale)), max(1_000, int(400_000 * scale))):
         results.add("Shapes of answers", columns, row)
 
 
 def with_many_changes(spark: Any, results: Results, scale: float) -> None:
-    """The first small change of a store beside the last of ten thousand."""
+    """Compare the first small change of a store with the last of ten thousand."""
     del spark
     count = max(500, int(10_000 * scale))
     row = changes(count, max(50, count // 50))

@@ -21,7 +21,7 @@ def least_in_turns(
 ) -> dict[Name, NDArray[np.float64]]:
     """Ask every question in each of some rounds; of the times of each event the least counts.
 
-    There are `repeats` rounds, and more until they took so many seconds.
+    There are `repeats` rounds, and more until they took this many seconds.
 
     >>> times = iter([[3.0, 5.0], [4.0, 2.0]])
     >>> least_in_turns({"match": lambda: next(times)}, 2, seconds=0)["match"].tolist()

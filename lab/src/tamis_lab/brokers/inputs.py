@@ -123,7 +123,7 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class PruneAdvertisements:
-    """Do so many prunings on the entries of the subscription routing table."""
+    """Do this many prunings on the entries of the subscription routing table."""
 
     steps: int
 

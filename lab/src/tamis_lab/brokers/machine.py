@@ -137,11 +137,6 @@ class Broker:
         """Whether nothing waits for a neighbour: all links are up and all was acknowledged."""
         return all(link.idle for link in self._links.values()) and self.spreading.settling.idle
 
-    @property
-    def waiting_events(self) -> int:
-        """How many events wait for neighbours."""
-        return sum(len(waiting) for waiting in self.forwarding.waiting.values())
-
     # --- links -------------------------------------------------------------------------------------
 
     def _on_frame(self, neighbour: str, frame: Frame) -> None:

@@ -23,7 +23,7 @@ class PrePruning:
     """
 
     predicates: int | None
-    """At most so many in an entry, where pruning can get so far; None: entries are sent as they are."""
+    """At most this many in an entry, where pruning can get so far; None: entries are sent as they are."""
     measure: Measure = "accuracy"
     neighbours: Mapping[str, int | None] = field(default_factory=dict)
     """What holds for these neighbours instead."""
@@ -91,7 +91,7 @@ class Options:
     merging: Literal["off", "perfect", "imperfect"] = "off"
     merge_prunings: int = 1
     summaries: int | None = None
-    """Send, for entries over the same attributes, which values any of them wants: at most so many of each."""
+    """Send which values any entry over the same attributes wants: at most this many of each."""
     pre_pruning: PrePruning | None = None
     post_pruning: PostPruning | None = None
     advertisement_covering: bool = False

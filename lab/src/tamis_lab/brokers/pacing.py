@@ -29,7 +29,7 @@ class Pacing:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        """At most so many bytes are under way, or one notification that is larger."""
+        """At most this many bytes are under way, or one notification that is larger."""
         self._most_bytes = most_bytes
         self._held: deque[Notification] = deque()
         self._under_way: deque[tuple[int, int]] = deque()

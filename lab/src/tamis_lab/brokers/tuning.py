@@ -42,7 +42,7 @@ class Tuning:
         """How often predicates were true in the sample, when it was last counted."""
 
     def after_event(self, forwarded: int) -> None:
-        """An event was routed to so many neighbours."""
+        """An event was routed to this many neighbours."""
         self._events += 1
         self._unlearned += 1
         self._forwarded += forwarded

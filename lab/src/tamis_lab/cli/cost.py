@@ -31,7 +31,7 @@ def cost(
 
     The model of memory is that of Bittner 2008, chapter 5. Predicate indexes, which all have, are left out.
     With events, the operations that they cause are counted, what an operation takes here is measured on
-    other rules, and the product is shown beside the time that is measured.
+    other rules, and the product is shown next to the measured time.
     """
     from tamis.cli.failure import FOUND, UserError
     from tamis.cli.io.rules import read_rules

@@ -48,7 +48,7 @@ SAMPLE = 3_000
 BYTES_OF_PREDICATE = 150
 """A predicate in its table and index, and the head of the list of what has it."""
 BYTES_OF_ROW = 160
-"""What is noted of a subscription beside its expression; looked at for each match."""
+"""The data of a subscription apart from its expression; read for each match."""
 BYTES_OF_USE = 4
 BYTES_OF_ENCODED = 6
 """A predicate in an encoded tree, with its share of the operators."""

@@ -1,7 +1,7 @@
 """A network of brokers in one process, in virtual time, the same for the same seed.
 
 Frames take time, and may be lost, repeated or reordered; links can be cut; brokers crash, between any two
-effects, and come back with what they had persisted. Clients sit beside their broker: they repeat requests
+effects, and come back with what they had persisted. Clients are next to their broker: they repeat requests
 that were not answered and drop notifications they have seen, as real ones do.
 
 After every step the brokers' invariants are checked (see `invariants`).
@@ -169,7 +169,7 @@ class Simulator:
             self._input(name, i.Prune(share, replace))
 
     def prune_advertisements(self, steps: int) -> None:
-        """Let all brokers do so many prunings on their subscription routing tables."""
+        """Let all brokers do this many prunings on their subscription routing tables."""
         for name in self.topology.brokers:
             self._input(name, i.PruneAdvertisements(steps))
 

@@ -250,7 +250,7 @@ def _mean_children(above: int, level: int) -> float:
 
 
 def _pool_size(draws: float, distinct: float, alpha: float) -> int:
-    """How large a pool is, of which so many draws are expected to hit so many different entries."""
+    """How large a pool is, of which this many draws are expected to hit this many different entries."""
     low, high = int(distinct), max(2, int(distinct) * 2)
     while high < 2**26 and _expected_distinct(draws, high, alpha) < distinct:
         high *= 2

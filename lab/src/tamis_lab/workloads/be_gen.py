@@ -10,7 +10,7 @@ million values each; an event has about 15 attributes and satisfies a tenth of a
   *profiles*: sets of attributes with a value each. A subscription tests attributes of one profile with ranges
   around its values, an event carries all of one profile: it satisfies the subscriptions of its profile, and
   hardly others.
-- *Weights*, a column beside the expression, for scores: rare attributes weigh much. With inv(a) the inverse
+- *Weights*, a separate column, for scores: rare attributes have large weights. With inv(a) the inverse
   of the frequency of attribute a (1 for the rarest), the weight of a predicate on a is min(inv(a), N(0.8
   inv(a), 0.05 inv(a))). (The formula is printed with a maximum; that would make the least weight the most
   common one.)

@@ -1,4 +1,4 @@
-"""`tamis explain`: how did a rule come out for an event, predicate by predicate?"""
+"""`tamis explain`: is a rule true for an event, predicate by predicate?"""
 
 from tamis.cli import options as o
 

@@ -1,4 +1,4 @@
-"""`tamis index verify`: are all bytes of a saved index what was written?"""
+"""`tamis index verify`: is a saved index undamaged?"""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`tamis pubsub`: look at a site, and put it in order."""
+"""`tamis pubsub`: inspect and maintain a site."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,4 +1,4 @@
-"""`tamis subscribe`: hear the events that satisfy an expression."""
+"""`tamis subscribe`: receive the events that satisfy an expression."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,7 @@ def subscribe(
         int, typer.Option(min=0, max=9, help="What goes last when the queue is full: 9.")
     ] = 4,
     count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, help="End after so many events.")
+        int | None, typer.Option("--count", "-c", min=1, help="End after this many events.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the subscription there at the end.")] = False,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for other sites to confirm.")] = 0.0,

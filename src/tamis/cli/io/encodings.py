@@ -1,6 +1,6 @@
-"""Bytes as they are stored: compressed or not, in whatever encoding. What comes out is plain UTF-8.
+"""Decompresses and decodes stored bytes to plain UTF-8.
 
-Compression is seen from the first bytes, not from the name. UTF-16 and UTF-32 are seen from their
+The first bytes, not the name, tell whether a file is compressed. UTF-16 and UTF-32 are detected by their
 byte-order mark; the mark of UTF-8 is dropped.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from tamis.cli.failure import UserError
 
 SNIFFED = 4_096
-SAY_ENCODING = "say which it is, such as --encoding latin-1; of rules beside events, --rules-encoding"
+SAY_ENCODING = "name it, such as --encoding latin-1; --rules-encoding if the command also reads events"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

@@ -1,7 +1,7 @@
-"""Stream events from files and pipes, in portions that the index takes at once.
+"""Streams events from files and pipes, in portions that the index matches at once.
 
-JSON lines go to the index as they are, as soon as a line is there; the kernel parses them. Tables (CSV,
-Parquet, Arrow) go through as Arrow tables. Either way an event's number is its row, counted from 0.
+JSON lines go to the index unparsed, as soon as a line arrives; the kernel parses them. Tables (CSV, Parquet,
+Arrow) stay Arrow tables. In both cases the number of an event is its row, counted from 0.
 """
 
 import json

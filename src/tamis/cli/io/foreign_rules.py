@@ -1,4 +1,4 @@
-"""Read rules of other engines: pairs of an id and whatever a rule is there."""
+"""Reads rules of other engines: pairs of an id and a rule in the format of that engine."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Open files and pipes, find out their format, and read them as records or as Arrow batches.
+"""Opens files and pipes, detects their format, and reads them as records or as Arrow batches.
 
 The format comes from `--format`, else from the extension (`.csv`, `.jsonl.gz`, ...), else from the first
 bytes, so that a pipe needs no option.

@@ -1,7 +1,7 @@
-"""JSON records one after the other: one per line, spread over several lines, or in one array.
+"""A sequence of JSON records: one per line, spread over several lines, or in one array.
 
-One per line is the usual and quick case: lines go on as they are, as soon as they are there. If the
-first line is no whole record, records are cut out by a decoder, wherever they end.
+One record per line is the common and fast case: lines are passed on unchanged as they arrive. If the first
+line is not a whole record, a decoder finds the end of each record.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Write matches: a table on a terminal, JSON lines on a pipe, or a file in the format of its extension.
+"""Writes matches: a table on a terminal, JSON lines on a pipe, or a file in the format of its extension.
 
-All of them hold the same relation, one row per match: `event`, `subscription` and, for the best k, `score`
+All of them have the same columns, one row per match: `event`, `subscription` and, for the best k, `score`
 and `rank`.
 """
 

@@ -1,4 +1,4 @@
-"""Progress with rates on standard error: shown after a second, and only where someone is looking."""
+"""Progress with rates on standard error: shown after a second, and only on a terminal."""
 
 import sys
 import time

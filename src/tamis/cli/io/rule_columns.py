@@ -1,4 +1,4 @@
-"""What the optional columns of rules hold: how each is read, and what would be right where it cannot be."""
+"""Reads the optional columns of rules, with an error that says what would be right."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Read rules, the subscriptions as people keep them: a table with the columns `id` and `expression`.
+"""Reads rules, the subscriptions as users keep them: a table with the columns `id` and `expression`.
 
 Optional columns: `priority`, `weights` (a JSON object of attribute to number), `tags` (a list, or text
 separated by `;`), `owner`, `payload`, `expires` and `starts` (timestamps). A text file has one expression per

@@ -1,7 +1,7 @@
-"""A file that is there as a whole or not at all: written beside its place, and moved there at the end.
+"""A file that is written atomically: under a temporary name next to its place, and renamed at the end.
 
-The name says whether it is compressed (`.gz`, `.zst`). A command that fails or is interrupted leaves
-what was there before.
+The name says whether it is compressed (`.gz`, `.zst`). A command that fails or is interrupted leaves the old
+file unchanged.
 """
 
 import gzip
@@ -28,7 +28,7 @@ class WholeFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a file beside `path`; what is no ordinary file (`/dev/null`, a pipe) is written in place."""
+        """Open a file next to `path`; a pipe or device (`/dev/null`) is written directly."""
         self._path = path
         self._beside: Path | None = None
         try:

@@ -1,8 +1,7 @@
 """Building the files of an index on the executors.
 
-Each task parses the subscriptions of its partition, lays out an index and puts it into the directory; the
-driver only hears what was built. A task that is retried leaves a file that no version names; it is collected
-with the other garbage.
+Each task parses the subscriptions of its partition, lays out an index and writes it to the directory; the
+driver receives only a report. A retried task leaves a file that no version names, which is garbage-collected.
 """
 
 import json

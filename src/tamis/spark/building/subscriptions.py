@@ -1,8 +1,8 @@
 """A DataFrame of subscriptions: which columns it has, and what is wrong with its rows.
 
-The columns `id` and `expression` are needed; `priority`, `weights` (a map), `tags`, `owner`, `payload`,
-`expires`, `starts` and `source` may be there too; others are left out. Rows travel by id, so that two
-rows with one id meet in the same task and are noticed.
+The columns `id` and `expression` are required; `priority`, `weights` (a map), `tags`, `owner`, `payload`,
+`expires`, `starts` and `source` are optional; others are ignored. Rows are shuffled by id, so that two rows
+with the same id meet in one task and are detected.
 """
 
 from collections.abc import Iterator, Sequence

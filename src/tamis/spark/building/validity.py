@@ -1,4 +1,4 @@
-"""Rules with a first and a last moment: each matches the events of its time, whenever they are matched."""
+"""Rules with a first and a last moment: each matches the events of that time, whenever the query runs."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """The jars that Kafka and Delta Lake need, pinned for each release of Spark.
 
-Spark fetches them from Maven when a session starts (`spark.jars.packages`), so they must be asked for before.
-A connector is compiled against one release of Spark and the next may break it, so each release has its own;
+Spark fetches them from Maven when a session starts (`spark.jars.packages`), so they must be set before. A
+connector is compiled against one release of Spark, and the next may break it, so each release has its own;
 the tests run those of the installed one.
 """
 

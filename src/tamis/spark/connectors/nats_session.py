@@ -1,7 +1,6 @@
 """A NATS client for code that is not asynchronous: tasks of Spark, and the driver between micro-batches.
 
-The client runs on a thread of its own, so that it answers the server's pings also while nobody asks for
-anything.
+The client runs on its own thread, so that it answers the server's pings even when it is idle.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Attributes that subscriptions ask for and that no column of the events can hold.
+"""Attributes that subscriptions use and that no column of the events can hold.
 
-That is no error: rules may be written for events of many kinds. But it is also what a misspelt name looks
-like, and such a rule is silently never true.
+This is not an error, because rules may be written for many kinds of events. But it is also what a misspelt
+name looks like, and such a rule would silently never be true.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
-"""From a DataFrame of events to the columns that matching needs, and nothing more.
+"""Selects from a DataFrame of events exactly the columns that matching needs.
 
 A column is an attribute; a field of a struct is the dotted path to it; a map column `m` gives `m.key` for
-each of its keys; arrays stay arrays. Only what some subscription asks for travels to the Python workers.
-Columns named in `spread` give up their name: their fields or keys are attributes themselves. Where one asks
-for all strings, all columns that hold some travel; what no attribute can be has columns of its own.
+each of its keys; arrays stay arrays. Only data that some subscription uses travels to the Python workers.
+Columns named in `spread` lose their name: their fields or keys become attributes. If a subscription uses all
+strings, all columns with strings travel; those that cannot be attributes travel as separate columns.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

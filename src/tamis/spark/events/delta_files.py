@@ -1,8 +1,8 @@
 """The files of a Delta table, for tasks that read them without Delta.
 
-A Delta table is Parquet files and a log that says which of them count, and how. Only Delta reads the log, so
-the session needs its connector. Files alone are enough while the log says no more about them than that they
-count: no rows deleted inside them, no columns kept in folders' names, no columns under other names.
+A Delta table consists of Parquet files and a log that says which of them are current. Only Delta reads the
+log, so the session needs its connector. The files alone are enough unless the log adds information: rows
+deleted inside a file, columns in folder names, or columns under other names.
 """
 
 from typing import TYPE_CHECKING

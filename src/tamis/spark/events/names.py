@@ -1,7 +1,7 @@
-"""Which column an attribute's name means: as it is written or, as Spark resolves names, in any case.
+"""Resolves the name of an attribute to a column: exactly or, like Spark, case-insensitively.
 
-Spark ignores case unless `spark.sql.caseSensitive` says otherwise; the kernel does not. So the columns of
-attributes that rules spell otherwise are added under the names that the rules use.
+Spark ignores case unless `spark.sql.caseSensitive` says otherwise; the kernel does not. So a column that
+rules spell differently is added under the name that the rules use.
 """
 
 from collections.abc import Iterable, Mapping

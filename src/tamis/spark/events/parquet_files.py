@@ -1,9 +1,9 @@
 """Events that are Parquet files, read by the tasks themselves: only paths travel through Spark.
 
-Moving rows from the JVM to Python costs more than matching them where few match; where many do, their paths
-on the way back cost more than that saves. Here a task reads the columns that subscriptions ask for with
-Arrow, row group by row group; the key of an event is its file and row. Of a Delta table, the files of its
-current version are read, where they alone say what it holds.
+If few events match, moving rows from the JVM to Python costs more than matching them. If many match, their
+paths on the way back cost more than that saves. A task reads the columns that subscriptions use with Arrow,
+row group by row group; the key of an event is its file and row. For a Delta table, it reads the files of the
+current version, if they alone define its contents.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Strings that are not UTF-8, which Spark can hold (`CAST(X'FF' AS STRING)`) and Arrow and the kernel refuse.
 
-One such value would stop a stream for good. Its bytes that are no character become U+FFFD, as in Spark's own
-`make_valid_utf8`; nothing is looked at before a batch was refused. Keys are handed back as they came.
+One such value would stop a stream for good. Invalid bytes become U+FFFD, as in Spark's own `make_valid_utf8`.
+Strings are checked only after a batch was refused. Keys are returned unchanged.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""By which attributes queries can be split, so that events with different values never meet in one of them.
+"""By which attributes queries can be split, so that events with different values never meet.
 
-The kernel says by which terms windows and sequences go, and prints the equalities of joins. What is not
-understood counts as not split: then the query runs in one task, which is always right.
+The kernel says by which terms windows and sequences are partitioned, and prints the equalities of joins. If
+this module does not understand a query, the query runs in one task, which is always right.
 """
 
 import re

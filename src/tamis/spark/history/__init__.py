@@ -1,1 +1,1 @@
-"""What rules would have done: against past events, and against one another."""
+"""Rules tested on past events and compared with one another."""

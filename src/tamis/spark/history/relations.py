@@ -1,8 +1,8 @@
 """Rules that say the same as another rule, or less, and rules that are never true.
 
-Only few pairs are compared: a rule that covers another one matches every event of it, so those that may cover
-a rule are found by matching one example of it against the index of all. What is in the table is proven; what
-could not be decided is not in it.
+Only few pairs are compared: a rule that covers another one matches all its events, so matching one example
+event of a rule against the index finds all rules that may cover it. Each row of the table is proven; pairs
+that could not be decided are left out.
 """
 
 from collections.abc import Iterator

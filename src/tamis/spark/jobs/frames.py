@@ -1,7 +1,7 @@
-"""The sources and sinks of a job as DataFrames: Spark's own readers and writers, with the job's words.
+"""The sources and sinks of a job as DataFrames: Spark's readers and writers, configured by the job file.
 
-Messages of Kafka and NATS are JSON: the columns of the source's schema come out of it, and each row goes into
-it as it is.
+Messages of Kafka and NATS are JSON: a source has the columns of its schema, and a sink writes each row as one
+message.
 """
 
 from typing import TYPE_CHECKING, Any

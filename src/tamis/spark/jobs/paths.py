@@ -1,4 +1,4 @@
-"""Which local paths a job reads that are not there: found before Spark is started."""
+"""Finds missing local paths of a job before Spark starts."""
 
 import glob
 import os

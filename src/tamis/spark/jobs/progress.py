@@ -1,7 +1,7 @@
-"""How far a job is: one line that changes on a terminal, a line now and then elsewhere.
+"""The progress of a job: one line that changes on a terminal, a log line from time to time elsewhere.
 
-Figures of a stream come from Spark's reports on its micro-batches. A batch job has none before it ends, but
-its tasks leave reports beside the index; where this process can read them, they are added up.
+The figures of a stream come from Spark's reports on its micro-batches. A batch job has none before it ends,
+but its tasks write reports next to the index; if this process can read them, it adds them up.
 """
 
 import json
@@ -117,7 +117,7 @@ class Lines:
     """
 
     def __init__(self, stream: TextIO, seconds: float = SECONDS_BETWEEN_LINES) -> None:
-        """Write to a stream, at most one line in so many seconds."""
+        """Write to a stream, at most one line in this many seconds."""
         self._stream = stream
         self._seconds = seconds
         self._last = float("-inf")

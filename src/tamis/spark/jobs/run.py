@@ -90,7 +90,7 @@ def _run_batch(job: Job, spark: "SparkSession", shown: Display) -> JobReport:
     index = _index(job, spark)
     events = frames.read(spark, job.events, streaming=False)
     counted_events = Observation() if not index.keeps_reports else None
-    if counted_events is not None:  # tasks leave no reports beside a snapshot file
+    if counted_events is not None:  # tasks write no reports for a snapshot file
         events = events.observe(counted_events, sf.count(sf.lit(1)).alias("rows"))
     result = _ask(index, events, job.match)
     plan = report_of(result)

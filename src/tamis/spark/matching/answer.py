@@ -1,4 +1,4 @@
-"""What is asked of an index for a table of events, and the answer for one batch of them.
+"""The query for a table of events, and the answer for one batch of them.
 
 This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
 batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
@@ -42,7 +42,7 @@ ENCODED_PREFIX = "__tamis_hex_"
 """How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
 
 OWN_BYTES = 32
-"""What a row of the answer has besides keys, texts and payload: version, score, rank and an id."""
+"""The other columns of an answer, apart from keys, texts and payload: version, score, rank and an id."""
 
 _ALL = Query("all")
 

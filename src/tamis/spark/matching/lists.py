@@ -1,4 +1,4 @@
-"""The matches of each event as a list, in a column beside the event: what an Arrow function of Spark returns.
+"""The matches of each event as a list, in a column next to the event, returned by an Arrow function of Spark.
 
 Rows keep their number and their order, so Spark carries the other columns itself: they never leave the JVM,
 filters pass below the function, and a watermark survives it. Cost: the matches of one Arrow batch of events

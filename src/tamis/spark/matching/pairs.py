@@ -1,8 +1,8 @@
 """Which event matches which subscription, some events at a time.
 
-However many matches events have, a task holds `MOST_PAIRS` of them at once, or those of a single event. The
-kernel stops before an event with which there would be more; how far it came says how many events to ask about
-next. A subscription's id is a dictionary code here: it becomes text when a row of the answer is made.
+However many matches events have, a task holds at most `MOST_PAIRS` of them at once, or those of a single
+event. The kernel stops before the event that would exceed this; its progress determines how many events to
+match next. Here the id of a subscription is a dictionary code; it becomes text in a row of the answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -51,10 +51,10 @@ def _on_the_way(root: Path, path: str, name: str) -> Iterator[int]:
 
 
 TASK_BYTES = 150 << 20
-"""What a task needs besides the index."""
+"""The memory of a task, not counting the index."""
 
 JVM_OVERHEAD = 384 << 20
-"""What a JVM takes besides its heap, unless a tenth of the heap is more: Spark's own default."""
+"""The memory of a JVM outside its heap, unless a tenth of the heap is more: Spark's default."""
 
 INDEX_SHARE = 0.75
 """Of what is left, the part that an index may take: its pages share it with the files of shuffles."""

@@ -1,12 +1,12 @@
-"""Events on their way to shards, and answers on their way back: the plans in which not every host has all.
+"""Sends events to shards and merges their answers: the plans in which no host has the whole index.
 
 ```text
 events -> route: which shards might match? -> shuffle by shard -> match there -> shuffle by event -> merge
 ```
 
-A shard is visited only by events that might match there, and no match is missed: the routing index holds
-expressions that cover every subscription of the shard. All matches need no merging; the best k of an event
-are the best of the bests of its shards; counts add up.
+Only events that might match visit a shard, and no match is missed: the routing index holds expressions that
+cover every subscription of the shard. A query for all matches needs no merging; the best k of an event are
+the best among the best k of its shards; counts add up.
 """
 
 from collections.abc import Iterator

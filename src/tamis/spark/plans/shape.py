@@ -1,11 +1,11 @@
-"""How matches come back from the Python workers: a row for each, or a list beside each event.
+"""How matches come back from the Python workers: one row per match, or one list per event.
 
-- *rows*: `mapInArrow`. Keys and asked columns go to Python, and a row for each match comes back, in batches
-  of bounded size: right for any number of matches, and with many asked columns.
-- *column*: an Arrow function. The asked columns go to Python and a list comes back; Spark keeps the carried
-  columns and repeats them itself. Filters pass below it, and a watermark survives.
+- *rows*: `mapInArrow`. Keys and used columns go to Python, and one row per match comes back, in batches of
+  bounded size: right for any number of matches, and if rules use many columns.
+- *column*: an Arrow function. The used columns go to Python and a list comes back; Spark keeps the carried
+  columns and repeats them itself. Filters are pushed below it, and a watermark survives.
 
-Where all columns are carried, lists take half the time; with 50 asked columns and one key, twice as long.
+If all columns are carried, lists take half the time; with 50 used columns and one key, twice as long.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which subscriptions share a shard, decided by tasks; `tamis.store.routes` says how."""
+"""Decides in tasks which subscriptions share a shard; `tamis.store.routes` has the algorithm."""
 
 import bisect
 from collections.abc import Callable, Iterator

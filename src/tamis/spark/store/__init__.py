@@ -1,1 +1,1 @@
-"""What a store of versions needs of Spark: changes as DataFrames, and pins of micro-batches."""
+"""The Spark side of a store: changes as DataFrames, and pins of micro-batches."""

@@ -1,8 +1,8 @@
-"""Folding the changes of a store into its snapshots, a task for each shard.
+"""Folds the changes of a store into its snapshots, with one task per shard.
 
-Changes are applied in one task, because versions are made one after another. Rewriting the files of shards
-takes far longer and can be done anywhere: each task writes those of one shard, and one publishes the version
-that names them. If somebody else made a version meanwhile, theirs stands, and the next changes fold again.
+One task applies changes, because versions are created one after another. Rewriting the files of shards takes
+far longer and can happen anywhere: each task writes those of one shard, and one publishes the version that
+names them. If another writer created a version meanwhile, that one stands, and the next change folds again.
 """
 
 import json

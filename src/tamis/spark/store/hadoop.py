@@ -1,12 +1,12 @@
-"""A store on a file system that Hadoop knows and fsspec does not, or that only Hadoop has credentials for.
+"""A store on a file system that only Hadoop supports, or for which only Hadoop has credentials.
 
-A Python worker has no way into its executor's JVM, so it starts one of its own (Spark's own gateway, with
-Spark's jars and the configuration in `HADOOP_CONF_DIR`) when it first needs such a file system, and keeps it.
-Settings `spark.hadoop.*` of the session come with each task; delegation tokens and tickets are found as every
-Hadoop client finds them. Files are copied by that JVM; only small ones travel through the gateway.
+A Python worker cannot call its executor's JVM, so it starts its own (Spark's gateway, with Spark's jars and
+the configuration in `HADOOP_CONF_DIR`) when it first needs such a file system, and keeps it. Each task
+carries the `spark.hadoop.*` settings of the session; delegation tokens and tickets are found as by any Hadoop
+client. That JVM copies the files; only small ones travel through the gateway.
 
-A version is created by a rename that replaces nothing, which is atomic where one server keeps the names:
-HDFS and what speaks its protocol, Ozone, and Azure's hierarchical storage. Elsewhere two writers could
+A version is created with a rename that never replaces a file. It is atomic if one server manages the names:
+HDFS and systems with its protocol, Ozone, and Azure's hierarchical storage. Elsewhere two writers could
 overwrite each other, so other schemes are refused.
 """
 

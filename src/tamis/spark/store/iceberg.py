@@ -1,15 +1,15 @@
-"""What changed in an Iceberg table of rules between two of its snapshots, as a change data feed.
+"""The changes of an Iceberg table of rules between two of its snapshots, as a change data feed.
 
-Iceberg's own streams skip whatever is not an insertion, so a follower remembers the snapshot that it has seen
-(a file beside the store's versions) and asks for what is between that one and the current one:
+Iceberg's own streams skip everything but insertions. So a follower remembers the last snapshot that it has
+seen (in a file next to the store's versions) and reads the difference to the current one:
 
-- where the table's `changes` can tell, they are read: the cost is that of the changed files;
-- where they cannot (delete files, a rollback), the two snapshots are compared;
-- where the old snapshot has expired, all rows are read, and rules of the store that are not there go.
+- if the table's `changes` are available, it reads them: the cost is that of the changed files;
+- if not (delete files, a rollback), it compares the two snapshots;
+- if the old snapshot has expired, it reads all rows, and removes rules of the store that are not among them.
 
-A rewritten file deletes and inserts rows that did not change; those are left out. Snapshots are ordered by
-the time of their commit, and each comes after the one that was followed before it, whatever the clocks said:
-so changes that are read again after a crash have the sequence numbers that they had.
+A rewritten file deletes and inserts unchanged rows; these are left out. Snapshots are ordered by the time of
+their commit, and each comes after the one that was followed before it, whatever the clocks say. So changes
+that are read again after a crash have the same sequence numbers.
 """
 
 import hashlib

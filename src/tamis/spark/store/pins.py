@@ -1,7 +1,7 @@
-"""Which version a micro-batch uses: decided once, by its first task, and the same when it is replayed.
+"""Which version a micro-batch uses: its first task decides, and a replay uses the same version.
 
-The first task that asks creates the file `pins/<query>/<batch>`; every other task of the micro-batch, also
-after a crash, reads it. Pins also tell the garbage collector which versions are in use.
+The first task creates the file `pins/<query>/<batch>`; every other task of the micro-batch reads it, even
+after a crash. Pins also tell the garbage collector which versions are in use.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A snapshot file that `Index.save` wrote, used on a cluster: the path must be one that executors reach."""
+"""A snapshot file that `Index.save` wrote, used on a cluster: executors must be able to reach its path."""
 
 import posixpath
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def published_snapshot(spark: "SparkSession", url: str) -> BuiltIndex:
-    """The index in a snapshot file. Nothing is written beside it."""
+    """The index in a snapshot file. Nothing is written next to it."""
 
     folder, name = posixpath.split(url)
 

@@ -21,8 +21,8 @@ from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.events.absent_attributes import EventColumns
 from tamis.spark.session import on_executor
+from tamis.spark.store.change_data_feed import as_changes, read_feed
 from tamis.spark.store.folding import folded_in_parallel, waiting_to_be_folded
-from tamis.spark.store.follow import as_changes, read_feed
 from tamis.spark.store.iceberg import changes_since, is_iceberg, last_followed, note_followed
 from tamis.store.apply_changes import Applied, apply_to_store, quarantined_changes
 from tamis.store.changes import change_schema

@@ -1,4 +1,4 @@
-//! How many matches may be held at once, over all blocks and threads of a call.
+//! Limits how many matches a call holds at once, over all its blocks and threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,9 +1,9 @@
-//! Many events at once: on several threads, attribute by attribute, and where many match, a bit per event.
+//! Matches many events: on several threads, attribute by attribute and, if many subscriptions match, with one bit per event.
 //!
-//! Events come in blocks. The values of a block are looked up in the predicates of each segment first (see
-//! `predicate::block_lookup`). Then its events are matched in one of two ways, chosen by what the first of them
-//! cost: one by one (few candidates survive, so little is shared between events) or bit-parallel (see
-//! `segment::bit_parallel`). Engines without blocks match every event by itself.
+//! Events come in blocks. First the values of a block are looked up in the predicates of each segment (see
+//! `predicate::block_lookup`). Then its events are matched in one of two ways, depending on the cost of the first ones:
+//! one by one (few candidates survive, so events share little) or bit-parallel (see `segment::bit_parallel`). Engines
+//! without blocks match every event separately.
 
 mod budget;
 mod rows;

@@ -1,8 +1,8 @@
-//! Matches as rows of Arrow, written by the threads that find them.
+//! Matches as Arrow rows, written by the threads that find them.
 //!
-//! A thread answers a run of consecutive events and writes its own columns, so that nothing is copied when all runs
-//! are done: their columns are the chunks of the answer. Runs with few matches are put together first, as many small
-//! chunks would cost whoever reads them more than they save.
+//! A thread answers a run of consecutive events and writes its own columns. They become the chunks of the answer, so
+//! nothing is copied at the end. Runs with few matches are combined first, because many small chunks would cost the
+//! reader more than they save.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field};
 use crate::engine::contract::{Location, Version};
 use crate::error::{Error, Result};
 
-/// From so many matches on, a chunk ends with the event at hand.
+/// From this many matches on, a chunk ends with the event at hand.
 const FULL: usize = 1 << 20;
 /// What has fewer matches is put together with its neighbours.
 const FEW: usize = 1 << 14;

@@ -1,7 +1,6 @@
-//! Work in blocks on several threads, results in order.
+//! Processes blocks on several threads and returns the results in order.
 //!
-//! Threads are started per call and end with it: a pool would not survive a fork, and Python
-//! services fork.
+//! Threads are started per call, because a pool would not survive a fork, and Python services fork.
 
 use std::ops::Range;
 use std::sync::Mutex;

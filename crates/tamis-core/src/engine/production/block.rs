@@ -1,4 +1,4 @@
-//! A block of events against an index: looked up attribute by attribute, matched one by one or bit-parallel.
+//! Matches a block of events: looks values up attribute by attribute, then matches one by one or bit-parallel.
 
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;

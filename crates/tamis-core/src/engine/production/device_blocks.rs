@@ -24,7 +24,7 @@ use crate::query::{Filter, Measure, Ranking, Score, TopK};
 /// Fewer events than this are matched here: starting the device would take longer.
 const LEAST: usize = 256;
 
-/// A segment is run in so many parts at most. Each needs masks for all predicates, so more of them save little.
+/// A segment is run in this many parts at most. Each needs masks for all predicates, so more of them save little.
 const MOST_PARTS: u32 = 64;
 
 /// Filters that are remembered for each part.

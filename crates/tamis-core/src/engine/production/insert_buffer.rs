@@ -1,7 +1,7 @@
-//! The newest subscriptions, in the order in which they came, shared by the versions that hold them.
+//! The newest subscriptions, in the order of their arrival, shared by the versions that hold them.
 //!
-//! A version sees the first `len` slots. Who makes the next version fills one more, which no older
-//! version looks at, so that an insertion copies nothing; a removal or a change copies the list.
+//! A version sees the first `len` slots. The writer of the next version fills one more slot, which no older version
+//! looks at, so an insertion copies nothing; a removal or a change copies the list.
 
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};

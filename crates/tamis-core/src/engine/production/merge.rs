@@ -1,7 +1,7 @@
-//! Few large segments instead of many small ones, made while everybody goes on.
+//! Merges many small segments into few large ones in the background.
 //!
-//! A merge reads segments of one view, builds the merged one without any lock, and takes the
-//! writer's lock only to put it in their place, carrying over the rows that died meanwhile.
+//! A merge reads segments of one view and builds the merged one without a lock. It takes the writer's lock only to
+//! replace them, and carries over the rows that were removed meanwhile.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};

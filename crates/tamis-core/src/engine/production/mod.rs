@@ -1,19 +1,18 @@
-//! The production index: arbitrary expressions, changed at any time, matched without waiting.
+//! The production index: arbitrary expressions that may change at any time, matched without waiting.
 //!
-//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar
-//! size are merged in the background into larger ones, so that an index holds few segments, the
-//! largest of which was laid out with all that is known of its subscriptions and of the events seen.
+//! New subscriptions go to a small buffer. A full buffer becomes a segment, and segments of similar size are merged in
+//! the background. So an index has few segments, and the largest was laid out for its subscriptions and the events seen.
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
-mod auto;
 pub mod block;
 mod device_blocks;
 pub mod insert_buffer;
 pub mod merge;
-mod neighbours;
 mod owners;
 mod persistence;
+mod reorganize;
 pub mod samples;
+mod shared_expressions;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -37,8 +36,8 @@ use crate::event::Schema;
 use crate::fork::Mutex;
 use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
-use auto::AutoOptimizer;
 use insert_buffer::InsertBuffer;
+use reorganize::AutoOptimizer;
 use samples::{OwnedEvent, Samples};
 use view::{Part, View};
 
@@ -157,7 +156,7 @@ impl Engine for Production {
 
     fn learn(&self, events: usize, work: &Work, see: See<'_>) {
         self.inner.samples.offer_many(events, see);
-        auto::note(&self.inner, events, work);
+        reorganize::note(&self.inner, events, work);
     }
 
     fn save(&self, path: &Path, schema: Option<&Schema>) -> Result<()> {

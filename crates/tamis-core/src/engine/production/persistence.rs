@@ -1,6 +1,6 @@
-//! Saving the production engine to a snapshot file, and opening it again.
+//! Saves the production engine to a snapshot file, and opens it again.
 //!
-//! A snapshot holds one segment, the table of terms and the schema: all there is to know.
+//! A snapshot holds one segment, the table of terms and the schema; nothing else is needed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A few of the events seen, from which selectivities are learnt.
+//! A sample of past events, from which selectivities are learnt.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,7 +40,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Considers so many events; `see` calls what it is given with the event of a number. Never waits.
+    /// Considers this many events; `see` calls what it is given with the event of a number. Never waits.
     pub fn offer_many(&self, events: usize, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
         let first = self.seen.fetch_add(events as u64, Ordering::Relaxed);
         for at in 0..events {

@@ -1,4 +1,4 @@
-//! What a version of the production engine is made of.
+//! Describes the parts of a version of the production engine.
 
 use serde_json::{Value as Json, json};
 

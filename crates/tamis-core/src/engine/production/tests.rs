@@ -1,6 +1,6 @@
-//! An event on several threads is answered as on one.
+//! An event on several threads has the same answer as on one.
 //!
-//! In tests, two entries are worth a thread, so that nearly every event is shared.
+//! In tests, two entries are enough for another thread, so that nearly every event is shared.
 
 use proptest::prelude::*;
 

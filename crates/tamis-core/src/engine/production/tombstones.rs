@@ -1,7 +1,7 @@
 //! Which rows of an immutable segment have been removed, and when.
 //!
-//! A tombstone holds the generation of the removal. A reader whose view is older still sees the row; so a removal
-//! is one store, and no reader waits or copies.
+//! A tombstone holds the generation of the removal. A reader with an older view still sees the row. So a removal is one
+//! store, and no reader waits or copies.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

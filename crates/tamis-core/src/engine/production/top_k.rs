@@ -1,8 +1,7 @@
-//! The best matches of a view: which blocks are worth a look, and what a row scores.
+//! The best matches of a view: which blocks to visit, and the score of a row.
 //!
-//! Rows are scored in one of three ways, which agree to the last bit: from the arrays of their segment, from
-//! their record by the definition (interval events, segments without weights), or, in the
-//! buffer, from the subscription itself.
+//! Rows are scored in one of three ways, which agree to the last bit: from the arrays of their segment; from their record,
+//! by the definition (interval events, segments without weights); or, in the buffer, from the subscription itself.
 
 use std::iter::once;
 use std::ops::ControlFlow;
@@ -340,7 +339,7 @@ impl<'a> RowSketch<'a> {
     }
 }
 
-/// Calls `use_them` with so many zeros.
+/// Calls `use_them` with this many zeros.
 fn with_zeros<T>(count: usize, use_them: impl FnOnce(&mut [f64]) -> T) -> T {
     let mut few = [0.0; 16];
     match few.get_mut(..count) {

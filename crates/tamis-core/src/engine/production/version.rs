@@ -1,4 +1,4 @@
-//! A view as a version of the contract.
+//! Implements the contract's `Version` for a view.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::block::BlocksOfView;
 use super::device_blocks::BlocksOnDevice;
-use super::neighbours::neighbours;
+use super::shared_expressions::neighbours;
 use super::statistics::statistics;
 use super::view::{Part, View};
 use crate::engine::contract::{Blocks, Location, Version, Work, Workspace, WrongKind};

@@ -103,7 +103,7 @@ impl View {
     }
 
     /// Hands every match to the collector, each once, in no particular order, until it wants no more. An event with
-    /// much to do is shared by so many threads.
+    /// much to do is shared by this many threads.
     pub fn collect<C: Shared>(
         &self,
         event: &Event<'_>,

@@ -1,13 +1,13 @@
-//! Access predicates: which few tests must be true before an expression is worth looking at?
+//! Access predicates: one of these few tests must be true before an expression is worth evaluating.
 //!
-//! An expression can only be true if one of its access predicates is: for an AND those of its most
-//! selective child, for an OR those of all its children. Everything else is looked at only when an
-//! access predicate fires. Each access also names one more test, the most selective of what must
-//! hold beside it, so that nearly all candidates are dropped on one bit without touching them.
+//! An expression can only be true if one of its access predicates is: for an AND those of its most selective child, for
+//! an OR those of all its children. The rest is evaluated only when an access predicate fires. Each access entry also
+//! names one more test, the most selective of the other conditions, so that nearly all candidates are dropped on one bit
+//! without touching them.
 
 use super::program::{Leaf, PlannedLeaf, Tree};
 use crate::predicate::catalog::TRUE_BIT;
-use crate::predicate::cuts::CutTable;
+use crate::predicate::ranges::CutTable;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key {

@@ -1,16 +1,15 @@
-//! The units that may lead to the best scores, and as few others as possible.
+//! Visits the units that may lead to the best scores, and as few others as possible.
 //!
-//! Entries lie in blocks, each with a bound of the scores that it can lead to; where there are weights, each
-//! entry has a bound of its own besides, for the event at hand. There are four ways
-//! through the entries of an event:
+//! Entries are in blocks, each with a bound of the scores that it can lead to. With weights, each entry also has its own
+//! bound for the current event. There are four ways through the entries of an event:
 //!
-//! 1. As long as everything is wanted, any order will do: they are taken as they lie, a few at a time.
-//! 2. With bounds of entries, the best of the entries whose test holds are decided first, then, among those that can
-//!    still win, four times as many, and so on. Most are never decided.
-//! 3. Without, the block with the highest bound is next, until none can win. That is also the way where
-//!    bounds are scores and runs are long, of which it reads the beginnings only.
-//! 4. Where hardly more is there than is wanted, order is wasted effort. What is left is then matched as if
-//!    everything were wanted, and all that holds is handed over together, to be judged one by one.
+//! 1. While everything is wanted, order does not matter: entries are taken as stored, a few at a time.
+//! 2. With bounds of entries, the best entries whose test holds are decided first, then four times as many of those that
+//!    can still win, and so on. Most are never decided.
+//! 3. Without them, the block with the highest bound is next, until none can win. This way is also used if bounds are
+//!    scores and runs are long, because it reads only the beginnings of runs.
+//! 4. If there are hardly more candidates than wanted matches, ordering is wasted effort. The rest is then matched as if
+//!    everything were wanted, and all matches are passed on together, to be judged one by one.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -32,11 +31,11 @@ use crate::prefetch::prefetch;
 const GATHER: u32 = 16_384;
 const GATHER_UNITS: usize = 128;
 
-/// Whether order is worth its while is asked after one of so many entries, but not after fewer than that.
+/// Whether order is worth its while is asked after one of this many entries, but not after fewer than that.
 const TRIAL: usize = 128;
 const LEAST_TRIAL: usize = if cfg!(test) { 2 } else { 256 };
 
-/// The part of the runs whose entry bounds are read first, one in so many.
+/// The part of the runs whose entry bounds are read first, one in this many.
 const FEW: usize = 8;
 
 /// How far ahead of reading entry bounds memory is fetched.
@@ -186,7 +185,7 @@ impl<C> Order<'_, C> {
 }
 
 impl<C: RankingCollector> Search<'_, C> {
-    /// Queues so many units of the next entries, or a few more, and returns the runs that are left.
+    /// Queues this many units of the next entries, or a few more, and returns the runs that are left.
     fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], units: usize) -> &'r mut [(u32, u32)] {
         let mut gathered = 0;
         while gathered < GATHER

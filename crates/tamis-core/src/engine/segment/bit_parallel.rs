@@ -1,19 +1,18 @@
-//! 512 events at once against one segment: a bit per event.
+//! Matches 512 events at once against one segment, with one bit per event.
 //!
-//! Every access key gets a mask of the events that fired it, and a unit is evaluated once for all of
-//! them: its code runs on masks instead of bits. Where one event follows a jump and another does
-//! not, both ways are taken, each with its events. A mask that is empty ends its way at once, so
-//! units that concern no event of the block cost next to nothing.
+//! Every access key gets a mask of the events that fired it, and a unit is evaluated once for all of them: its code runs
+//! on masks instead of bits. If some events follow a jump and others do not, both paths are taken, each with its events.
+//! An empty mask ends its path at once, so units that concern no event of the block cost next to nothing.
 //!
-//! Comparisons are runs of consecutive bits: each event toggles a run's first and last mask, and one
-//! pass over the cuts turns toggles into masks. Keys between the same two toggles share a mask, so that there are
-//! about as many masks as values in the block, however many predicates there are: they stay in the cache.
+//! Comparisons are runs of consecutive bits: each event toggles the first and last mask of a run, and one pass over the
+//! cuts turns toggles into masks. Keys between the same two toggles share a mask. So there are about as many masks as
+//! values in the block, however many predicates there are, and they stay in the cache.
 //!
-//! Most matches of arbitrary expressions are single-row units that an access proves. As for one event, their code is
-//! not run: each access adds its events to the unit's mask.
+//! Most matches of arbitrary expressions are single-row units that an access entry proves. As for one event, their code
+//! does not run: each access entry adds its events to the unit's mask.
 //!
-//! Units are run by the code that runs them for one event (`segment/unit_evaluation.rs`). The walk over candidates is
-//! its own: sharing that of `segment/walk.rs` made blocks 15 % slower (100,000 dense expressions).
+//! Units are run by the same code as for one event (`segment/unit_evaluation.rs`). The walk over candidates is separate:
+//! sharing that of `segment/walk.rs` made blocks 15 % slower (100,000 dense expressions).
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The newest subscriptions, not yet in a segment: few enough to be tried one by one.
+//! The newest subscriptions, not yet in a segment: few enough to be evaluated one by one.
 
 use crate::event::{Event, TermId, Terms};
 use crate::expr::atoms::AtomTable;

@@ -1,4 +1,4 @@
-//! Building segments: from subscriptions, from rows of other segments, on one thread or on several.
+//! Builds segments from subscriptions or from rows of other segments, on one or several threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

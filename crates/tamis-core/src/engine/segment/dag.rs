@@ -1,7 +1,7 @@
-//! Normal forms with every distinct subexpression held once.
+//! Normal forms with each distinct subexpression stored once.
 //!
-//! Identity is checked on the structure (gate and children), never on a hash alone: children are
-//! already numbered when their parent is looked up, so comparing two nodes compares small integers.
+//! Identity is checked on the structure (gate and children), never on a hash alone. Children are numbered before their
+//! parent is looked up, so comparing two nodes compares small integers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum Gate {
     /// Children come in pairs: true form, false form.
     OddParity,
     EvenParity,
-    /// So many children must be true.
+    /// This many children must be true.
     AtLeast(u32),
 }
 
@@ -304,7 +304,7 @@ impl Dag {
         self.children.len()
     }
 
-    /// Makes room for up to so many more nodes and children.
+    /// Makes room for up to this many more nodes and children.
     pub fn reserve(&mut self, nodes: usize, children: usize) {
         self.heads.reserve_exact(nodes);
         self.children.reserve_exact(children);

@@ -13,8 +13,8 @@ use crate::engine::device::{
     SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
-use crate::predicate::cuts::CutTable;
 use crate::predicate::interval_tree::NONE;
+use crate::predicate::ranges::CutTable;
 
 const ALWAYS: Leaf = Leaf(TRUE_BIT << 1);
 const KIND_SHIFT: u32 = 28;

@@ -1,8 +1,8 @@
-//! The normal forms of many rows: every distinct predicate and every distinct subexpression once.
+//! The normal forms of many rows, with each distinct predicate and subexpression stored once.
 //!
-//! This is all that a layout is made from. Threads collect forms over those that are there, and what they found beyond
-//! them is absorbed in order; merges take over the forms of small segments. Either maps each distinct predicate and
-//! node once, which is far cheaper than normalising every expression again.
+//! A layout is made from these alone. Threads collect forms on top of the existing ones, and their new ones are absorbed
+//! in order; merges take over the forms of small segments. Both map each distinct predicate and node once, which is far
+//! cheaper than normalising every expression again.
 
 use std::sync::Arc;
 

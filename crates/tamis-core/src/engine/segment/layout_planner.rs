@@ -1,7 +1,7 @@
 //! Plans the matching half of a segment from normal forms.
 //!
-//! Forms → nodes (each distinct subexpression once) → units (the nodes that get code of their own:
-//! whole expressions, and subexpressions that several nodes share) → accesses. `plan` writes the arrays.
+//! Forms → nodes (each distinct subexpression once) → units (nodes with their own code: whole expressions, and
+//! subexpressions that several nodes share) → accesses. `layout_writer` writes the arrays.
 
 use super::access_predicates::{Access, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
@@ -439,7 +439,7 @@ impl Planner<'_> {
     }
 }
 
-/// How often at least so many of independent tests hold.
+/// How often at least this many of independent tests hold.
 fn how_often_at_least(least: usize, tests: &[f64]) -> f64 {
     const MOST_STEPS: usize = 1 << 14;
     if least.saturating_mul(tests.len()) > MOST_STEPS {

@@ -1,4 +1,4 @@
-//! What a layout takes once all is chosen, and the arrays that are written from it.
+//! The decisions that make up a layout, and the arrays that are written from them.
 
 use std::cmp::Reverse;
 

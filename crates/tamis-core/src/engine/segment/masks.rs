@@ -1,4 +1,4 @@
-//! A large array of masks, on huge pages where the system has them.
+//! A large array of masks, on huge pages if the system has them.
 
 use std::ops::{Deref, DerefMut};
 

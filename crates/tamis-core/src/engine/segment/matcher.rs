@@ -1,11 +1,11 @@
-//! One event against one segment.
+//! Matches one event against one segment.
 //!
 //! 1. Set the bits of the satisfied predicates; note which access keys fired.
-//! 2. Walk the fired runs of entries. An entry whose test fails is dropped on that one bit, which
-//!    is in the cache; the units of the others are queued, without a branch. When there are many, single-row
-//!    units for which key and test suffice are not queued: each sets its bit in a small set.
-//! 3. Run the code of the queued units, fetching ahead. A unit that holds delivers its rows and
-//!    queues the units that waited for it.
+//! 2. Walk the runs of entries that fired. An entry whose test fails is dropped on that one bit, which is in the cache;
+//!    the units of the others are queued, without a branch. If there are many, single-row units that key and test prove
+//!    are not queued: each sets its bit in a small set.
+//! 3. Run the code of the queued units, with prefetching. A unit that holds delivers its rows and queues the units that
+//!    waited for it.
 //! 4. Deliver the single-row units of the set in the order of their numbers, which is that of their rows.
 
 use std::ops::Range;

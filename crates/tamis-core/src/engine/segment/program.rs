@@ -1,8 +1,8 @@
-//! An expression as straight-line code: tests in a row, each with one jump.
+//! An expression as straight-line code: a sequence of tests, each with one jump.
 //!
-//! An AND/OR tree becomes its leaves in order. After a leaf, one truth value goes on to the next
-//! leaf and the other jumps forward, or ends: that is all that short-circuit evaluation needs, so
-//! there is no stack and the code is read from front to back.
+//! An AND/OR tree becomes its leaves in order. After a leaf, one truth value continues with the next leaf and the other
+//! jumps forward, or ends. Short-circuit evaluation needs nothing else, so there is no stack, and the code is read from
+//! front to back.
 //!
 //! ```text
 //! (a AND b) OR c      0: a  true → 1, false jumps to 2
@@ -53,7 +53,7 @@ impl Leaf {
 pub const ACCEPT: u32 = (1 << 31) - 2;
 pub const REJECT: u32 = (1 << 31) - 1;
 
-/// The kind of a unit's code, stored beside its offset.
+/// The kind of a unit's code, stored next to its offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CodeKind {

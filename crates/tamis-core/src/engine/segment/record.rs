@@ -1,4 +1,4 @@
-//! The stored form of what belongs to a subscription beside its id, priority, start and expiry.
+//! The stored form of a subscription, except its id, priority, start and expiry.
 //!
 //! ```text
 //! length of the expression, expression           see `expr::codec`

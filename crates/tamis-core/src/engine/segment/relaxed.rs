@@ -1,10 +1,9 @@
 //! Relaxed matching: the rows with *some* true predicate, by the sum of the weights of the true ones.
 //!
-//! For this question the expression of a row is the OR of all its leaves. So a second layout is built of
-//! those, with the same machinery: every leaf is an access predicate, entries are ordered by what their row
-//! can score at most, and blocks of them are taken best first until none can win. It is made when the first
-//! relaxed question is asked of a segment, and kept in memory only: it is several times as large as what
-//! matching needs, and most indexes are never asked.
+//! For a relaxed query, the expression of a row is the OR of all its leaves. So a second layout is built from those ORs,
+//! with the same machinery: every leaf is an access predicate, entries are ordered by the highest possible score of their
+//! row, and blocks of entries are taken best first until none can win. The first relaxed query of a segment builds it. It
+//! is kept only in memory: it is several times as large as the arrays for matching, and most indexes never need it.
 
 use super::Segment;
 use super::forms::Forms;

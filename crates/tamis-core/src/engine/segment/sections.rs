@@ -1,8 +1,8 @@
-//! A segment in a snapshot file: one section per array, used where it lies.
+//! A segment in a snapshot file: one section per array, used in place.
 //!
-//! Opening maps the arrays and reads nothing. The first use verifies the checksums of what matching
-//! reads and that every offset stays inside, so that no damaged file can crash or mismatch; the
-//! records, read one by one, are verified block by block as they are touched.
+//! Opening maps the arrays and reads nothing. The first use verifies the checksums of the arrays for matching, and that
+//! every offset stays inside, so that no damaged file can cause a crash or a wrong match. Records are verified block by
+//! block as they are read.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,9 +17,9 @@ use super::validate::validate;
 use crate::error::{Error, Result};
 use crate::fork::get_or_init;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::equality::Points;
 use crate::predicate::interval_tree::IntervalTree;
 use crate::predicate::patterns::ArraysReader;
-use crate::predicate::points::Points;
 use crate::predicate::residual::ResidualPredicates;
 use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
 

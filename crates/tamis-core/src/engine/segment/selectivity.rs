@@ -1,4 +1,4 @@
-//! How often is a predicate true? Learnt from events that were seen, guessed where none were.
+//! How often a predicate is true: learnt from past events, guessed if there are none.
 
 use crate::event::Event;
 use crate::predicate::bits::Bits;

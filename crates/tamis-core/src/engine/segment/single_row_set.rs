@@ -1,7 +1,7 @@
-//! The single-row units that hold for one event, a bit each.
+//! The single-row units that hold for one event, one bit each.
 //!
-//! A single-row unit has one row and nobody waits for it, so its number says all there is to know once it holds: a set
-//! that fits the cache replaces a look at each of them, and gives them back in the order of their rows.
+//! A single-row unit has one row and no unit waits for it, so its number is all there is to know once it holds. A set
+//! that fits into the cache replaces a visit to each unit, and returns them in the order of their rows.
 
 use std::ops::ControlFlow;
 

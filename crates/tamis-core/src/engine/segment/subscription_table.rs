@@ -1,4 +1,4 @@
-//! The other half of a segment: what belongs to each subscription, row by row, sorted by id.
+//! The other half of a segment: the data of each subscription, row by row, sorted by id.
 //!
 //! ```text
 //! ids         integers, or offsets into the bytes of strings; rising, so that a row is found by search
@@ -390,7 +390,7 @@ impl SubscriptionTableBuilder {
         self.records.len()
     }
 
-    /// Makes room for more rows with so many bytes of records.
+    /// Makes room for more rows with this many bytes of records.
     pub fn reserve(&mut self, rows: usize, record_bytes: usize) {
         // One more: the end of the last record.
         self.record_off.reserve_exact(rows + 1);

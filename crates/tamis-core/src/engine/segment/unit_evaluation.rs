@@ -1,9 +1,9 @@
-//! The code of a unit, run for one event or for many at once.
+//! Runs the code of a unit, for one event or for many at once.
 //!
-//! What a test says is a [`Truth`]: a bit for one event, a mask for a block of them. The code is the same (see
-//! `program`), and so is what it means. What differs is when to stop: one event ends a conjunction at the first
-//! leaf that is false and follows one path through jumps; a mask reads all leaves, without a branch, so that many
-//! masks are on their way from memory at once, and takes both paths, each with its events.
+//! The result of a test is a [`Truth`]: a bit for one event, a mask for a block of events. The code is the same (see
+//! `program`), and so is its meaning. The difference is when to stop. One event ends a conjunction at the first false leaf
+//! and follows one path through jumps. A mask reads all leaves without a branch, so that many memory accesses overlap, and
+//! takes both paths, each with its events.
 
 use super::layout::Layout;
 use super::program::{ACCEPT, CodeKind, Leaf, ODD, REJECT, THRESHOLD};

@@ -1,4 +1,4 @@
-//! What a layout is planned in: the nodes that get code of their own, their rows, and what compiling gave.
+//! The units of a layout while it is planned: nodes with their own code, their rows, and the compiled code.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Every number in a mapped segment points inside: what comes from a file is believed only after this.
+//! Validates a mapped segment before it is used: every number must point inside its array.
 
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};

@@ -1,8 +1,8 @@
-//! The walk over the candidates of one event, and what becomes of the units that hold.
+//! Walks over the candidates of one event, and passes on the units that hold.
 //!
-//! Entries whose access key fired and whose test holds queue their units. The queue is decided from front to
-//! back, with memory fetched ahead. A unit that holds goes to the collector, and the units that waited for it are
-//! queued behind the others; or, once the collector has a threshold, handed to it to be taken by their bounds.
+//! Entries whose access key fired and whose test holds queue their units. The queue is decided from front to back, with
+//! prefetching. A unit that holds goes to the collector, and the units that waited for it are queued behind the others;
+//! or, once the collector has a threshold, passed to it to be taken by their bounds.
 
 use std::ops::{ControlFlow, Range};
 

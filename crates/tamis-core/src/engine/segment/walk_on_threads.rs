@@ -1,15 +1,15 @@
-//! One event on several threads.
+//! Matches one event on several threads.
 //!
-//! The thread that asks finds the predicates that are satisfied. The entries whose keys fired are then cut into pieces,
-//! and threads take the next piece until none is left. Each has memory and a collector of its own; what is known of
-//! predicates they share. A remembered unit may be reached from several pieces: whoever claims it first decides it, delivers
-//! it and queues what waits for it, so that every unit is delivered once. Single-row units go to a set of each thread, and the sets
-//! are put together at the end.
+//! The calling thread finds the satisfied predicates. The entries whose keys fired are then cut into pieces, and each
+//! thread takes the next piece until none is left. Threads share the truth of predicates; each has its own memory and
+//! collector. Several pieces may reach the same remembered unit: the thread that claims it first decides it, delivers it
+//! and queues the units that wait for it, so that every unit is delivered once. Each thread has a set of single-row units,
+//! and the sets are combined at the end.
 //!
-//! For the best few, each thread searches its share of the pieces with a threshold of its own.
+//! For top-k, each thread searches its share of the pieces with its own threshold.
 //!
-//! Threads are started per event: a pool would not survive a fork. That takes some ten microseconds each, so events
-//! with few entries stay on the thread that asked.
+//! Threads are started per event, because a pool would not survive a fork. That takes some ten microseconds each, so
+//! events with few entries stay on the calling thread.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -152,7 +152,7 @@ fn total(runs: &[(u32, u32)]) -> usize {
     runs.iter().map(|(from, to)| (to - from) as usize).sum()
 }
 
-/// Memory for as many more threads as an event with so many entries is worth, at most `most`.
+/// Memory for as many more threads as an event with this many entries is worth, at most `most`.
 fn helpers(entries: usize, most: usize, team: &mut Vec<Helper>) -> &mut [Helper] {
     let wanted = (entries / ENTRIES_PER_THREAD).saturating_sub(1).min(most);
     if team.len() < wanted {
@@ -161,7 +161,7 @@ fn helpers(entries: usize, most: usize, team: &mut Vec<Helper>) -> &mut [Helper]
     &mut team[..wanted]
 }
 
-/// Cuts runs of entries into so many pieces of about the same size.
+/// Cuts runs of entries into this many pieces of about the same size.
 fn pieces(runs: &[(u32, u32)], entries: usize, count: usize) -> Vec<Vec<(u32, u32)>> {
     let size = entries.div_ceil(count).max(1) as u32;
     let (mut pieces, mut piece, mut room) = (Vec::with_capacity(count), vec![], size);

@@ -36,7 +36,7 @@ pub(super) enum Data<'b> {
     Utf8(&'b StringArray),
     LargeUtf8(&'b LargeStringArray),
     Utf8View(&'b StringViewArray),
-    /// So many microseconds each; those that do not fit are absent.
+    /// This many microseconds each; those that do not fit are absent.
     Timestamp(&'b [i64], i64),
     TimestampNanos(&'b [i64]),
     /// Days; those that do not fit are absent.

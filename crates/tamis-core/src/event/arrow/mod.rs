@@ -1,7 +1,7 @@
-//! Events as rows of an Arrow batch, read where they lie.
+//! Events as rows of an Arrow batch, read in place.
 //!
-//! Columns are tied to attributes once per batch, and only those that some subscription uses; strings are
-//! never copied. What becomes of a column:
+//! Columns are resolved to attributes once per batch, and only those that some subscription uses. Strings are never
+//! copied. The value of a column:
 //!
 //! | Arrow | value |
 //! |---|---|

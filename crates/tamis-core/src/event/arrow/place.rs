@@ -1,5 +1,5 @@
-//! Where the value for a row of the batch lies in an array that may be far from the batch: the values
-//! of a dictionary, the fields of a struct, the entries of a map.
+//! Finds the value for a row of the batch in an array that may be indirect: the values of a dictionary, the fields of a
+//! struct, the entries of a map.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

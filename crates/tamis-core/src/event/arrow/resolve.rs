@@ -1,4 +1,4 @@
-//! From the columns of a batch to the views that subscriptions use.
+//! Resolves the columns of a batch to the views that subscriptions use.
 
 use std::collections::BTreeMap;
 

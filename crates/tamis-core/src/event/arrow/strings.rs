@@ -1,4 +1,4 @@
-//! All strings of each row of a batch, in whatever column they lie.
+//! All strings of each row of a batch, in any column.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};

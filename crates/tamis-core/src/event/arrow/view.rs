@@ -1,4 +1,4 @@
-//! What a column becomes, by its Arrow type.
+//! Turns a column into attribute values, by its Arrow type.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Many events as lines of JSON, each read by the thread that matches it.
+//! JSON lines as many events, each parsed by the thread that matches it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl<'t> JsonLines<'t> {
         }
     }
 
-    /// For a text that is a part of a file: so many lines come before it, and faults say where in the file they are.
+    /// For a text that is a part of a file: this many lines come before it, and faults say where in the file they are.
     pub fn after_lines(self, lines_before: usize) -> Self {
         Self { lines_before, ..self }
     }

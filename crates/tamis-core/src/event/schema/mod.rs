@@ -1,9 +1,8 @@
-//! A declared schema: which attributes there are, and of which type.
+//! A declared schema: the attributes and their types.
 //!
-//! A schema is strict about subscriptions: a predicate on an attribute that is not declared, or with
-//! a literal that cannot fit, is refused. It is lenient about events: attributes that are not declared
-//! are ignored, a value of another type is kept (it makes the predicates on it undefined), and where a
-//! timestamp is declared, text in ISO form and epoch numbers become timestamps.
+//! A schema is strict about subscriptions: it refuses a predicate on an undeclared attribute, or with a literal of the
+//! wrong type. It is lenient about events: it ignores undeclared attributes, and keeps a value of another type (which
+//! makes the predicates on it undefined). If a timestamp is declared, ISO text and epoch numbers become timestamps.
 
 mod check;
 mod types;

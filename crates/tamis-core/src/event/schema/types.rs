@@ -1,4 +1,4 @@
-//! The types that a schema can declare, and how numbers of declared timestamps count.
+//! The types that a schema can declare, and the units of numeric timestamps.
 
 use std::fmt;
 

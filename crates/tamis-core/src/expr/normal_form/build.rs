@@ -1,4 +1,4 @@
-//! From the written tree to the form: NOT pushed down, connectives flattened, XOR gathered.
+//! Builds the normal form from the syntax tree: pushes NOT down, flattens connectives, collects XOR.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;

@@ -1,4 +1,4 @@
-//! The monotone form itself, and how to walk it.
+//! The monotone form, and how to walk it.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ pub enum Form {
     Literal(Literal),
     And(Vec<Form>),
     Or(Vec<Form>),
-    /// True when at least so many children are: more than one, fewer than all. They are sorted, and repeated ones count
+    /// True when at least this many children are: more than one, fewer than all. They are sorted, and repeated ones count
     /// as often as they are there.
     AtLeast(u32, Vec<Form>),
     /// True when an odd (or even) number of children is true and none is undefined: the fold of

@@ -1,16 +1,14 @@
-//! What literals on one attribute say of one another.
+//! Which literals on one attribute contradict or imply one another.
 //!
-//! In an AND: nothing satisfies `x > 5 AND x < 3`, `x = 1 AND x = 2`, `x = 1 AND x > 5`,
-//! `x = 1 AND x = 'a'`, `x IS NULL AND x = 1` or `p AND NOT p`; and beside `x > 5` neither `x > 3` nor
-//! `x IS NOT NULL` says anything new. In an OR the wider range wins, and `x IS NULL OR x IS NOT NULL`
-//! is always true.
+//! In an AND, nothing satisfies `x > 5 AND x < 3`, `x = 1 AND x = 2`, `x = 1 AND x > 5`, `x = 1 AND x = 'a'`,
+//! `x IS NULL AND x = 1` or `p AND NOT p`; and if `x > 5` holds, `x > 3` and `x IS NOT NULL` add nothing. In an OR the wider
+//! range wins, and `x IS NULL OR x IS NOT NULL` is always true.
 //!
-//! Forms only speak of truth, so all of this is exact for point values. An interval can stab two
-//! disjoint ranges at once, and a cell of a CSV file is another value for each kind: contradictions of order, equality and
-//! kind are for points only. Dropping
-//! what is implied is exact for intervals too, as far as the operator takes them: a value that
-//! satisfies the narrower also satisfies the wider, and ranges that meet an interval and one another
-//! meet it in one place (Helly).
+//! Forms only describe truth, so all of this is exact for point values. An interval can intersect two disjoint ranges at
+//! once, and a cell of a CSV file has a different value for each kind: contradictions of order, equality and kind hold for
+//! points only. Dropping implied literals is exact for intervals, too, as far as the operator accepts them: a value that
+//! satisfies the narrower literal also satisfies the wider, and ranges that intersect an interval and one another intersect
+//! it in one place (Helly).
 
 use std::cmp::Ordering;
 
@@ -20,7 +18,7 @@ use crate::term::TermId;
 use crate::value::Kind;
 use crate::value::{Value, ValueRef};
 
-/// How many (point, literal) pairs one AND may try: large sets beside many literals are left alone.
+/// How many (point, literal) pairs one AND may try: large sets together with many literals are left alone.
 const MOST_TRIALS: usize = 1024;
 
 /// What was found out about the literals of one AND or OR.

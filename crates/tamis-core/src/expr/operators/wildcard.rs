@@ -31,7 +31,7 @@ struct Segment {
 pub enum Piece {
     /// Never empty.
     Literal(String),
-    /// So many characters, whichever they are; never 0.
+    /// This many characters, whichever they are; never 0.
     Any(usize),
 }
 

@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
         Ok(Self { lexer, token, previous_end: 0, term_depth: 0, nested: 0 })
     }
 
-    /// For a part of a text, inside so many quantifiers.
+    /// For a part of a text, inside this many quantifiers.
     pub fn within(text: &'a str, from: usize, to: usize, nested: usize) -> Parsed<Self> {
         let mut lexer = Lexer::within(text, from, to);
         let token = lexer.next()?;

@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         Ok(Self { cursor: Cursor::new(text)?, pending: Vec::new(), levels: 0, predicates: 0 })
     }
 
-    /// For a part of a text, inside so many quantifiers.
+    /// For a part of a text, inside this many quantifiers.
     fn nested(text: &'a str, from: usize, to: usize, quantifiers: usize) -> Parsed<Self> {
         let cursor = Cursor::within(text, from, to, quantifiers)?;
         Ok(Self { cursor, pending: Vec::new(), levels: 0, predicates: 0 })

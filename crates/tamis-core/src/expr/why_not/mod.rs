@@ -54,22 +54,6 @@ impl Change {
 }
 
 impl WhyNot {
-    /// One line a change, or one line that says why there is none.
-    pub fn render(&self) -> String {
-        match self {
-            WhyNot::Matches => "it matches\n".into(),
-            WhyNot::Impossible => "no change of its predicates would make it match\n".into(),
-            WhyNot::Unknown => "no answer was found within the budget\n".into(),
-            WhyNot::Changes { changes, is_smallest } => {
-                let mut text: String = changes.iter().map(|change| change.text() + "\n").collect();
-                if !is_smallest {
-                    text.push_str("(a smaller set may exist)\n");
-                }
-                text
-            }
-        }
-    }
-
     /// `answer` is `matches`, `changes`, `impossible` or `unknown`; `changes` come with `is_smallest`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {

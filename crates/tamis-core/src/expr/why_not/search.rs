@@ -288,7 +288,7 @@ impl<'e> Tree<'e> {
     }
 }
 
-/// So many of the children that are made true (or false) most cheaply.
+/// This many of the children that are made true (or false) most cheaply.
 fn cheapest(children: &[usize], costs: &[Cost], truth: bool, count: usize) -> Vec<usize> {
     let mut sorted = children.to_vec();
     sorted.sort_by_key(|child| costs[*child].to_be(truth));

@@ -83,7 +83,7 @@ fn front<T: Pod>(values: &mut SharedSlice<T>, length: usize) -> Option<SharedSli
     Some(piece)
 }
 
-/// Whether these are the starts of runs of an array of so many values: ascending, the last one its end. No runs may
+/// Whether these are the starts of runs of an array of this many values: ascending, the last one its end. No runs may
 /// have no starts.
 pub(super) fn are_starts<T: Copy + Into<u64>>(starts: &[T], runs: usize, values: usize) -> bool {
     match starts.last() {

@@ -130,7 +130,7 @@ impl Grams {
         out.put(&self.entries);
     }
 
-    /// Reads what [`store`](Self::store) wrote, of so many literals.
+    /// Reads what [`store`](Self::store) wrote, of this many literals.
     pub fn restore(arrays: &mut ArraysReader, literals: usize) -> Option<Self> {
         let (width, bucket_bits) = (arrays.number()? as usize, arrays.number()?);
         let (filter, starts, entries) = (arrays.take_wide()?, arrays.take()?, arrays.take()?);

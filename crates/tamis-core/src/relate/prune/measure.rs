@@ -1,4 +1,4 @@
-//! What a pruning costs and gains (Bittner 2008, section 6.4).
+//! The costs and gains of a pruning (Bittner 2008, section 6.4).
 
 use crate::relate::tree::LeafId;
 

@@ -1,8 +1,8 @@
 //! Subscription pruning (Bittner 2008, section 6.3): a smaller expression that is true whenever the original is.
 //!
-//! A *valid pruning* removes one child of an AND: what is left is more general, so an index of pruned
-//! expressions may report too much and never too little. `rank` puts a number on what a pruning costs and
-//! gains, `options` lists the prunings of one tree, `queue` applies the best ones of many trees first.
+//! A *valid pruning* removes one child of an AND. The result is more general, so an index of pruned expressions may report
+//! too many matches, but never too few. `measure` rates the costs and gains of a pruning, `options` lists the prunings of
+//! one tree, `queue` applies the best ones of many trees first.
 
 mod measure;
 mod options;
@@ -17,11 +17,11 @@ use crate::expr::Expr;
 /// When to stop pruning. It also stops when nothing is left to prune.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After so many prunings.
+    /// After this many prunings.
     Steps(usize),
-    /// When all expressions together take at most so many bytes: 5 for a predicate, 2 for an AND or OR.
+    /// When all expressions together take at most this many bytes: 5 for a predicate, 2 for an AND or OR.
     Bytes(usize),
-    /// When all expressions together have at most so many predicates.
+    /// When all expressions together have at most this many predicates.
     Predicates(usize),
 }
 

@@ -1,7 +1,7 @@
-//! The valid prunings of one tree, each with the profile of what it leaves.
+//! The valid prunings of one tree, each with a profile of the result.
 //!
-//! Every node knows what its siblings amount to without it. So what a removal does to the whole tree follows by
-//! walking up from it once, and all prunings of a tree with n nodes cost n walks instead of n trees.
+//! Every node knows the combined value of its siblings. So one walk up from a removed node shows its effect on the whole
+//! tree, and all prunings of a tree with n nodes cost n walks instead of n trees.
 
 use super::measure::{Estimate, LEAF_BYTES, LeafFacts, Measure, NODE_BYTES, Profile};
 use crate::relate::tree::Tree;

@@ -1,8 +1,7 @@
-//! Pruning many expressions: a queue of the best pruning of each, the best of all first.
+//! Prunes many expressions: a queue of the best pruning of each, the best of all first.
 //!
-//! A rank is computed when an expression enters and after each of its prunings. What it rests on may have
-//! changed when its turn comes (how common predicates are, how often they are true): [`Execution`] says
-//! whether that matters.
+//! A rank is computed when an expression enters and after each of its prunings. Its inputs (how common predicates are, how
+//! often they are true) may have changed when its turn comes: [`Execution`] says whether that matters.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -4,6 +4,7 @@
 mod damage;
 mod files;
 
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -123,22 +124,6 @@ fn a_snapshot_without_sections_is_one() {
 }
 
 #[test]
-fn streaming_writes_the_same_values_whatever_the_pieces() {
-    let values = numbers(MANY);
-    for piece in [1000, 131_072, 200_000, values.len()] {
-        let mut writer = SnapshotWriter::in_memory();
-        writer
-            .section_stream("values", |section| {
-                values.chunks(piece).try_for_each(|piece| section.push(piece))
-            })
-            .unwrap();
-        let snapshot = Snapshot::from_bytes(writer.finish(1).unwrap()).unwrap();
-        snapshot.verify().unwrap();
-        assert_eq!(*snapshot.section::<u64>("values").unwrap(), values);
-    }
-}
-
-#[test]
 fn sections_start_on_cache_lines_and_large_ones_on_pages() {
     let snapshot = Snapshot::from_bytes(sample()).unwrap();
     let base = snapshot.as_bytes().as_ptr() as usize;
@@ -181,16 +166,49 @@ fn names_that_do_not_fit_are_refused_and_harm_nothing() {
     assert_eq!(snapshot.section_names().collect::<Vec<_>>(), ["n".repeat(32)]);
 }
 
+/// A sink that is full after this many bytes.
+struct Full(Cursor<Vec<u8>>, usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.1.saturating_sub(self.0.get_ref().len());
+        if room == 0 && !bytes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no more"));
+        }
+        self.0.write(&bytes[..bytes.len().min(room)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Full {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+impl Sink for Full {
+    type Output = Vec<u8>;
+
+    fn target(&self) -> String {
+        "a full disk".into()
+    }
+
+    fn commit(self) -> io::Result<Vec<u8>> {
+        Ok(self.0.into_inner())
+    }
+}
+
 #[test]
 fn a_section_that_failed_spoils_the_snapshot() {
-    let mut writer = SnapshotWriter::in_memory();
-    let failed = writer.section_stream::<u8>("half", |section| {
-        section.push(b"some")?;
-        Err(Error::Argument("no more".into()))
-    });
-    assert_eq!(failed.unwrap_err().to_string(), "no more");
-    assert!(writer.section("other", &[1u8]).is_err());
-    assert!(writer.finish(1).is_err());
+    let mut writer = SnapshotWriter::new(Full(Cursor::default(), 1000)).unwrap();
+    let failed = writer.section("half", &[7u8; 2000]);
+    assert_eq!(failed.unwrap_err().to_string(), "cannot write a full disk: no more");
+    let refusal = "a section of this snapshot could not be written; start again";
+    assert_eq!(writer.section("other", &[1u8]).unwrap_err().to_string(), refusal);
+    assert_eq!(writer.finish(1).unwrap_err().to_string(), refusal);
 }
 
 #[test]

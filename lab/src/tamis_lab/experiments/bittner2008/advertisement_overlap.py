@@ -28,7 +28,7 @@ class Market:
 
 
 def market(count: int, advertisements: int, rng: np.random.Generator) -> Market:
-    """An auction with so many of both."""
+    """An auction with this many of both."""
     auction = BookAuction(count=count, seed=int(rng.integers(2**32)))
     subscriptions = [tamis.parse(text) for text in expressions_of(auction)]
     known = relate.Selectivities.from_events(subscriptions, auction.events_table(SAMPLE))

@@ -12,7 +12,7 @@ _NAMES = ("operators", "predicates", "conjunctions after translation", "predicat
 
 
 def counted(texts: Mapping[int, str], published: Mapping[int, Counts]) -> list[Row]:
-    """The published counts of each class beside those of an expression of it.
+    """The published counts of each class, next to those of an expression of it.
 
     >>> [row.ours for row in counted({1: "a = 1 AND (b = 2 OR c = 3)"}, {1: (2, 3, 2, 4)})]
     [2, 3, 2, 4]

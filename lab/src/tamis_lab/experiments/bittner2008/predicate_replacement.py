@@ -2,7 +2,7 @@
 
 Bittner (2008, section 6.2) lets a comparison give way to a wider one that other entries use, so that fewer
 different predicates are left in the predicate index, and did not build it. So there are no published figures;
-pruning by accuracy, which removes predicates from entries, is drawn beside.
+pruning by accuracy, which removes predicates from entries, is drawn next to it.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Bittner (2008, section 8.3.1) prunes 200,000 subscriptions on a line of five brokers by four measures, and
 draws efficiency, network load and memory over the share of prunings. Brokers filter with his Boolean
-algorithm here too. What he designed without building it is drawn beside: accuracy and distance, and criteria
+algorithm here too. Designs that he did not build are drawn, too: accuracy and distance, and criteria
 combined (`tamis.pubsub.generalise.combined_pruning`), with distance and without.
 """
 

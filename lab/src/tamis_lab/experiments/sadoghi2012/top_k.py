@@ -1,4 +1,4 @@
-"""What Figures 8 and 9 of Sadoghi and Jacobsen 2012 have in common: the best one and five, beside all.
+"""Shared by Figures 8 and 9 of Sadoghi and Jacobsen 2012: top 1 and top 5, compared with all matches.
 
 The gain of BE*(1) over BE*, the same tree asked for all matches, is in the paper up to 23, 77, 72 and 71
 % for the uniform, Zipf, author and title data sets, and that of k-ind(1) over k-ind up to 1.3, 6.2, 3.5

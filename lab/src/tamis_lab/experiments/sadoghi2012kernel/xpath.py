@@ -2,8 +2,8 @@
 
 The text gives no figures: "a matching time in the millisecond range for millions of XPath expressions which
 outperforms state-of-the-art algorithms". So this is the shape of the claim: the encoding on some algorithms,
-beside rivals of the two kinds that were current, which try paths one by one and which share one automaton.
-The automaton is that of Tamis itself, whose states are made as documents need them.
+compared with rivals of the two kinds of the time, one that tries paths one by one and one that shares an
+automaton. The automaton is that of Tamis itself, whose states are built as documents need them.
 """
 
 import random

@@ -206,7 +206,7 @@ class BookAuction(Workload):
     def status_event_tables(
         self, hour: int, start: int, stop: int, key: str | None = None
     ) -> Iterator[pa.Table]:
-        """Yield what those of auctions `start` to `stop` that still run report after so many hours.
+        """Yield what those of auctions `start` to `stop` that still run report after this many hours.
 
         "One hour before the end" can only be matched if auctions report as time passes. Each reports every
         hour; at hour 0 these are the events themselves.

@@ -79,7 +79,7 @@ def make_pool(
     further_category: float,
     repeated_title: float,
 ) -> BookPool:
-    """Draw a pool for categories with so many items.
+    """Draw a pool for categories with this many items.
 
     >>> pool = make_pool(1, np.array([500, 1500]), **CHAPTER_5)
     >>> len(pool), pool.authors, pool.first_book.tolist()

@@ -101,7 +101,7 @@ class _Writer:
         return f"<{name}{attributes}>"
 
     def element(self, name: str, depth: int) -> str:
-        """An element of so many levels at most."""
+        """An element of this many levels at most."""
         return f"{self.start(name)}{self.inside(self.dtd.elements[name].model, depth - 1, name)}</{name}>"
 
     def inside(self, model: Model, depth: int, owner: str = "") -> str:

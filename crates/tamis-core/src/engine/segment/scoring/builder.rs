@@ -1,4 +1,4 @@
-//! Collects the rows of a segment, and writes their programs when it is known which bits there are.
+//! Collects the rows of a segment, and writes their programs once the bits are known.
 
 use super::Scoring;
 use super::entry_bounds::EntryBounds;

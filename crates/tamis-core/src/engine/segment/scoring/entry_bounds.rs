@@ -1,9 +1,8 @@
-//! What an access entry can lead to for the event at hand, before anything is known of its unit.
+//! Bounds the score that an access entry can lead to for the current event, before its unit is decided.
 //!
-//! An entry leads to a row, or to several, and no score of theirs is above its bound, whatever the event. Of
-//! one that leads to one row only, the sketch of that row says more: the sum of what is true, which is next
-//! to its score. Bounds lie beside the entries, so that of many candidates the best can be looked at first,
-//! and most of them not at all.
+//! An entry leads to one or more rows, and none of them scores above its bound, whatever the event. If it leads to only
+//! one row, the sketch of that row says more: the sum of what is true, which is close to its score. Bounds are stored
+//! next to the entries, so that the best of many candidates are visited first, and most of them not at all.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,9 +1,9 @@
-//! What relevance needs of the rows of a segment: weights and leaves as written, ready to be added up.
+//! The data for computing the relevance of rows: weights and leaves as written, ready to be added up.
 //!
-//! The layout has forgotten what was written (repetition, order, weights), so a row that is to be scored has
-//! a small program of its own. It is there only in segments where some subscription has a weight; without
-//! any, for XORs nested deeply in one another, and for paths with weights, of which bits do not say what they count,
-//! the record is decoded and scored by the definition (`query::score`).
+//! The layout does not keep the original expression (repetition, order, weights), so each row has a small scoring program.
+//! Programs exist only in segments in which some subscription has a weight. Without any, for XORs nested deeply in one
+//! another, and for paths with weights, whose scores bits cannot express, the record is decoded and scored by the
+//! definition (`query::score`).
 //!
 //! ```text
 //! bounds        row → the highest relevance it can have for an event without weights; no array at all

@@ -38,13 +38,13 @@ pub const MAX_COUNTED: u32 = (1 << LEAST_SHIFT) - 1;
 /// What begins at a word of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Node {
-    /// So many leaves without tests: a conjunction that holds has only true leaves.
+    /// This many leaves without tests: a conjunction that holds has only true leaves.
     All(u32),
-    /// So many nodes.
+    /// This many nodes.
     And(u32),
-    /// So many nodes.
+    /// This many nodes.
     Or(u32),
-    /// How many must be true, and so many nodes: no more than [`MAX_LEAST`] and [`MAX_COUNTED`].
+    /// How many must be true, and this many nodes: no more than [`MAX_LEAST`] and [`MAX_COUNTED`].
     AtLeast(u32, u32),
     Xor(XorChain),
     Leaf(LeafNode),

@@ -1,4 +1,4 @@
-//! A scoring program as it runs, and the check of one that was read from a file.
+//! Runs a scoring program, and validates one that was read from a file.
 
 use super::node::{Form, LeafNode, Node, XorChain, weight};
 use crate::engine::segment::program::Leaf;

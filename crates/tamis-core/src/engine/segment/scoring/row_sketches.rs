@@ -1,9 +1,9 @@
-//! What a row can score for the event at hand, in a fraction of the time of scoring it.
+//! Bounds the score of a row for the current event, in a fraction of the time of scoring it.
 //!
-//! The bound of a row counts all its leaves. Of an expression with many ORs only few are true for an event,
-//! so that its score is far below that. A sketch adds up the leaves that are true, wherever in the tree
-//! they are: more than the score only where a leaf is true and something above it is not. Weights are
-//! rounded up to a byte, and every leaf has two gates, so that it is read without a branch.
+//! The bound of a row counts all its leaves. In an expression with many ORs only few leaves are true for an event, so
+//! that its score is far below the bound. A sketch adds up the true leaves, wherever they are in the tree. That exceeds
+//! the score only if a leaf is true and something above it is not. Weights are rounded up to a byte, and every leaf has
+//! two gates, so that it is read without a branch.
 //!
 //! ```text
 //! place  row → where its words begin; `NONE` for a conjunction, whose bound is its score, and for rows

@@ -1,8 +1,8 @@
-"""A governed table of rules, followed: its change data become changes of a store.
+"""Follows a governed table of rules: turns its change data feed into changes of a store.
 
-Delta Lake's change data feed has a row for each insertion, update and deletion, with the version of the table
-that it made. That version orders the changes of each rule, so reading the feed again does no harm. Where one
-commit deletes a rule and inserts it again, as a rewrite of the table does, the insertion wins.
+Delta Lake's change data feed has a row for each insertion, update and deletion, with the resulting version of
+the table. That version orders the changes of each rule, so reading the feed again does no harm. If one commit
+deletes a rule and inserts it again, as a rewrite of the table does, the insertion wins.
 """
 
 from collections.abc import Mapping

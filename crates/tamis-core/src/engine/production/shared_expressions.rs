@@ -1,7 +1,7 @@
-//! Subscriptions that share parts of their expressions.
+//! Finds subscriptions that share parts of their expressions.
 //!
-//! Subscriptions share within a segment, so the neighbours of one are those of the same segment whose code asks for
-//! a unit that its code asks for, or that have the same unit.
+//! Sharing happens within a segment. So the neighbours of a subscription are those in the same segment that have the same
+//! unit, or whose code uses a unit that its code uses.
 
 use super::view::View;
 use crate::engine::contract::Location;

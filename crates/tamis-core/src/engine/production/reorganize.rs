@@ -1,13 +1,12 @@
-//! When does the index reorganize itself?
+//! Decides when the index reorganizes itself.
 //!
-//! A layout is chosen for the events that were known when it was built, and says how many candidates an
-//! event should have. Every few events the candidates they really had are compared with that. If there are
-//! many more, the events have drifted; if the layout was chosen knowing no event at all and some are known
-//! by now, it can only get better. Then the index is rewritten in the background, as by `optimize`.
+//! A layout is chosen for the events that were known when it was built, and predicts how many candidates an event has.
+//! Every few events, the actual number of candidates is compared with the prediction. If it is much higher, the events
+//! have drifted. If the layout was chosen without any event and some are known now, it can only get better. In both
+//! cases the index is rewritten in the background, as by `optimize`.
 //!
-//! Rewriting takes at most a twentieth of the time, however often the events change. An index that was
-//! mapped from a file is left alone: rewriting it would give every process a copy of its own. Answers do
-//! not depend on the layout.
+//! Rewriting takes at most a twentieth of the time, however often the events change. An index that was mapped from a
+//! file is left alone, because rewriting it would give every process its own copy. Answers do not depend on the layout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,11 +24,11 @@ const WINDOW: u64 = 1024;
 const LEAST_SUBSCRIPTIONS: usize = 10_000;
 /// Samples that are worth learning from.
 const LEAST_SAMPLES: usize = 256;
-/// Events have drifted when they have so many times the expected candidates, and so many more. Choosing the
+/// Events have drifted when they have this many times the expected candidates, and this many more. Choosing the
 /// least of many estimates makes what was chosen look better than it is, so a factor of two means nothing.
 const DRIFT: f64 = 4.0;
 const DRIFT_AT_LEAST: f64 = 100.0;
-/// Rewriting pauses for so many times as long as it took.
+/// Rewriting pauses for this many times as long as it took.
 const REST: u32 = 19;
 
 pub(super) struct AutoOptimizer {

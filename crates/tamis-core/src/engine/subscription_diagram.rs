@@ -1,5 +1,4 @@
-//! A subscription where it lies in the index: its expression as the index holds it, and the other
-//! subscriptions that share parts of it.
+//! Draws a subscription inside the index: its expression as stored, and the subscriptions that share parts of it.
 
 use rustc_hash::FxHashMap;
 
@@ -13,8 +12,8 @@ use crate::expr::diagram::{Class, Graph};
 use crate::expr::explanation_text::predicate_text;
 use crate::subscription::Id;
 
-/// The picture of a subscription with at most so many of its neighbours, those with the smallest ids.
-pub fn neighbourhood(reader: &dyn Version, id: &Id, most: usize) -> Result<Graph> {
+/// The picture of a subscription with at most this many of its neighbours, those with the smallest ids.
+pub fn subscription_diagram(reader: &dyn Version, id: &Id, most: usize) -> Result<Graph> {
     let location = reader.locate(id).ok_or_else(|| Error::missing(id))?;
     let mut places = vec![location];
     places.extend(reader.neighbours(location).into_iter().take(most));
@@ -149,8 +148,9 @@ mod tests {
         ]);
         index.add_many(&rows, add_many::OnError::Raise).unwrap_or_else(|error| panic!("{error}"));
         let reader = index.unchecked_reader();
-        let picture =
-            |most| neighbourhood(&*reader, &Id::Int(0), most).unwrap_or_else(|error| panic!("{error}"));
+        let picture = |most| {
+            subscription_diagram(&*reader, &Id::Int(0), most).unwrap_or_else(|error| panic!("{error}"))
+        };
         let subscriptions = |graph: &Graph| -> Vec<String> {
             let shown = graph.nodes.iter().filter(|node| node.class == Class::Subscription);
             shown.map(|node| node.label.clone()).collect()

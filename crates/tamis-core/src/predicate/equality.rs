@@ -168,7 +168,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// So many values for which there is no table.
+    /// This many values for which there is no table.
     pub fn nowhere(&mut self, values: usize) {
         self.found.clear();
         self.found.resize(values, NOWHERE);

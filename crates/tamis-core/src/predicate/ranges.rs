@@ -16,8 +16,8 @@ use std::hint::select_unpredictable;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::equality::{text_at, text_place};
 use super::keys::{KEY_BITS, ordered_key};
-use super::points::{text_at, text_place};
 use crate::event::ValueRef;
 use crate::snapshot::SharedSlice;
 
@@ -78,7 +78,7 @@ impl Cuts {
         self.rank_among_same(table, first, head, rest)
     }
 
-    /// The rank of a key, if so many heads are smaller than its own.
+    /// The rank of a key, if this many heads are smaller than its own.
     #[inline]
     fn rank_among_same(&self, table: &CutTable, smaller: usize, head: u64, rest: u32) -> u32 {
         let heads = &self.heads_of(table)[smaller..];

@@ -1,4 +1,4 @@
-//! What matching cost so far.
+//! Statistics of past queries: counters, and the slowest events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
