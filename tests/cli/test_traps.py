@@ -308,15 +308,22 @@ def test_an_example_of_a_computed_term_can_be_pasted(tmp_path: Path) -> None:
     assert tamis("match", path, "-e", shown).returncode == 0
 
 
-def test_a_bad_row_ends_the_command_while_its_pipe_stays_open(rules: Path) -> None:
-    """Arrow reads ahead in a thread, which must neither abort the process nor keep it waiting."""
-    for _ in range(5):
-        with Popen([*TAMIS, "match", rules, "--format", "csv"], stdin=PIPE, stdout=DEVNULL, stderr=PIPE) as process:
-            assert process.stdin
-            assert process.stderr
-            with suppress(BrokenPipeError):  # it may end before it has read everything
-                process.stdin.write(b"x,name\n1,a,b\n" + b"2,c\n" * 400_000)
-                process.stdin.flush()
-            said = process.stderr.read()
-            assert process.wait() == 2, said
-            assert b"Expected 2 columns, got 3" in said
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [(b"1,a,b\n", b"Expected 2 columns, got 3"), ("1,\u00e9\n".encode("latin-1"), b"--encoding latin-1")],
+)
+@pytest.mark.parametrize("rows", [100_000, 400_000, 800_000])
+def test_a_bad_row_ends_the_command_while_its_pipe_stays_open(
+    rules: Path, bad: bytes, said: bytes, rows: int
+) -> None:
+    """Arrow reads ahead in a thread, which must neither abort the process nor keep it waiting for more."""
+    command = [*TAMIS, "match", rules, "--format", "csv"]
+    with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=PIPE) as process:
+        assert process.stdin
+        assert process.stderr
+        with suppress(BrokenPipeError):  # it may end before it has read everything
+            process.stdin.write(b"x,name\n" + bad + b"2,c\n" * rows)
+            process.stdin.flush()
+        told = process.stderr.read()
+        assert process.wait() == 2, told
+        assert said in told
