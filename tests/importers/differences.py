@@ -66,4 +66,5 @@ JSON_LOGIC = [
     Difference("A division by zero is infinite there", {">": [{"/": [1, _X]}, 5]}, {"x": 0}, True),
     Difference("A text has a `length` there", {"==": [{"var": "s.length"}, 1]}, {"s": "a"}, True),
     Difference("A record on its own is true there", _X, {"x": {}}, True),
+    Difference("A null takes no default there", {"==": [{"var": ["x", 5]}, 5]}, {"x": None}, False),
 ]

@@ -12,13 +12,18 @@ from importers import differences, engines
 from importers.cases import (
     EventPatterns,
     EventPatternsOverArrays,
+    JsonLogicConstants,
     JsonLogicOverArrays,
     JsonLogicRules,
     recorded,
 )
 from tamis.importers import event_patterns, json_logic, sql
 
-JSON_LOGIC = [*recorded("json_logic.jsonl"), *recorded("json_logic_over_arrays.jsonl")]
+JSON_LOGIC = [
+    *recorded("json_logic.jsonl"),
+    *recorded("json_logic_over_arrays.jsonl"),
+    *recorded("json_logic_odd.jsonl"),  # operands too few or too many, and JavaScript's conversions
+]
 
 
 @pytest.mark.parametrize(("rule", "data", "truth"), JSON_LOGIC)
@@ -50,6 +55,19 @@ def test_json_logic_js_gives_the_recorded_answers_and_agrees_on_others() -> None
     for rules in (JsonLogicRules(seed=1), JsonLogicOverArrays(seed=1)):
         pairs = [(rules.rule(3), rules.data()) for _ in range(10_000)]
         _agree(pairs, engines.json_logic(pairs), json_logic.convert)
+    constants = JsonLogicConstants(seed=1)
+    for rule, truth in _with_answers([(constants.rule(3), {}) for _ in range(10_000)]):
+        imported = json_logic.convert("r", rule)
+        if imported.expression is not None:
+            assert (imported.expression.evaluate({}) is True) == truth, rule
+        else:
+            assert imported.refused.feature in json_logic.NOT_CARRIED_OVER, (rule, imported.refused)
+
+
+def _with_answers(pairs: list[Any]) -> list[Any]:
+    """Rules that json-logic-js does not stumble over, each with its answer."""
+    answers = engines.json_logic(pairs)
+    return [(rule, truth) for (rule, _), truth in zip(pairs, answers, strict=True) if isinstance(truth, bool)]
 
 
 @pytest.mark.slow
