@@ -68,3 +68,11 @@ JSON_LOGIC = [
     Difference("A record on its own is true there", _X, {"x": {}}, True),
     Difference("A null takes no default there", {"==": [{"var": ["x", 5]}, 5]}, {"x": None}, False),
 ]
+
+SQL = [
+    Difference("A literal takes the type of its column there", "x = '5'", {"x": 5}, True),
+    Difference("Names are found without regard to case there", "X = 5", {"x": 5}, True),
+    Difference("A division by zero is infinite or an error there", "x / 0 > 5", {"x": 1}, True),
+    Difference("CAST to an integer rounds in most dialects", "CAST(x AS BIGINT) = 3", {"x": 2.7}, True),
+    Difference("CAST of a number with a fraction to text", "CAST(x AS VARCHAR) = '2.5'", {"x": 2.5}, True),
+]

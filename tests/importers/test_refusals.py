@@ -127,6 +127,76 @@ def test_sql_arrays(dialect: str, where: str, expression: str) -> None:
     assert str(imported.expression) == expression
 
 
+@pytest.mark.parametrize(
+    ("dialect", "where", "expression"),
+    [
+        ("snowflake", "x RLIKE 'a'", "x RLIKE '^(?:a)$'"),
+        ("postgres", "x BETWEEN SYMMETRIC 5 AND 1", "x BETWEEN 5 AND 1 OR x BETWEEN 1 AND 5"),
+        ("bigquery", "LENGTH(x) > 3", "length(x) > 3"),
+        ("mysql", "CHAR_LENGTH(x) > 3", "length(x) > 3"),
+        ("spark", "substring(x, 0, 2) = 'a'", "substring(x, 0, 2) = 'a'"),
+        ("spark", "year(ts) = 2024", "year(ts) = 2024"),
+        ("spark", "ts < to_date('2024-01-01')", "ts < TIMESTAMP '2024-01-01 00:00:00'"),
+        ("oracle", "x = DATE '2024-01-01'", "x = TIMESTAMP '2024-01-01 00:00:00'"),
+        ("tsql", "[my col] = N'a'", "`my col` = 'a'"),
+        ("bigquery", r"x = r'a\n'", r"x = 'a\\n'"),
+        ("duckdb", "where\n\tx > - -5", "x > 5"),
+        ("duckdb", "1 = 1 AND x > 3", "TRUE AND x > 3"),
+        ("duckdb", "'a' <> 'a' OR x > 3", "FALSE OR x > 3"),
+        ("duckdb", "(x > 1 OR y) IS NOT TRUE", "NOT ((x > 1) IS TRUE OR y IS TRUE)"),
+        ("duckdb", "(x > 1) IS NULL", "(x > 1) IS UNKNOWN"),
+    ],
+)
+def test_sql_means_what_its_dialect_means(dialect: str, where: str, expression: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert str(imported.expression) == expression
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "feature"),
+    [
+        ("mysql", "LENGTH(x) > 3", "a function"),
+        ("duckdb", "length(x, y) > 3", "a function"),
+        ("mysql", "DATE(ts) = '2024-01-01'", "a function"),
+        ("spark", "to_date(ts) = DATE '2024-01-01'", "a function"),
+        ("spark", "to_timestamp(x, 'yyyy') > TIMESTAMP '2024-01-01 00:00:00'", "a function"),
+        ("snowflake", "CEIL(x, 2) = 1.5", "a function"),
+        ("snowflake", "FLOOR(x, 1) = 1.5", "a function"),
+        ("tsql", "ROUND(x, 1, 1) = 1.5", "a function"),
+        ("sqlite", "x GLOB 'a*'", "a function"),
+        ("tsql", "x LIKE '[abc]%'", "a class in LIKE"),
+        ("postgres", "substring(x, 0, 2) = 'a'", "a place in a text"),
+        ("mysql", "substring(x, -2) = 'a'", "a place in a text"),
+        ("duckdb", "substring(x, -2, 1) = 'a'", "a place in a text"),
+        ("duckdb", "substring(x, n) = 'a'", "a place in a text"),
+    ],
+)
+def test_sql_of_another_meaning_is_refused(dialect: str, where: str, feature: str) -> None:
+    refused = sql.convert("r", where, dialect).refused
+    assert refused is not None
+    assert refused.feature == feature
+    assert feature in sql.NOT_CARRIED_OVER
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "said"),
+    [
+        ("postgres", "x::int = 2", "rounds there"),
+        ("postgres", "EXTRACT(SECOND FROM ts) = 1", "fractions there"),
+        ("oracle", "x <> ''", "empty text is null there"),
+        ("oracle", "x || y = 'a'", "empty text is null there"),
+        ("tsql", "LEN(x) = 2", "spaces at the end"),
+        ("mysql", "x = 'a'", "the collation"),
+    ],
+)
+def test_sql_of_another_meaning_in_a_corner_has_a_note(dialect: str, where: str, said: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert any(said in note for note in imported.notes), imported.notes
+    assert sql.convert("r", "x > 1", "spark").notes == ()
+
+
 def test_an_integer_division_is_refused_where_the_dialect_has_one() -> None:
     refused = sql.convert("r", "x / 2 = 1", "postgres").refused
     assert refused is not None
