@@ -37,6 +37,19 @@ EVENT_PATTERNS = [
     Difference("Arrays in arrays are not looked into", {"n": [1]}, {"n": [[1], [2]]}, True),
     Difference("null and absent are the same", {"s": [{"exists": True}]}, {"s": None}, True),
     Difference("null and absent are the same", {"s": [{"anything-but": "a"}]}, {"s": None}, True),
+    Difference(
+        "An IPv4 address in IPv6 is looked for in blocks of IPv4 here",
+        {"s": [{"cidr": "10.0.0.0/8"}]},
+        {"s": "::ffff:10.0.0.1"},
+        False,
+    ),
+    Difference(
+        "An address with leading zeros is one there",
+        {"s": [{"cidr": "10.0.0.0/8"}]},
+        {"s": "10.0.0.01"},
+        True,
+    ),
+    Difference("A block of all IPv6 has IPv4 there", {"s": [{"cidr": "::/0"}]}, {"s": "1.1.1.1"}, True),
     Difference("Event Ruler rounds numbers to six digits", {"n": [1.0000001]}, {"n": 1.00000012}, True),
     Difference(
         "Case is ignored by `lower`, which differs outside of ASCII",

@@ -40,6 +40,25 @@ def test_event_patterns(pattern: Any, event: Any, truth: bool) -> None:
     assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "event", "truth"),
+    [
+        ({"a": [{"exactly": "x"}]}, {"a": "x"}, True),
+        ({"a": [{"exactly": "x"}]}, {"a": "X"}, False),
+        ({"$or": [{"prefix": "x"}, {"prefix": "y"}]}, {"$or": "yes"}, True),
+        ({"a": [{"exists": True}]}, {"a": [{}]}, False),
+        ({"a": [{"exists": True}]}, {"a": [{"b": 1}]}, False),
+        ({"a": [{"exists": False}]}, {"a": [{"b": 1}]}, True),
+        ({"a": [{"exists": True}]}, {"a": ["x"]}, True),
+        ({"a": [{"anything-but": "x"}]}, {"a": [{"b": 1}]}, False),
+    ],
+)
+def test_odd_event_patterns(pattern: Any, event: Any, truth: bool) -> None:
+    imported = event_patterns.convert("r", pattern)
+    assert imported.expression is not None, imported.refused
+    assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
+
+
 @pytest.mark.parametrize(("pattern", "event", "truth"), recorded("event_patterns_over_arrays.jsonl"))
 def test_event_patterns_over_arrays(pattern: Any, event: Any, truth: bool) -> None:
     imported = event_patterns.convert("r", pattern, arrays=EventPatternsOverArrays.arrays)

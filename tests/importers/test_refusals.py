@@ -1,5 +1,6 @@
 """What importers refuse: every listed feature with its reason, and nothing lost silently."""
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +39,7 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (event_patterns, "numeric", {"x": [{"numeric": [">", "1"]}]}),
     (event_patterns, "wildcard", {"x": [{"wildcard": "a\\b"}]}),
     (event_patterns, "a field beside and inside $or", {"x": [1], "$or": [{"x": [2]}, {"y": [3]}]}),
+    (event_patterns, "a field twice", {"a": {"b": [1]}, "a.b": [2]}),
     (event_patterns, "sounds-like", {"x": [{"sounds-like": "a"}]}),
     (event_patterns, "an invalid pattern", {"x": 1}),
     (elasticsearch, "match", {"match": {"body": "two words"}}),
@@ -255,7 +257,17 @@ def test_sigma_meaning() -> None:
         ("{s: {a: null}, condition: s}", {}, True),
         ("{s: {a|exists: true}, condition: s}", {"a": 0}, True),
         ("{s: {a: 'b?d*'}, condition: s}", {"a": "BCDE"}, True),
-        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"a": 1, "c": 1}, None),
+        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"a": 1, "c": 1}, True),
+        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"c": 1}, False),
+        (
+            "{s1: {a: 1}, s2: {b: 1}, f: {c: 1}, condition: 2 of s* and not f}",
+            {"a": 1, "b": 1, "c": 1},
+            False,
+        ),
+        ("{s1: {a: 1}, s2: {b: 1}, f: {c: 1}, condition: not 3 of them}", {"a": 1, "b": 1, "c": 1}, False),
+        ("{s: {'|re|i': 'EV[I1]L'}, condition: s}", {"x": "so evil"}, True),
+        ("{s: {'|cased': 'EVIL'}, condition: s}", {"x": "so evil"}, False),
+        ("{s: {'|cased': 'EVIL'}, condition: s}", {"x": "so EVIL"}, True),
         ("{s1: {a: 1}, s2: {b: 1}, condition: 1 of s*}", {"b": 1}, True),
         ("{s1: {a: 1}, s2: {b: 1}, condition: all of s*}", {"b": 1}, False),
         ("{s: [{a: 1}, {b: 2}], condition: s}", {"b": 2}, True),
@@ -263,11 +275,8 @@ def test_sigma_meaning() -> None:
         ("{s: {a|base64offset|contains: foo}, condition: s}", {"a": "xxZm9vxx"}, True),
     ],
 )
-def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -> None:
+def test_sigma_case(detection: str, event: dict[str, Any], truth: bool) -> None:
     imported = sigma.convert(rule(detection))
-    if truth is None:  # pySigma knows "1 of" and "all of" only
-        assert imported.expression is None
-        return
     assert imported.expression is not None, imported.refused
     assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
 
@@ -279,6 +288,8 @@ def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -
         ("a placeholder", rule("{s: {a|expand: '%admins%'}, condition: s}")),
         ("a regular expression", rule(r"{s: {a|re: 'a\C'}, condition: s}")),
         ("week", rule("{s: {a|week: 3}, condition: s}")),
+        ("N of", rule("{s1: {a: 1}, s2: {b: 1}, condition: 3 of s*}")),
+        ("N of", rule("{" + "".join(f"s{n}: {{a: {n}}}, " for n in range(20)) + "condition: 9 of s*}")),
         ("an invalid rule", "title: [\n"),
     ],
 )
@@ -296,6 +307,31 @@ def test_sigma_correlations_are_refused_and_their_rules_are_not() -> None:
     report = sigma.read([text])
     assert [imported.expression is None for imported in report] == [False, True]
     assert [feature for feature, _ in report.reasons] == ["a correlation"]
+
+
+FILTER = """
+title: Administrators may
+logsource: {{product: windows}}
+filter: {{rules: {rules}, s: {{User: admin}}, condition: not s}}
+"""
+
+
+def test_sigma_filters_apply_to_rules_of_other_files(tmp_path: Path) -> None:
+    texts = {
+        "a.yml": FILTER.format(rules="any"),
+        "b.yml": rule("{s: {x: 1}, condition: s}"),
+        "c.yml": FILTER.format(rules="[no-such-rule]").replace("Administrators", "Nobody"),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    report = sigma.read(sorted(tmp_path.glob("*.yml")))
+    [imported] = report.imported
+    assert imported.expression is not None
+    assert imported.expression.evaluate({"x": 1}) is True
+    assert imported.expression.evaluate({"x": 1, "User": "Admin"}) is not True
+    assert [(one.id, one.refused.feature) for one in report.refused if one.refused] == [
+        ("Nobody may", "a filter")
+    ]
 
 
 def test_sigma_keywords_are_found_in_every_string() -> None:
