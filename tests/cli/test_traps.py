@@ -154,6 +154,19 @@ def test_import_and_match(tmp_path: Path) -> None:
     assert tamis("import", "event-patterns", given, "--strict").returncode == 1
 
 
+def test_import_names_the_columns_that_it_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,where,priority\na,x > 1,5\n", encoding="utf-8")
+    assert b"rules.csv: not read: `priority`" in tamis("import", "sql", path).stderr
+    lines = b'{"id": null, "where": "x > 1"}\n{"where": "x > 2", "tags": ["a"]}\n'
+    ran = tamis("import", "sql", "-", stdin=lines)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["1", "2"]
+    assert b"<stdin>: not read: `tags`" in ran.stderr
+    text = tmp_path / "rules.txt"
+    text.write_bytes("name = '\u00e9'".encode("latin-1"))
+    assert b"rules.txt: not UTF-8 text" in tamis("import", "sql", text).stderr
+
+
 def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
     given = tmp_path / "patterns.json"
     given.write_text(json.dumps({"dear": {"order": {"items": {"price": [5]}}}}))
@@ -236,6 +249,13 @@ def test_a_header_that_is_wrong_is_told(tmp_path: Path, text: bytes, said: bytes
     ran = tamis("check", path)
     assert ran.returncode == 2
     assert said in ran.stderr
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_told(rules: Path) -> None:
+    ran = tamis("match", rules, "--format", "csv", stdin=b"x,name\r2,a\r")
+    assert ran.returncode == 2
+    assert b"<stdin>:1: the header cannot be read" in ran.stderr
+    assert b"carriage return" in ran.stderr
 
 
 def test_a_cell_of_a_megabyte(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from csv import Error as CsvError
 from csv import reader
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -286,7 +287,13 @@ def _header(source: Source) -> list[str]:
         text = "".join(lines)
         if text.strip() and text.count('"') % 2 == 0:
             break
-    return next((row for row in reader(lines, delimiter=source.delimiter) if row), [])
+    try:
+        return next((row for row in reader(lines, delimiter=source.delimiter) if row), [])
+    except CsvError:
+        raise UserError(
+            f"{source.name}:1: the header cannot be read",
+            hint="do its lines end with a carriage return alone?",
+        ) from None
 
 
 def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:

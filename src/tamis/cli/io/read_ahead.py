@@ -67,7 +67,8 @@ class Stoppable(io.RawIOBase):
         """Take a reader of a file that the system knows, of which nothing was read."""
         self._pipe = pipe.detach() if isinstance(pipe, io.BufferedReader) else pipe
         can_wait = os.name == "posix" and isinstance(self._pipe, io.FileIO)
-        self._woken, self._wake = os.pipe() if can_wait else (None, None)
+        ends: tuple[int | None, int | None] = os.pipe() if can_wait else (None, None)
+        self._woken, self._wake = ends
 
     def readable(self) -> bool:
         """It is."""
