@@ -174,7 +174,7 @@ def nats(nats_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def object_store() -> Iterator[str]:
     """The endpoint of an S3 server on loopback."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+        [sys.executable, str(Path(__file__).parent / "object_store.py")],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -152,6 +152,19 @@ def test_import_and_match(tmp_path: Path) -> None:
     assert tamis("import", "event-patterns", given, "--strict").returncode == 1
 
 
+def test_import_names_the_columns_that_it_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,where,priority\na,x > 1,5\n", encoding="utf-8")
+    assert b"rules.csv: not read: `priority`" in tamis("import", "sql", path).stderr
+    lines = b'{"id": null, "where": "x > 1"}\n{"where": "x > 2", "tags": ["a"]}\n'
+    ran = tamis("import", "sql", "-", stdin=lines)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["1", "2"]
+    assert b"<stdin>: not read: `tags`" in ran.stderr
+    text = tmp_path / "rules.txt"
+    text.write_bytes("name = '\u00e9'".encode("latin-1"))
+    assert b"rules.txt: not UTF-8 text" in tamis("import", "sql", text).stderr
+
+
 def test_import_tells_of_records_in_arrays(tmp_path: Path) -> None:
     given = tmp_path / "patterns.json"
     given.write_text(json.dumps({"dear": {"order": {"items": {"price": [5]}}}}))
@@ -236,6 +249,13 @@ def test_a_header_that_is_wrong_is_told(tmp_path: Path, text: bytes, said: bytes
     assert said in ran.stderr
 
 
+def test_lines_that_end_with_a_carriage_return_alone_are_told(rules: Path) -> None:
+    ran = tamis("match", rules, "--format", "csv", stdin=b"x,name\r2,a\r")
+    assert ran.returncode == 2
+    assert b"<stdin>:1: the header cannot be read" in ran.stderr
+    assert b"carriage return" in ran.stderr
+
+
 def test_a_cell_of_a_megabyte(tmp_path: Path) -> None:
     path = tmp_path / "rules.csv"
     path.write_text(f"id,expression\na,\"name = '{'x' * 1_000_000}'\"\n", encoding="utf-8")
@@ -314,3 +334,24 @@ def test_a_bad_row_ends_the_command_while_arrow_reads_ahead(rules: Path) -> None
             ran = tamis("match", rules, "--format", "csv", stdin=rows)
             assert ran.returncode == 2, ran.stderr
             assert ran.stderr.startswith(b"tamis: <stdin>: not readable as csv: ")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [(b"1,a,b\n", b"Expected 2 columns, got 3"), ("1,\u00e9\n".encode("latin-1"), b"--encoding latin-1")],
+)
+@pytest.mark.parametrize("rows", [100_000, 400_000, 800_000])
+def test_a_bad_row_ends_the_command_while_its_pipe_stays_open(
+    rules: Path, bad: bytes, said: bytes, rows: int
+) -> None:
+    """Arrow reads ahead in a thread, which must neither abort the process nor keep it waiting for more."""
+    command = [*TAMIS, "match", rules, "--format", "csv"]
+    with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=PIPE) as process:
+        assert process.stdin
+        assert process.stderr
+        with suppress(BrokenPipeError):  # it may end before it has read everything
+            process.stdin.write(b"x,name\n" + bad + b"2,c\n" * rows)
+            process.stdin.flush()
+        told = process.stderr.read()
+        assert process.wait() == 2, told
+        assert said in told

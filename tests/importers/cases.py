@@ -258,3 +258,29 @@ class JsonLogicOverArrays(JsonLogicRules):
     def array(self, depth: int) -> Any:
         items = {"var": "items"}
         return items if self._random.random() < 0.6 else {"filter": [items, self.rule(depth - 1)]}
+
+
+class JsonLogicConstants:
+    """Random rules about values of every kind, with operands too few and too many; nothing of the data."""
+
+    values = (
+        *(0, 1, 2, -1, 1.5, 1e21, 1e-7, 123456789012345680000, True, False, None),
+        *("", "0", "1", " 1 ", "1.5", "a", "abc", "null", "0x10", "0b11", "1e3", "Infinity", "inf", "NaN"),
+        *("1_0", "12abc", ".5", "5.", "+1", "--1", "\u0661"),
+        *([], [1], [1, 2], ["a"], [[]], [None], {}, {"a": 1, "b": 2}),
+    )
+    operators = (
+        *("==", "===", "!=", "!==", "<", "<=", ">", ">=", "in", "-", "/", "%", "+", "*", "and", "or", "if"),
+        *("?:", "cat", "substr", "merge", "min", "max", "!", "!!"),
+    )
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def rule(self, depth: int) -> Any:
+        choice = self._random.choice
+        if depth <= 0 or self._random.random() < 0.3:
+            return choice(self.values)
+        return {
+            choice(self.operators): [self.rule(depth - 1) for _ in range(choice([0, 1, 1, 2, 2, 2, 3, 4]))]
+        }

@@ -37,6 +37,19 @@ EVENT_PATTERNS = [
     Difference("Arrays in arrays are not looked into", {"n": [1]}, {"n": [[1], [2]]}, True),
     Difference("null and absent are the same", {"s": [{"exists": True}]}, {"s": None}, True),
     Difference("null and absent are the same", {"s": [{"anything-but": "a"}]}, {"s": None}, True),
+    Difference(
+        "An IPv4 address in IPv6 is looked for in blocks of IPv4 here",
+        {"s": [{"cidr": "10.0.0.0/8"}]},
+        {"s": "::ffff:10.0.0.1"},
+        False,
+    ),
+    Difference(
+        "An address with leading zeros is one there",
+        {"s": [{"cidr": "10.0.0.0/8"}]},
+        {"s": "10.0.0.01"},
+        True,
+    ),
+    Difference("A block of all IPv6 has IPv4 there", {"s": [{"cidr": "::/0"}]}, {"s": "1.1.1.1"}, True),
     Difference("Event Ruler rounds numbers to six digits", {"n": [1.0000001]}, {"n": 1.00000012}, True),
     Difference(
         "Case is ignored by `lower`, which differs outside of ASCII",
@@ -66,4 +79,13 @@ JSON_LOGIC = [
     Difference("A division by zero is infinite there", {">": [{"/": [1, _X]}, 5]}, {"x": 0}, True),
     Difference("A text has a `length` there", {"==": [{"var": "s.length"}, 1]}, {"s": "a"}, True),
     Difference("A record on its own is true there", _X, {"x": {}}, True),
+    Difference("A null takes no default there", {"==": [{"var": ["x", 5]}, 5]}, {"x": None}, False),
+]
+
+SQL = [
+    Difference("A literal takes the type of its column there", "x = '5'", {"x": 5}, True),
+    Difference("Names are found without regard to case there", "X = 5", {"x": 5}, True),
+    Difference("A division by zero is infinite or an error there", "x / 0 > 5", {"x": 1}, True),
+    Difference("CAST to an integer rounds in most dialects", "CAST(x AS BIGINT) = 3", {"x": 2.7}, True),
+    Difference("CAST of a number with a fraction to text", "CAST(x AS VARCHAR) = '2.5'", {"x": 2.5}, True),
 ]

@@ -13,6 +13,10 @@ def msm(count: Any, clauses: int = 5, **more: Any) -> dict[str, Any]:
     return {"bool": {"should": SHOULD[:clauses], "minimum_should_match": count, **more}}
 
 
+def _prefix(case_insensitive: str) -> dict[str, Any]:
+    return {"prefix": {"x": {"value": "A", "case_insensitive": case_insensitive}}}
+
+
 def having(*names: str) -> dict[str, int]:
     return dict.fromkeys(names, 1)
 
@@ -42,6 +46,20 @@ def having(*names: str) -> dict[str, int]:
         ("exists query", {"exists": {"field": "x"}}, {"x": ""}, True),
         ("exists query: null or []", {"exists": {"field": "x"}}, {"x": []}, False),
         ("exists query: null or []", {"exists": {"field": "x"}}, {"x": None}, False),
+        ("exists query: null or []", {"exists": {"field": "x"}}, {"x": [None]}, False),
+        ("exists query: one value is enough", {"exists": {"field": "x"}}, {"x": [None, 0]}, True),
+        ("exists query: fields of an object", {"exists": {"field": "x"}}, {"x": {"y": 1}}, True),
+        ("regexp syntax: \\d", {"regexp": {"x": "\\d+"}}, {"x": "123"}, True),
+        ("regexp syntax: \\W", {"regexp": {"x": "a\\Wb"}}, {"x": "a-b"}, True),
+        ("prefix query: case_insensitive", _prefix("false"), {"x": "ab"}, False),
+        ("prefix query: case_insensitive", _prefix("true"), {"x": "ab"}, True),
+        ("minimum_should_match: 0 alone", msm(0), {}, False),
+        ("minimum_should_match: 0 alone", msm(0, must_not={"term": {"z": 1}}), {}, False),
+        ("minimum_should_match: 0 beside must", msm(0, must={"term": {"z": 1}}), having("z"), True),
+        ("minimum_should_match: no should", msm(1, 0, must={"term": {"z": 1}}), having("z"), False),
+        ("minimum_should_match: no clause", {"bool": {"minimum_should_match": 1}}, {}, True),
+        ("minimum_should_match: first limit", msm("9<-3 2<-25%"), having("a", "b", "c", "d"), False),
+        ("minimum_should_match: spaces", msm("2 < -25%"), having("a", "b", "c", "d"), True),
         ("bool query: must_not", {"bool": {"must_not": {"term": {"x": "a"}}}}, {}, True),
         ("bool query: must_not", {"bool": {"must_not": {"term": {"x": "a"}}}}, {"x": ["b", "a"]}, False),
         ("bool query: should is one if alone", {"bool": {"should": SHOULD[:2]}}, {}, False),
@@ -251,3 +269,26 @@ def test_a_nested_query_needs_no_naming_and_says_what_is_not_known() -> None:
     assert imported.expression is not None
     assert imported.expression.evaluate({"a": {"b": [{"c": 2}, {"c": 1}]}}) is True
     assert imported.notes == ("a.b.c: not reached where an event has an array of records at a",)
+
+
+def test_objects_exist_where_the_field_is_named_as_an_array() -> None:
+    imported = elasticsearch.convert("r", {"exists": {"field": "user"}}, arrays=["user"])
+    assert imported.expression is not None
+    for user, truth in (
+        ({"name": "a"}, True),
+        ([{"name": "a"}], True),
+        ("a", True),
+        ([], False),
+        ([None], False),
+    ):
+        assert (imported.expression.evaluate({"user": user}) is True) == truth, user
+    nested = {"nested": {"path": "users", "query": {"exists": {"field": "users.tags"}}}}
+    inner = elasticsearch.convert("r", nested, arrays=["users.tags"]).expression
+    assert inner is not None
+    assert inner.evaluate({"users": [{"tags": []}, {"tags": ["a"]}]}) is True
+    assert inner.evaluate({"users": [{"tags": []}, {"tags": [None]}]}) is not True
+
+
+def test_dates_as_bounds_have_a_note() -> None:
+    imported = elasticsearch.convert("r", {"range": {"at": {"lte": "2024-01-31"}}}, arrays=[])
+    assert imported.notes == ("at: a date is compared as text; a day as an upper bound ends as it begins",)

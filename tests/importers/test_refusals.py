@@ -1,5 +1,6 @@
 """What importers refuse: every listed feature with its reason, and nothing lost silently."""
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,11 +27,19 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (json_logic, "substr", {"==": [{"substr": [X, 0, -2]}, "a"]}),
     (json_logic, "==", {"==": [X, [1, 2]]}),
     (json_logic, "matches", {"matches": [X, "a"]}),
+    (json_logic, "if", {"==": [{"if": [X, "a", "b"]}, "a"]}),
+    (json_logic, "missing", {"==": [{"missing": ["x"]}, True]}),
+    (json_logic, "missing_some", {"!=": [{"missing_some": [1, ["x"]]}, True]}),
+    (json_logic, "an invalid rule", {"missing_some": [1.5, ["x"]]}),
+    (json_logic, "an invalid rule", {"missing_some": [1, "x"]}),
+    (json_logic, "an invalid rule", {"*": []}),
+    (json_logic, "==", {">": [{"-": [X, "a"]}, 1]}),
     (event_patterns, "null", {"x": [None]}),
     (event_patterns, "cidr", {"x": [{"cidr": "10.0.0.300/8"}]}),
     (event_patterns, "numeric", {"x": [{"numeric": [">", "1"]}]}),
     (event_patterns, "wildcard", {"x": [{"wildcard": "a\\b"}]}),
     (event_patterns, "a field beside and inside $or", {"x": [1], "$or": [{"x": [2]}, {"y": [3]}]}),
+    (event_patterns, "a field twice", {"a": {"b": [1]}, "a.b": [2]}),
     (event_patterns, "sounds-like", {"x": [{"sounds-like": "a"}]}),
     (event_patterns, "an invalid pattern", {"x": 1}),
     (elasticsearch, "match", {"match": {"body": "two words"}}),
@@ -54,6 +63,17 @@ REFUSED: list[tuple[ModuleType, str, Any]] = [
     (elasticsearch, "ids", {"ids": {"values": ["1"]}}),
     (elasticsearch, "an invalid query", {"term": {"x": 1, "y": 2}}),
     (elasticsearch, "guess", {"guess": {}}),
+    (elasticsearch, "range with from or to", {"range": {"x": {"from": 1, "to": 5}}}),
+    (elasticsearch, "an invalid query", {"range": {"x": {"gtee": 1}}}),
+    (elasticsearch, "an invalid query", {"term": {"x": {"value": 1, "valeu": 2}}}),
+    (elasticsearch, "an invalid query", {"prefix": {"x": {"value": "a", "case_insensitive": "maybe"}}}),
+    (elasticsearch, "a search body", {"query": {"term": {"x": 1}}, "post_filter": {"term": {"y": 1}}}),
+    (elasticsearch, "a search body", {"query": {"term": {"x": 1}}, "min_score": 5}),
+    (elasticsearch, "a pattern of fields", {"exists": {"field": "user.*"}}),
+    (elasticsearch, "regexp", {"regexp": {"x": "[\\d_]+"}}),
+    (elasticsearch, "span_term", {"span_term": {"x": "a"}}),
+    (elasticsearch, "wrapper", {"wrapper": {"query": "e30="}}),
+    (elasticsearch, "function_score with min_score", {"function_score": {"query": {}, "min_score": 1}}),
     (sql, "a subquery", "x IN (SELECT 1)"),
     (sql, "a subquery", "EXISTS (SELECT 1 FROM others)"),
     (sql, "a subquery", "EXISTS (SELECT count(*) FROM UNNEST(xs) AS t(x))"),
@@ -120,6 +140,76 @@ def test_sql_arrays(dialect: str, where: str, expression: str) -> None:
     assert str(imported.expression) == expression
 
 
+@pytest.mark.parametrize(
+    ("dialect", "where", "expression"),
+    [
+        ("snowflake", "x RLIKE 'a'", "x RLIKE '^(?:a)$'"),
+        ("postgres", "x BETWEEN SYMMETRIC 5 AND 1", "x BETWEEN 5 AND 1 OR x BETWEEN 1 AND 5"),
+        ("bigquery", "LENGTH(x) > 3", "length(x) > 3"),
+        ("mysql", "CHAR_LENGTH(x) > 3", "length(x) > 3"),
+        ("spark", "substring(x, 0, 2) = 'a'", "substring(x, 0, 2) = 'a'"),
+        ("spark", "year(ts) = 2024", "year(ts) = 2024"),
+        ("spark", "ts < to_date('2024-01-01')", "ts < TIMESTAMP '2024-01-01 00:00:00'"),
+        ("oracle", "x = DATE '2024-01-01'", "x = TIMESTAMP '2024-01-01 00:00:00'"),
+        ("tsql", "[my col] = N'a'", "`my col` = 'a'"),
+        ("bigquery", r"x = r'a\n'", r"x = 'a\\n'"),
+        ("duckdb", "where\n\tx > - -5", "x > 5"),
+        ("duckdb", "1 = 1 AND x > 3", "TRUE AND x > 3"),
+        ("duckdb", "'a' <> 'a' OR x > 3", "FALSE OR x > 3"),
+        ("duckdb", "(x > 1 OR y) IS NOT TRUE", "NOT ((x > 1) IS TRUE OR y IS TRUE)"),
+        ("duckdb", "(x > 1) IS NULL", "(x > 1) IS UNKNOWN"),
+    ],
+)
+def test_sql_means_what_its_dialect_means(dialect: str, where: str, expression: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert str(imported.expression) == expression
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "feature"),
+    [
+        ("mysql", "LENGTH(x) > 3", "a function"),
+        ("duckdb", "length(x, y) > 3", "a function"),
+        ("mysql", "DATE(ts) = '2024-01-01'", "a function"),
+        ("spark", "to_date(ts) = DATE '2024-01-01'", "a function"),
+        ("spark", "to_timestamp(x, 'yyyy') > TIMESTAMP '2024-01-01 00:00:00'", "a function"),
+        ("snowflake", "CEIL(x, 2) = 1.5", "a function"),
+        ("snowflake", "FLOOR(x, 1) = 1.5", "a function"),
+        ("tsql", "ROUND(x, 1, 1) = 1.5", "a function"),
+        ("sqlite", "x GLOB 'a*'", "a function"),
+        ("tsql", "x LIKE '[abc]%'", "a class in LIKE"),
+        ("postgres", "substring(x, 0, 2) = 'a'", "a place in a text"),
+        ("mysql", "substring(x, -2) = 'a'", "a place in a text"),
+        ("duckdb", "substring(x, -2, 1) = 'a'", "a place in a text"),
+        ("duckdb", "substring(x, n) = 'a'", "a place in a text"),
+    ],
+)
+def test_sql_of_another_meaning_is_refused(dialect: str, where: str, feature: str) -> None:
+    refused = sql.convert("r", where, dialect).refused
+    assert refused is not None
+    assert refused.feature == feature
+    assert feature in sql.NOT_CARRIED_OVER
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "said"),
+    [
+        ("postgres", "x::int = 2", "rounds there"),
+        ("postgres", "EXTRACT(SECOND FROM ts) = 1", "fractions there"),
+        ("oracle", "x <> ''", "empty text is null there"),
+        ("oracle", "x || y = 'a'", "empty text is null there"),
+        ("tsql", "LEN(x) = 2", "spaces at the end"),
+        ("mysql", "x = 'a'", "the collation"),
+    ],
+)
+def test_sql_of_another_meaning_in_a_corner_has_a_note(dialect: str, where: str, said: str) -> None:
+    imported = sql.convert("r", where, dialect)
+    assert imported.expression is not None, imported.refused
+    assert any(said in note for note in imported.notes), imported.notes
+    assert sql.convert("r", "x > 1", "spark").notes == ()
+
+
 def test_an_integer_division_is_refused_where_the_dialect_has_one() -> None:
     refused = sql.convert("r", "x / 2 = 1", "postgres").refused
     assert refused is not None
@@ -167,7 +257,17 @@ def test_sigma_meaning() -> None:
         ("{s: {a: null}, condition: s}", {}, True),
         ("{s: {a|exists: true}, condition: s}", {"a": 0}, True),
         ("{s: {a: 'b?d*'}, condition: s}", {"a": "BCDE"}, True),
-        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"a": 1, "c": 1}, None),
+        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"a": 1, "c": 1}, True),
+        ("{s1: {a: 1}, s2: {b: 1}, s3: {c: 1}, condition: 2 of s*}", {"c": 1}, False),
+        (
+            "{s1: {a: 1}, s2: {b: 1}, f: {c: 1}, condition: 2 of s* and not f}",
+            {"a": 1, "b": 1, "c": 1},
+            False,
+        ),
+        ("{s1: {a: 1}, s2: {b: 1}, f: {c: 1}, condition: not 3 of them}", {"a": 1, "b": 1, "c": 1}, False),
+        ("{s: {'|re|i': 'EV[I1]L'}, condition: s}", {"x": "so evil"}, True),
+        ("{s: {'|cased': 'EVIL'}, condition: s}", {"x": "so evil"}, False),
+        ("{s: {'|cased': 'EVIL'}, condition: s}", {"x": "so EVIL"}, True),
         ("{s1: {a: 1}, s2: {b: 1}, condition: 1 of s*}", {"b": 1}, True),
         ("{s1: {a: 1}, s2: {b: 1}, condition: all of s*}", {"b": 1}, False),
         ("{s: [{a: 1}, {b: 2}], condition: s}", {"b": 2}, True),
@@ -175,11 +275,8 @@ def test_sigma_meaning() -> None:
         ("{s: {a|base64offset|contains: foo}, condition: s}", {"a": "xxZm9vxx"}, True),
     ],
 )
-def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -> None:
+def test_sigma_case(detection: str, event: dict[str, Any], truth: bool) -> None:
     imported = sigma.convert(rule(detection))
-    if truth is None:  # pySigma knows "1 of" and "all of" only
-        assert imported.expression is None
-        return
     assert imported.expression is not None, imported.refused
     assert (imported.expression.evaluate(event) is True) == truth, str(imported.expression)
 
@@ -191,6 +288,8 @@ def test_sigma_case(detection: str, event: dict[str, Any], truth: bool | None) -
         ("a placeholder", rule("{s: {a|expand: '%admins%'}, condition: s}")),
         ("a regular expression", rule(r"{s: {a|re: 'a\C'}, condition: s}")),
         ("week", rule("{s: {a|week: 3}, condition: s}")),
+        ("N of", rule("{s1: {a: 1}, s2: {b: 1}, condition: 3 of s*}")),
+        ("N of", rule("{" + "".join(f"s{n}: {{a: {n}}}, " for n in range(20)) + "condition: 9 of s*}")),
         ("an invalid rule", "title: [\n"),
     ],
 )
@@ -208,6 +307,31 @@ def test_sigma_correlations_are_refused_and_their_rules_are_not() -> None:
     report = sigma.read([text])
     assert [imported.expression is None for imported in report] == [False, True]
     assert [feature for feature, _ in report.reasons] == ["a correlation"]
+
+
+FILTER = """
+title: Administrators may
+logsource: {{product: windows}}
+filter: {{rules: {rules}, s: {{User: admin}}, condition: not s}}
+"""
+
+
+def test_sigma_filters_apply_to_rules_of_other_files(tmp_path: Path) -> None:
+    texts = {
+        "a.yml": FILTER.format(rules="any"),
+        "b.yml": rule("{s: {x: 1}, condition: s}"),
+        "c.yml": FILTER.format(rules="[no-such-rule]").replace("Administrators", "Nobody"),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    report = sigma.read(sorted(tmp_path.glob("*.yml")))
+    [imported] = report.imported
+    assert imported.expression is not None
+    assert imported.expression.evaluate({"x": 1}) is True
+    assert imported.expression.evaluate({"x": 1, "User": "Admin"}) is not True
+    assert [(one.id, one.refused.feature) for one in report.refused if one.refused] == [
+        ("Nobody may", "a filter")
+    ]
 
 
 def test_sigma_keywords_are_found_in_every_string() -> None:

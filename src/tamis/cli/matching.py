@@ -165,7 +165,6 @@ class Asked:
     def _names(self, portion: Portion, rows: Any) -> Any:
         """What to call the events in these rows of a portion: their numbers, or one of their attributes."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         from tamis._lists import array
 
@@ -179,7 +178,8 @@ class Asked:
                 return array(names, pa.string()).take(rows)
             return pa.array(names).take(rows)
         if self.key is None:
-            return pc.add(rows.cast(pa.int64()), portion.first)
+            # Arithmetic with a number would import pandas where it is installed.
+            return array(range(portion.first, portion.first + len(portion)), pa.int64()).take(rows)
         if self.key not in portion.events.column_names:
             raise _no_key(self.key, portion.events.column_names)
         return portion.events[self.key].take(rows)

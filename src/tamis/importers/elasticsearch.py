@@ -57,15 +57,42 @@ NOT_CARRIED_OVER = {
     "script_score": "it runs a program",
     "terms_set": "it takes the number from a field or a program",
     "terms lookup": "it reads another document",
-    "geo_shape": "there are no shapes",
-    "geo_distance": "there are no places",
-    "geo_bounding_box": "there are no places",
-    "knn": "there are no vectors",
+    **dict.fromkeys(("geo_shape", "shape"), "there are no shapes"),
+    **dict.fromkeys(
+        ("geo_distance", "geo_bounding_box", "geo_polygon", "geo_grid", "distance_feature"),
+        "there are no places",
+    ),
+    **dict.fromkeys(
+        ("knn", "sparse_vector", "semantic", "text_expansion", "weighted_tokens"), "there are no vectors"
+    ),
+    **dict.fromkeys(
+        (
+            "span_containing",
+            "span_field_masking",
+            "span_first",
+            "span_multi",
+            "span_near",
+            "span_not",
+            "span_or",
+            "span_term",
+            "span_within",
+            "common",
+            "type",
+        ),
+        _TEXT,
+    ),
+    **dict.fromkeys(("rank_feature", "pinned", "rule"), "it changes the order of documents"),
+    "wrapper": "its query is hidden in Base64; write it out",
+    "function_score with min_score": "it filters by a computed score",
+    "a search body": "beside `query` it has what changes which documents are found",
+    "a pattern of fields": "a star in the name of a field stands for several fields",
+    "minimum_should_match": "it is no number or share",
     "ids": "an event has no id of its own",
     "date math": "`now` and rounding change with time, and a stored expression does not",
     "range with format or time_zone": "dates are compared as they are written",
     "range with relation": "ranges of ranges are not values",
-    "regexp": "Lucene's operators ~ < > & @ # have no counterpart",
+    "range with from or to": "Elasticsearch has given them up; write gt, gte, lt and lte",
+    "regexp": "Lucene's operators ~ < > & @ # and classes inside of classes have no counterpart",
     "an unknown query": "Elasticsearch has no query of that name",
     "an invalid query": "it is not written as the documentation says",
 }
@@ -91,6 +118,8 @@ def convert(id: str, query: Mapping[str, Any] | str, arrays: Collection[str] | N
         scope = Scope.of(arrays)
         parsed = check_shape(json.loads(query) if isinstance(query, str) else query)
         if set(parsed) >= {"query"} and isinstance(parsed["query"], Mapping):
+            if changing := _CHANGE_WHAT_IS_FOUND & parsed.keys():
+                raise _refuse("a search body", min(changing))
             parsed = parsed["query"]
         form = _query("", parsed, _Context(scope, frozenset(_nested_paths(parsed))))
         return ImportedRule(id, forms.expression(form), notes=tuple(dict.fromkeys(scope.notes)))
@@ -130,7 +159,9 @@ class _Context:
             raise _refuse("a field of nested objects", f"{where}.{field}")
         if test.of_unnamed is None:
             self.scope.note_one_value(field, kind)
-        return self.scope.some_value(field, test.of_value, test.of_unnamed)
+        if test.note:
+            self.scope.notes.append(f"{field}: {test.note}")
+        return self.scope.some_value(field, test.of_value, test.of_unnamed, test.of_array)
 
 
 @dataclass(frozen=True)
@@ -139,6 +170,10 @@ class _Test:
 
     of_value: Callable[[Term], Form]
     of_unnamed: Callable[[Term], Form] | None = None
+    of_array: Callable[[Term], Form] | None = None
+    """What must be true of a field that is named as an array, if that is not a test of its elements."""
+    note: str = ""
+    """In what the test differs."""
 
 
 def _nested_paths(query: Any) -> Iterator[str]:
@@ -150,6 +185,20 @@ def _nested_paths(query: Any) -> Iterator[str]:
     elif isinstance(query, list):
         for part in query:
             yield from _nested_paths(part)
+
+
+_CHANGE_WHAT_IS_FOUND = frozenset(
+    {
+        "post_filter",
+        "min_score",
+        "knn",
+        "retriever",
+        "slice",
+        "collapse",
+        "runtime_mappings",
+        "terminate_after",
+    }
+)
 
 
 def _refuse(feature: str, where: str) -> NotCarriedOverError:
@@ -192,23 +241,29 @@ def _bool(where: str, body: Any, context: _Context) -> Form:
 
     required = [*clauses("must"), *clauses("filter")]
     optional = clauses("should")
-    default = 1 if optional and not required else 0
-    needed = _needed(where, body.get("minimum_should_match", default), len(optional))
     excluded = [not_true(clause) for clause in clauses("must_not")]
+    if not (required or optional or excluded):
+        return True
+    asked = body.get("minimum_should_match")
+    needed = 0 if asked is None else _needed(where, asked, len(optional))
+    if optional and not required:
+        needed = max(needed, 1)  # also where 0 is asked for: something must make the document match
     return forms.all_of([*required, forms.at_least(needed, optional), *excluded])
 
 
 def _needed(where: str, asked: Any, count: int) -> int:
-    """How many of the optional clauses must match: `2`, `-1`, `75%`, `-25%`, `3<90%`, `2<-25% 9<-3`."""
-    if not count:
-        return 0
-    text = str(asked).strip()
+    """How many of the optional clauses must match: `2`, `-1`, `75%`, `-25%`, `3<90%`, `2<-25% 9<-3`.
+
+    It may be more than there are: then nothing matches.
+    """
+    text = re.sub(r"\s*<\s*", "<", str(asked).strip())
     if "<" in text:
         chosen = count
         for condition in text.split():
             limit, _, then = condition.partition("<")
-            if count > int(limit):
-                chosen = _needed(where, then, count)
+            if count <= int(limit):
+                break
+            chosen = _needed(where, then, count)
         return chosen
     try:
         if text.endswith("%"):
@@ -246,12 +301,18 @@ def _exists(where: str, body: Any, context: _Context) -> Form:
     if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
         raise _refuse("an invalid query", where)
 
-    def is_present(term: Term) -> Form:
-        # An empty array holds no value.
-        is_empty = forms.test(Term(f"size({term.text})"), "=", 0)
-        return forms.all_of([forms.is_not_null(term), not_true(is_empty)])
+    if "*" in body["field"]:
+        raise _refuse("a pattern of fields", where)
 
-    return context.some_value(where, body["field"], "exists", _Test(forms.is_not_null, is_present))
+    def is_present(term: Term) -> Form:
+        """A value or a record, or an array that holds one of them; null is none."""
+        no_array = forms.is_null(Term(f"size({term.text})"))
+        one = forms.quantified("exists", term, "element", forms.is_not_null(forms.attribute("element")))
+        return forms.any_of([forms.all_of([forms.is_not_null(term), no_array]), one])
+
+    return context.some_value(
+        where, body["field"], "exists", _Test(is_present, is_present, of_array=is_present)
+    )
 
 
 _NESTED_OPTIONS = frozenset(
@@ -312,14 +373,24 @@ def _field(where: str, body: Any) -> tuple[str, Any]:
     return fields[0], body[fields[0]]
 
 
+_OPTIONS = frozenset(
+    {"boost", "_name", "case_insensitive", "rewrite", "flags", "flags_value", "max_determinized_states"}
+)
+"""What a query about one field may have beside its value; all but one of them change nothing here."""
+
+
 def _value(where: str, options: Any, *names: str) -> tuple[Any, bool]:
     """The value, and whether case is ignored; `{"term": {"x": 1}}` is short for a record with `value`."""
     if not isinstance(options, Mapping):
         return options, False
     given = [options[name] for name in names if name in options]
-    if not given:
+    without_case = options.get("case_insensitive", False)
+    if len(given) != 1 or options.keys() - _OPTIONS - set(names) or str(without_case).lower() not in _TRUTHS:
         raise _refuse("an invalid query", where)
-    return given[0], bool(options.get("case_insensitive", False))
+    return given[0], _TRUTHS[str(without_case).lower()]
+
+
+_TRUTHS = {"true": True, "false": False}
 
 
 def _term(where: str, options: Any) -> _Test:
@@ -352,6 +423,10 @@ def _range(where: str, options: Any) -> _Test:
         raise _refuse("range with relation", where)
     if "format" in options or "time_zone" in options:
         raise _refuse("range with format or time_zone", where)
+    if options.keys() & {"from", "to", "include_lower", "include_upper"}:
+        raise _refuse("range with from or to", where)
+    if options.keys() - {"gt", "gte", "lt", "lte", "boost", "_name"}:
+        raise _refuse("an invalid query", where)
     bounds: list[tuple[str, Any]] = []
     for name, operator in (("gt", ">"), ("gte", ">="), ("lt", "<"), ("lte", "<=")):
         bound = options.get(name)
@@ -362,7 +437,14 @@ def _range(where: str, options: Any) -> _Test:
         bounds.append((operator, bound))
     if not bounds:
         return _Test(forms.is_not_null)
-    return _Test(lambda term: forms.all_of(forms.test(term, operator, bound) for operator, bound in bounds))
+    is_date = any(isinstance(bound, str) and _DATE.match(bound) for _, bound in bounds)
+    return _Test(
+        lambda term: forms.all_of(forms.test(term, operator, bound) for operator, bound in bounds),
+        note="a date is compared as text; a day as an upper bound ends as it begins" if is_date else "",
+    )
+
+
+_DATE = re.compile(r"\d{4}-\d\d")
 
 
 def _lower(term: Term) -> Term:
@@ -408,12 +490,24 @@ def _regexp(where: str, options: Any) -> _Test:
     literal = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", text)
     if any(character in literal for character in '~<>&@#"'):
         raise _refuse("regexp", where)
-    # Lucene has no anchors and no classes such as \d: ^, $ and letters stand for themselves.
-    plain = re.sub(r"\\([A-Za-z])", r"\1", text)
+    if re.search(r"\[(?:\\.|[^\]\\])*\\[dDsSwW]", text):
+        raise _refuse("regexp", where)  # a class inside of a class depends on the version
+    # Lucene has no anchors, and few classes: ^, $ and other letters stand for themselves.
+    plain = re.sub(r"\\([A-Za-z])", lambda found: _CLASSES.get(found[1], found[1]), text)
     plain = re.sub(r"(\\.|\[(?:\\.|[^\]])*\])|([\^$])", lambda found: found[1] or "\\" + found[2], plain)
     flags = "(?is)" if without_case else "(?s)"
     return _Test(lambda term: forms.test(term, "RLIKE", f"{flags}^(?:{plain})$"))
 
+
+_CLASSES = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "s": r"[ \t\n\r]",
+    "S": r"[^ \t\n\r]",
+    "w": "[a-zA-Z_0-9]",
+    "W": "[^a-zA-Z_0-9]",
+}
+"""Lucene's classes of characters, which are ASCII's."""
 
 _LEAVES: dict[str, Callable[[str, Any], _Test]] = {
     "term": _term,

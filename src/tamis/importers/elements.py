@@ -84,11 +84,16 @@ class Scope:
         return forms.any_of([forms.quantified("exists", held, variable, body(inner)), single])
 
     def some_value(
-        self, path: str, body: Callable[[Term], Form], of_unnamed: Callable[[Term], Form] | None = None
+        self,
+        path: str,
+        body: Callable[[Term], Form],
+        of_unnamed: Callable[[Term], Form] | None = None,
+        of_array: Callable[[Term], Form] | None = None,
     ) -> Form:
         """What is true of one of the values at a path: in all arrays around it, and in the array it holds.
 
-        `of_unnamed` is used instead of `body` where the path is not named as an array.
+        `of_unnamed` is used instead of `body` where the path is not named as an array; `of_array` where it
+        is, if that is no test of single elements.
 
         >>> def dear(term: Term) -> Form:
         ...     return forms.test(term, ">", 5)
@@ -99,10 +104,12 @@ class Scope:
         """
         around = self.array_around(path)
         if around is not None:
-            return self.some_element(around, lambda scope: scope.some_value(path, body, of_unnamed))
+            return self.some_element(around, lambda scope: scope.some_value(path, body, of_unnamed, of_array))
         self._note_records(path)
         if path not in (self.arrays or ()):
             return (of_unnamed or body)(self.term(path))
+        if of_array is not None:
+            return of_array(self.term(path))
         variable = self._new_variable()
         return forms.quantified("any", self.term(path), variable, body(forms.attribute(variable)))
 

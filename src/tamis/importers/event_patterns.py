@@ -34,6 +34,7 @@ NOT_CARRIED_OVER = {
     "cidr": "it is no block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
     "wildcard": "a backslash stands before something else than * or a backslash",
+    "a field twice": "Event Ruler takes one of them and forgets the other",
     "a field beside and inside $or": "Event Ruler takes the inner alternatives instead of both",
     "alternatives over arrays of records": f"$or and exists: false make more than {_MOST_RULES} rules of it",
     "an unknown match": "Event Ruler has no match of that name",
@@ -194,10 +195,13 @@ def _consistent(fields: list[_Field], scope: Scope) -> Form:
 
 
 def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
-    """Raise if a field stands beside and inside an `$or`."""
+    """Raise if a field stands twice, or beside and inside an `$or`."""
     if not isinstance(pattern, Mapping):
         return
-    beside = outside | set(_paths(path, pattern))
+    here = list(_paths(path, pattern))
+    if twice := {name for name in here if here.count(name) > 1}:
+        raise _refuse("a field twice", min(twice))
+    beside = outside | set(here)
     for name, wanted in pattern.items():
         inside = f"{path}.{name}" if path else name
         if name == "$or" and _are_patterns(wanted):
@@ -214,12 +218,29 @@ def _paths(path: str, pattern: Mapping[str, Any]) -> Iterator[str]:
         inside = f"{path}.{name}" if path else name
         if isinstance(wanted, Mapping):
             yield from _paths(inside, wanted)
-        elif name != "$or":
+        elif name != "$or" or not _are_patterns(wanted):
             yield inside
 
 
+_MATCHES = frozenset(
+    {
+        "exactly",
+        "prefix",
+        "suffix",
+        "equals-ignore-case",
+        "wildcard",
+        "cidr",
+        "numeric",
+        "exists",
+        "anything-but",
+    }
+)
+
+
 def _are_patterns(wanted: Any) -> bool:
-    return isinstance(wanted, list) and len(wanted) > 1 and all(isinstance(part, Mapping) for part in wanted)
+    """Whether `$or` has patterns; where it has matches, as it might in old rules, it is a field."""
+    are_records = isinstance(wanted, list) and all(isinstance(part, Mapping) for part in wanted)
+    return are_records and len(wanted) > 1 and not any(_MATCHES & part.keys() for part in wanted)
 
 
 def _alternatives(field: _Field, scope: Scope) -> Form:
@@ -257,20 +278,24 @@ def _match(path: str, term: Term, match: Mapping[str, Any]) -> Form:
         return forms.all_of([_is_leaf(term), not_true(_excluded(path, term, operand))])
     if kind == "numeric":
         return _numeric(path, term, operand)
-    if kind not in ("prefix", "suffix", "equals-ignore-case", "wildcard", "cidr"):
+    if kind not in ("exactly", "prefix", "suffix", "equals-ignore-case", "wildcard", "cidr"):
         raise NotCarriedOverError(kind, NOT_CARRIED_OVER["an unknown match"], path)
     return _text(path, term, kind, operand)
 
 
 def _is_leaf(term: Term) -> Form:
-    """A value of its own, no record; Event Ruler sees nothing in an empty array."""
+    """A value of its own or in an array, no record; Event Ruler sees nothing in an empty array."""
+    in_array = forms.quantified("exists", term, "leaf", _is_value(forms.attribute("leaf")))
+    return forms.any_of([_is_value(term), in_array])
+
+
+def _is_value(term: Term) -> Form:
     name = term.text
     return forms.any_of(
         [
             forms.is_not_null(Term(f"concat({name})")),
             forms.is_not_null(Term(f"{name} + 0")),
             forms.test(term, "IN", True, False),
-            forms.test(Term(f"size({name})"), ">", 0),
         ]
     )
 
@@ -308,6 +333,8 @@ def _text(path: str, term: Term, kind: str, operand: Any) -> Form:
         raise _refuse("an invalid pattern", path)
     without_case = Term(f"lower({term.text})")
     match kind:
+        case "exactly":
+            return forms.test(term, "=", operand)
         case "prefix":
             return forms.test(term, "startswith", operand)
         case "suffix":

@@ -38,6 +38,8 @@ NOT_CARRIED_OVER = {
     "min": "there is no term for the least of several values",
     "max": "there is no term for the greatest of several values",
     "method": "it calls JavaScript",
+    **dict.fromkeys(("and", "or", "if", "?:"), "its result is compared, and is no truth"),
+    **dict.fromkeys(("missing", "missing_some"), "its result is compared, and is an array"),
     "var": "the whole data, a computed name, or an element of an array by its number",
     "in": "both sides depend on the data, the array is made of something else than a variable, or the text "
     "to look in is longer than 40 characters",
@@ -97,15 +99,11 @@ def _refuse(feature: str) -> NotCarriedOverError:
     return NotCarriedOverError(feature, NOT_CARRIED_OVER[feature])
 
 
-def _arguments(operands: Any) -> list[Any]:
-    return operands if isinstance(operands, list) else [operands]
-
-
 def _operation(rule: Any) -> tuple[str, list[Any]] | None:
     """The operator and its operands, if the rule is an operation; a record with other keys is data."""
     if isinstance(rule, Mapping) and len(rule) == 1:
         [(operator, operands)] = rule.items()
-        return operator, _arguments(operands)
+        return operator, values.operands_of(operator, operands)
     return None
 
 
@@ -173,6 +171,8 @@ class _Reader:
                 return self.truth(operands[0] if operands else None)
             case "if" | "?:":
                 return self._choice(operands)
+            case "===" | "!==" if len(operands) < 2:
+                return operator == "!=="  # what is not given is no null
             case "==" | "===":
                 return self._equal(*_two(operands))
             case "!=" | "!==":
@@ -184,9 +184,7 @@ class _Reader:
             case "missing":
                 return forms.any_of(self._is_missing(name) for name in _names(operands))
             case "missing_some":
-                needed, names = _two(operands)
-                present = [not_true(self._is_missing(name)) for name in _names([names])]
-                return not_true(forms.at_least(int(needed), present))
+                return self._missing_some(*_two(operands))
             case "some":
                 return self._some(operator, *_two(operands))
             case "none":
@@ -244,10 +242,11 @@ class _Reader:
         return forms.test(one, "=", other.value)
 
     def _ordered(self, operator: str, operands: list[Any]) -> Form:
-        """Also of three: `{"<": [1, x, 10]}`."""
-        pairs = pairwise(operands[:3])
+        """Also of three: `{"<": [1, x, 10]}`. Nothing is before or after what is not given."""
+        if len(operands) < 2:
+            return False
         return forms.all_of(
-            _in_order(operator, self._value(left), self._value(right)) for left, right in pairs
+            _in_order(operator, self._value(left), self._value(right)) for left, right in pairwise(operands)
         )
 
     def _contained(self, needle: Any, haystack: Any) -> Form:
@@ -286,6 +285,14 @@ class _Reader:
     def _is_missing(self, name: Any) -> Form:
         term = self.variable(name)
         return forms.any_of([forms.is_null(term), forms.test(term, "=", "")])
+
+    def _missing_some(self, needed: Any, names: Any) -> Form:
+        """Some are missing, and too few are there; JsonLogic says no where all are there, however few."""
+        if not isinstance(needed, int) or isinstance(needed, bool) or not isinstance(names, list):
+            raise _refuse("an invalid rule")
+        missing = [self._is_missing(name) for name in names]
+        enough = forms.at_least(needed, [not_true(one) for one in missing])
+        return forms.all_of([not_true(enough), forms.any_of(missing)])
 
     def _some(self, operator: str, array: Any, condition: Any) -> Form:
         elements = self._elements(operator, array)
@@ -334,9 +341,11 @@ class _Reader:
             case "and" | "or" | "if" | "?:":
                 if all(isinstance(self._value(operand), _Truth) for operand in operands):
                     return _Truth(self.truth(rule))
-                raise NotCarriedOverError(operator, "its result is compared, and is no truth")
+                raise _refuse(operator)
             case "+" | "*":
                 # An absent variable makes the result NaN, and every comparison with it false.
+                if len(operands) == 1 and operator == "*":
+                    return self._value(operands[0])  # as it is
                 if len(operands) == 1:
                     return Term(f"CAST({self._text(operands[0])} AS float)")
                 return Term("(" + f" {operator} ".join(self._text(operand) for operand in operands) + ")")
@@ -384,7 +393,11 @@ class _Reader:
         value = self._value(rule)
         if isinstance(value, Term):
             return _or_zero(value)
-        return forms.literal(values.number(value.value)) if isinstance(value, _Constant) else self._text(rule)
+        if not isinstance(value, _Constant):
+            return self._text(rule)
+        if values.is_nan(converted := values.number(value.value)):
+            raise _refuse("==")
+        return forms.literal(converted)
 
     def _written(self, rule: Any) -> str:
         """A value as text: null is empty."""
@@ -408,8 +421,8 @@ class _Reader:
 
 
 _OF_TRUTHS = frozenset(
-    ("==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "missing", "missing_some")
-) | {"some", "none", "all"}
+    ("==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "some", "none", "all")
+)
 
 
 def _two(operands: list[Any]) -> tuple[Any, Any]:

@@ -3,12 +3,18 @@ usual.
 
 Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
 found where an event has them as text. Keywords are looked for in every string of the event, or in the
-attributes that `keywords_in` names. A rule matches where one of its conditions does. Its level becomes
-the priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
+attributes that `keywords_in` names. Filters apply to all rules that are read with them, in whichever file.
+`2 of selection*`, which pySigma does not know, is written out. A rule matches where one of its conditions
+does. Its level becomes the priority (informational 0 to critical 4), its tags and log source become tags, its
+title the payload.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,10 +38,12 @@ try:
     from sigma.collection import SigmaCollection
     from sigma.conversion.base import Backend
     from sigma.exceptions import SigmaError
+    from sigma.filters import SigmaFilter
     from sigma.processing.pipeline import ProcessingPipeline
     from sigma.rule import SigmaRule
     from sigma.types import (
         CompareOperators,
+        SigmaCasedString,
         SigmaRegularExpressionFlag,
         SigmaString,
         SpecialChars,
@@ -51,6 +59,8 @@ NOT_CARRIED_OVER = {
     "a query expression": "it is written for another backend",
     "a placeholder": "its values are not in the rule; a pipeline replaces it",
     "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
+    "N of": "it makes more than 200 combinations, or there are fewer searches than it wants",
+    "a filter": "it applies to none of the rules that are read with it",
     "an invalid rule": "pySigma cannot read it",
     **OF_ANY_FORMAT,
 }
@@ -109,40 +119,91 @@ def read(
     0
     """
     backend = TamisBackend(pipeline, keywords_in=keywords_in)
-    return gather(found for rule in rules for found in _read_one(rule, backend))
+    files = [_File.of(rule) for rule in rules]
+    filters = [_Filter(found) for file in files for found in file.filters]
+    return gather(
+        (*(found for file in files for found in file.imported(backend, filters)), *_unused(filters))
+    )
 
 
-def _read_one(rule: Any, backend: "TamisBackend") -> Iterable[ImportedRule]:
-    name = str(rule) if isinstance(rule, Path) else "a rule"
-    try:
-        collection = with_deep_stack(lambda: _collection(rule))
-    except RecursionError:
-        reason = OF_ANY_FORMAT["deep nesting"]
-        return [ImportedRule(name, None, NotCarriedOverError("deep nesting", reason))]
-    except Exception as error:
-        return [ImportedRule(name, None, _invalid(error))]
-    of_rules = {id(error) for found in collection.rules for error in found.errors}
-    of_file = [error for error in collection.errors if id(error) not in of_rules]
-    return [
-        *(_imported(found, name, backend) for found in collection.rules),
-        *(ImportedRule(name, None, _invalid(error)) for error in of_file),
-    ]
+@dataclass
+class _Filter:
+    """Conditions that other rules get in addition."""
+
+    filter: SigmaFilter
+    was_used: bool = False
+
+    def on(self, rule: SigmaRule) -> SigmaRule:
+        """The rule with those conditions, if the filter is for it."""
+        before = list(rule.detection.condition)
+        filtered = self.filter.apply_on_rule(rule)
+        assert isinstance(filtered, SigmaRule), "what was a rule stays one"
+        self.was_used = self.was_used or filtered.detection.condition != before
+        return filtered
+
+
+def _unused(filters: list[_Filter]) -> Iterator[ImportedRule]:
+    for one in filters:
+        if not one.was_used:
+            yield ImportedRule(str(one.filter.id or one.filter.title), None, _refuse("a filter"))
+
+
+@dataclass(frozen=True)
+class _File:
+    """The rules of a text, a record or a file, or why they cannot be read."""
+
+    name: str
+    collection: SigmaCollection | None
+    refused: NotCarriedOverError | None = None
+
+    @classmethod
+    def of(cls, rule: Any) -> "_File":
+        name = str(rule) if isinstance(rule, Path) else "a rule"
+        try:
+            return cls(name, with_deep_stack(lambda: _collection(rule)))
+        except RecursionError:
+            return cls(name, None, _refuse("deep nesting"))
+        except Exception as error:
+            return cls(name, None, _invalid(error))
+
+    @property
+    def filters(self) -> list[SigmaFilter]:
+        return [] if self.collection is None else [one for one in self.collection.filters if not one.errors]
+
+    def imported(self, backend: "TamisBackend", filters: list[_Filter]) -> Iterator[ImportedRule]:
+        if self.collection is None:
+            yield ImportedRule(self.name, None, self.refused)
+            return
+        for rule in self.collection.rules:
+            yield _imported(rule, self.name, backend, filters)
+        of_rules = {id(error) for rule in self.collection.rules for error in rule.errors}
+        for error in self.collection.errors:
+            if id(error) not in of_rules:
+                yield ImportedRule(self.name, None, _invalid(error))
 
 
 def _collection(rule: Any) -> SigmaCollection:
+    """The rules as they stand; filters apply to those of all files, later."""
     if isinstance(rule, dict):
-        return SigmaCollection.from_dicts([rule], collect_errors=True, resolve_references=False)
+        return SigmaCollection.from_dicts(
+            [rule], collect_errors=True, collect_filters=True, resolve_references=False
+        )
     text = rule.read_text(encoding="utf-8-sig") if isinstance(rule, Path) else rule
-    return SigmaCollection.from_yaml(text, collect_errors=True, resolve_references=False)
+    return SigmaCollection.from_yaml(
+        text, collect_errors=True, collect_filters=True, resolve_references=False
+    )
 
 
-def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
+def _imported(rule: Any, name: str, backend: "TamisBackend", filters: list[_Filter]) -> ImportedRule:
     id = str(rule.id or rule.title or name)
     if not isinstance(rule, SigmaRule):
         return ImportedRule(id, None, NotCarriedOverError("a correlation", NOT_CARRIED_OVER["a correlation"]))
     if rule.errors:
         return ImportedRule(id, None, _invalid(rule.errors[0]))
     try:
+        _write_out_counts(rule)
+        for one in filters:
+            rule = one.on(rule)
         for condition in rule.detection.condition:
             check_parentheses(str(condition))
         expression = with_deep_stack(
@@ -170,6 +231,36 @@ def _imported(rule: Any, name: str, backend: "TamisBackend") -> ImportedRule:
         priority=_LEVELS.get(str(rule.level).lower(), 0.0) if rule.level else 0.0,
         payload=json.dumps({"title": rule.title}).encode(),
     )
+
+
+_COUNT = re.compile(r"\b(\d+)\s+of\s+(them\b|[\w*]+)")
+_MOST_COMBINATIONS = 200
+
+
+def _write_out_counts(rule: SigmaRule) -> None:
+    """Write `2 of s*` as the combinations of two: pySigma knows `1 of` and `all of`."""
+    conditions = [str(condition) for condition in rule.detection.condition]
+    names = list(rule.detection.detections)
+    written = [_COUNT.sub(lambda found: _combinations(found, names), text) for text in conditions]
+    if written != conditions:
+        rule.detection.condition = written
+        rule.detection.__post_init__()  # parses the conditions
+
+
+def _combinations(found: re.Match[str], names: list[str]) -> str:
+    count, pattern = int(found[1]), found[2]
+    if count < 2:
+        return found[0]
+    matched = re.compile(".*" if pattern == "them" else pattern.replace("*", ".*"))
+    searches = [
+        name
+        for name in names
+        if matched.fullmatch(name) and (pattern.startswith("_") or not name.startswith("_"))
+    ]
+    if count > len(searches) or comb(len(searches), count) > _MOST_COMBINATIONS:
+        raise _refuse("N of", found[0])
+    together = (f"({' and '.join(some)})" for some in combinations(searches, count))
+    return f"({' or '.join(together)})"
 
 
 def _invalid(error: Exception) -> NotCarriedOverError:
@@ -272,10 +363,7 @@ class TamisBackend(Backend):
 
     def convert_condition_field_eq_val_re(self, cond: Any, state: Any) -> Form:
         """A regular expression."""
-        pattern = cond.value.regexp
-        text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
-        flags = "".join(sorted(_FLAGS[flag] for flag in cond.value.flags))
-        return _matches(forms.attribute(cond.field), f"(?{flags}){text}" if flags else text)
+        return _matches(forms.attribute(cond.field), _pattern(cond.value))
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: Any) -> Form:
         """A block of addresses."""
@@ -329,9 +417,11 @@ class TamisBackend(Backend):
 
     def convert_condition_val_str(self, cond: Any, state: Any) -> Form:
         """A keyword, somewhere in the event or in the attributes that were named."""
-        parts = [part.lower() if isinstance(part, str) else part for part in _parts(cond.value, "keywords")]
-        around = [forms.ANY_TEXT, *parts, forms.ANY_TEXT]
-        return self._anywhere(lambda term: forms.like(Term(f"lower({term.text})"), around))
+        around = [forms.ANY_TEXT, *_parts(cond.value, "keywords"), forms.ANY_TEXT]
+        if isinstance(cond.value, SigmaCasedString):
+            return self._anywhere(lambda term: forms.like(term, around))
+        lower = [part.lower() if isinstance(part, str) else part for part in around]
+        return self._anywhere(lambda term: forms.like(Term(f"lower({term.text})"), lower))
 
     def convert_condition_val_num(self, cond: Any, state: Any) -> Form:
         """A number as a keyword."""
@@ -340,9 +430,8 @@ class TamisBackend(Backend):
 
     def convert_condition_val_re(self, cond: Any, state: Any) -> Form:
         """A regular expression as a keyword."""
-        pattern = cond.value.regexp
-        text = pattern.to_plain() if isinstance(pattern, SigmaString) else str(pattern)
-        return self._anywhere(lambda term: _matches(term, text))
+        pattern = _pattern(cond.value)
+        return self._anywhere(lambda term: _matches(term, pattern))
 
     def convert_condition_query_expr(self, cond: Any, state: Any) -> Form:
         """Refuse."""
@@ -397,6 +486,14 @@ def _parts(value: SigmaString, where: str) -> list[Any]:
         else:
             raise _refuse("a placeholder", where)
     return parts
+
+
+def _pattern(value: Any) -> str:
+    """The text of a regular expression, with its flags."""
+    regexp = value.regexp
+    text = regexp.to_plain() if isinstance(regexp, SigmaString) else str(regexp)
+    flags = "".join(sorted(_FLAGS[flag] for flag in value.flags))
+    return f"(?{flags}){text}" if flags else text
 
 
 def _matches(term: Term, pattern: str) -> Form:

@@ -2,13 +2,17 @@
 
 SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between
 dialects is the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is
-not known from the text: strings are compared as they are, and the rule of such a dialect has a note.
+not known from the text: strings are compared as they are, and the rule of such a dialect has a note. So has
+one in which a dialect means something else in a corner that depends on the data. Whatever of sqlglot's tree
+is not read refuses the rule.
 
 `EXISTS (SELECT ... FROM UNNEST(items) AS t(i) WHERE ...)`, `5 = ANY(sizes)`, `x > ALL(sizes)` and the lambdas
 of `exists`, `forall`, `any_match`, `all_match` and `none_match` become quantifiers.
 """
 
-from collections.abc import Iterable, Mapping
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +42,8 @@ NOT_CARRIED_OVER = {
     "current time": "it changes, and a stored expression does not",
     "a function": "Tamis has no function that means the same",
     "SIMILAR TO": "its patterns are neither LIKE nor regular expressions",
+    "a class in LIKE": "[...] stands for one of some characters in this dialect, and for itself in Tamis",
+    "a place in a text": "dialects differ in what lies before the first character; places from 1 are read",
     "an array": "elements are tested, and nothing else; the array is a column, or one of literals",
     "a name beside UNNEST": "it may be a column or a field of the element: name the column, as in AS t(item)",
     "a condition as a value": "conditions are compared with TRUE, FALSE and NULL only",
@@ -105,16 +111,15 @@ def convert(id: str, where: str, dialect: str = "duckdb") -> ImportedRule:
 
     def converted() -> ImportedRule:
         text = check_parentheses(where).strip().rstrip(";")
-        if text[:6].upper() == "WHERE ":
-            text = text[6:]
+        text = re.sub(r"^WHERE\b", "", text, flags=re.IGNORECASE)
         try:
             tree = sqlglot.parse_one(text, read=dialect)
         except sqlglot.errors.SqlglotError as error:
             message = str(error).splitlines()[0]
             raise NotCarriedOverError("the text", f"sqlglot cannot read it: {message}") from None
-        expression = Expression.parse(_Writer(dialect).condition(tree))
-        notes = ("strings are compared with their case, whatever the collation",)
-        return ImportedRule(id, expression, notes=notes if dialect in _BY_COLLATION else ())
+        writer = _Writer(dialect)
+        expression = Expression.parse(writer.condition(tree))
+        return ImportedRule(id, expression, notes=tuple(writer.notes))
 
     return attempt(id, "the text", NOT_CARRIED_OVER["the text"], converted)
 
@@ -150,10 +155,18 @@ class _Writer:
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
         self._elements: list[_Element] = []
+        self.notes: dict[str, None] = {}
+        """Corners in which the dialect means something else, in their order."""
+        if dialect in _BY_COLLATION:
+            self._note("strings are compared with their case, whatever the collation")
+
+    def _note(self, text: str) -> None:
+        self.notes[text] = None
 
     # --- conditions --------------------------------------------------------------------------------
 
     def condition(self, node: Any) -> str:
+        _check_parts(node)
         match node:
             case exp.And() | exp.Or() | exp.Xor():
                 name = {"And": "AND", "Or": "OR", "Xor": "XOR"}[type(node).__name__]
@@ -175,8 +188,10 @@ class _Writer:
             case exp.In():
                 return self._in(node)
             case exp.Between():
-                low, high = self.value(node.args["low"]), self.value(node.args["high"])
-                return f"{self.value(node.this)} BETWEEN {low} AND {high}"
+                value, low, high = (self.value(node.args[name]) for name in ("this", "low", "high"))
+                between = f"{value} BETWEEN {low} AND {high}"
+                either = f"({between} OR {value} BETWEEN {high} AND {low})"
+                return either if node.args.get("symmetric") else between
             case exp.Like() | exp.ILike() | exp.Escape():
                 return self._like(node)
             case exp.RegexpLike() | exp.RegexpILike():
@@ -198,7 +213,11 @@ class _Writer:
             if (quantified := self._any_or_all(node)) is not None:
                 return quantified
             self._no_conditions(node)
+            if (known := _of_literals(node)) is not None:
+                return known
             return f"{self.value(node.this)} {_COMPARISONS[type(node)]} {self.value(node.expression)}"
+        if isinstance(node, exp.Predicate) and not isinstance(node, exp.Query | exp.SubqueryPredicate):
+            raise _refuse("a function", node)
         return self.value(node)
 
     def _no_conditions(self, node: Any) -> None:
@@ -215,10 +234,13 @@ class _Writer:
         wanted = wanted.this if negated else wanted
         if not isinstance(wanted, exp.Null | exp.Boolean):
             raise _refuse("a condition as a value", node)
-        if not isinstance(node.this.unnest(), exp.Column | exp.Cast | exp.Func):
-            raise _refuse("a condition as a value", node)
         name = "NULL" if isinstance(wanted, exp.Null) else "TRUE" if wanted.this else "FALSE"
-        return f"{self.value(node.this)} IS {'NOT ' if negated else ''}{name}"
+        inner = node.this.unnest()
+        is_value = isinstance(inner, exp.Column | exp.Cast | exp.Func) and not isinstance(
+            inner, exp.Predicate | exp.Connector
+        )
+        tested = self.value(node.this) if is_value else f"({self.condition(inner)})"
+        return f"{tested} IS {'NOT ' if negated else ''}{name}"
 
     def _in(self, node: exp.In) -> str:
         unnest, query = node.args.get("unnest"), node.args.get("query")
@@ -240,6 +262,8 @@ class _Writer:
         if not isinstance(node, exp.Like | exp.ILike) or not _is_string(node.expression):
             raise _refuse("a function", node)
         pattern = node.expression.this
+        if "[" in pattern and self._dialect in _CLASSES_IN_LIKE:
+            raise _refuse("a class in LIKE", node)
         if escape is None and self._dialect in _BACKSLASH_ESCAPES_LIKE:
             escape = "\\"
         ignores_case = isinstance(node, exp.ILike) or self._dialect == "sqlite"
@@ -257,7 +281,10 @@ class _Writer:
             flags += "i"
         if set(flags) - set("ims"):
             raise _refuse("a function", node)
-        pattern = (f"(?{flags})" if flags else "") + node.expression.this
+        pattern = node.expression.this
+        if node.args.get("full_match"):
+            pattern = f"^(?:{pattern})$"
+        pattern = (f"(?{flags})" if flags else "") + pattern
         return f"{self.value(node.this)} RLIKE {forms.literal(pattern)}"
 
     # --- arrays ------------------------------------------------------------------------------------
@@ -388,19 +415,22 @@ class _Writer:
     # --- values ------------------------------------------------------------------------------------
 
     def value(self, node: Any) -> str:
+        _check_parts(node)
         match node:
             case exp.Paren():
                 return f"({self.value(node.this)})"
             case exp.Column() | exp.Dot() | exp.Identifier():
                 return forms.attribute(self._name(node)).text
             case exp.Literal():
-                return forms.literal(node.this) if node.is_string else node.this
+                return self._literal(node)
+            case exp.National() | exp.RawString():
+                return forms.literal(node.this)
             case exp.Boolean():
                 return "TRUE" if node.this else "FALSE"
             case exp.Null():
                 return "NULL"
             case exp.Neg():
-                return f"-{self.value(node.this)}"
+                return f"-({self.value(node.this)})"  # two signs together begin a comment
             case exp.Cast():
                 return self._cast(node)
             case exp.Div() if node.args.get("typed"):
@@ -415,21 +445,59 @@ class _Writer:
             case exp.Trim() if node.expression is None and node.args.get("position") is None:
                 return self._call("trim", [node.this])
             case exp.Substring():
-                bounds = [node.args.get("start"), node.args.get("length")]
-                return self._call("substring", [node.this, *(part for part in bounds if part is not None)])
+                return self._substring(node)
+            case exp.DPipe() if self._dialect == "oracle":
+                self._note(_EMPTY_IS_NULL)
+                parts = [f"coalesce({self.value(part)}, '')" for part in node.flatten()]
+                return f"concat({', '.join(parts)})"
             case exp.Round():
                 digits = node.args.get("decimals")
                 return self._call("round", [node.this] if digits is None else [node.this, digits])
             case exp.Extract() if node.this.name.upper() in _EXTRACTS:
+                if node.this.name.upper() == "SECOND" and self._dialect in _FRACTIONS_OF_SECONDS:
+                    self._note("seconds are whole here, and have fractions there")
                 return f"{node.this.name.lower()}({self.value(node.expression)})"
-            case exp.TsOrDsToDate() | exp.TsOrDsToTimestamp() | exp.StrToTime():
-                return self.value(node.this)
+            case exp.TsOrDsToDate() | exp.DateStrToDate() if _is_string(node.this):
+                return f"DATE {forms.literal(node.this.this)}"
+            case exp.TsOrDsToTimestamp() if _is_string(node.this):
+                return f"TIMESTAMP {forms.literal(node.this.this)}"
+            case exp.TsOrDsToDate() if isinstance(node.parent, _OF_DAYS):
+                return self.value(node.this)  # the time of day makes no difference there
+            case exp.Length() if node.args.get("binary") and not self._counts_characters(node):
+                raise _refuse("a function", node)
+            case exp.Length() if self._dialect == "tsql":
+                self._note("LEN does not count spaces at the end there")
+                return self._call("length", [node.this])
         if type(node) in _ARITHMETIC:
             return f"({self.value(node.this)} {_ARITHMETIC[type(node)]} {self.value(node.expression)})"
         name = _FUNCTIONS.get(type(node).__name__)
         if name is not None:
             return self._call(name, [node.this])
         raise self._refused(node)
+
+    def _literal(self, node: Any) -> str:
+        if not node.is_string:
+            return str(node.this)
+        if not node.this and self._dialect == "oracle":
+            self._note(_EMPTY_IS_NULL)
+        return forms.literal(node.this)
+
+    def _counts_characters(self, node: Any) -> bool:
+        """Whether a length that may be one of bytes is one of characters where it is that of a text."""
+        return node.args["binary"] is True and self._dialect not in _LENGTH_IN_BYTES
+
+    def _substring(self, node: Any) -> str:
+        """Places from 1 on are the same everywhere; those before it, and from the end, are not."""
+        bounds = [node.args.get("start"), node.args.get("length")]
+        given = [part for part in bounds if part is not None]
+        if self._dialect not in _AS_SPARK:
+            first = _whole_number(given[0]) if given else None
+            from_end = self._dialect == "duckdb" and len(given) == 1
+            if first is None or (first < 1 and not (from_end and first < 0)):
+                raise _refuse("a place in a text", node)
+            if len(given) > 1 and (_whole_number(given[1]) or 0) < 0:
+                raise _refuse("a place in a text", node)
+        return self._call("substring", [node.this, *given])
 
     def _call(self, name: str, arguments: list[Any]) -> str:
         return f"{name}({', '.join(self.value(argument) for argument in arguments)})"
@@ -440,6 +508,8 @@ class _Writer:
             return f"{'DATE' if target == 'DATE' else 'TIMESTAMP'} {forms.literal(node.this.this)}"
         if target not in _CASTS or node.to.expressions:
             raise _refuse("a cast", node)
+        if _CASTS[target] == "int" and self._dialect not in _CASTS_DROP_FRACTIONS:
+            self._note("CAST to an integer drops the fraction here, and rounds there")
         return f"CAST({self.value(node.this)} AS {_CASTS[target]})"
 
     def _refused(self, node: Any) -> NotCarriedOverError:
@@ -458,6 +528,64 @@ class _Writer:
             if isinstance(node, types):
                 return _refuse(feature, node)
         return _refuse("a function", node)
+
+
+_READ_PARTS: dict[type, frozenset[str]] = {
+    exp.Column: frozenset({"table", "db", "catalog"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.Literal: frozenset({"is_string"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.Coalesce: frozenset({"is_nvl", "is_null"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+    exp.Cast: frozenset({"to", "safe"}),
+    exp.TryCast: frozenset({"to", "safe", "requires_string"}),
+    exp.TsOrDsToDate: frozenset({"safe", "default_date"}),
+    exp.Length: frozenset({"binary"}),
+    exp.Round: frozenset({"decimals"}),
+    exp.Substring: frozenset({"start", "length"}),
+    exp.RegexpLike: frozenset({"flag", "full_match"}),
+    exp.RegexpILike: frozenset({"flag"}),
+    exp.Like: frozenset({"negate"}),
+    exp.ILike: frozenset({"negate"}),
+    exp.In: frozenset({"query", "unnest", "is_global"}),
+    exp.Between: frozenset({"low", "high", "symmetric"}),
+    exp.ArrayContains: frozenset({"ensure_variant", "check_null"}),
+}
+"""What is read of a node beside what it is about; of others, nothing else."""
+
+
+def _check_parts(node: Any) -> None:
+    """Raise if a node has parts that are not read: what is passed over could change what it means."""
+    if isinstance(node, exp.Query | exp.Unnest | exp.Interval | exp.Case | exp.If | exp.AggFunc | exp.Window):
+        return  # refused for what they are
+    known = {"this", "expression", "expressions"} | _READ_PARTS.get(type(node), frozenset())
+    if any(value for name, value in node.args.items() if name not in known):
+        raise _refuse("a function", node)
+
+
+def _whole_number(node: Any) -> int | None:
+    """The integer that a literal is, with its sign."""
+    sign = 1
+    while isinstance(node, exp.Neg | exp.Paren):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    is_number = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
+    return sign * int(node.this) if is_number else None
+
+
+def _of_literals(node: Any) -> str | None:
+    """The truth of a comparison of two literals, as programs write them: `1 = 1`."""
+    sides = (node.this.unnest(), node.expression.unnest())
+    if type(node) not in _COMPARED:
+        return None
+    if all(_is_string(side) for side in sides):
+        first, second = (side.this.encode() for side in sides)
+    else:
+        first, second = (_whole_number(side) for side in sides)
+    if first is None or second is None:
+        return None
+    return "TRUE" if _COMPARED[type(node)](first, second) else "FALSE"
 
 
 def _names(node: Any) -> list[str]:
@@ -511,6 +639,21 @@ def _like_pattern(pattern: str, escape: str | None) -> str:
     return written
 
 
+_AS_SPARK = frozenset({"spark", "spark2", "databricks"})
+_CASTS_DROP_FRACTIONS = _AS_SPARK | {"hive", "tsql", "sqlite", "clickhouse", "redshift"}
+_LENGTH_IN_BYTES = frozenset({"mysql", "doris", "starrocks", "singlestore", "clickhouse"})
+_CLASSES_IN_LIKE = frozenset({"tsql", "fabric"})
+_FRACTIONS_OF_SECONDS = frozenset({"postgres", "materialize", "risingwave"})
+_EMPTY_IS_NULL = "an empty text is null there, and a text here"
+_OF_DAYS = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfYear)
+_COMPARED: dict[type, Callable[[Any, Any], bool]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+}
 _NULLS_HIDE = frozenset({"spark", "spark2", "databricks", "presto", "trino", "athena"})
 """Dialects in which a null in an array makes array_contains undefined, where nothing is found."""
 _QUANTIFIERS = {"forall": "forall", "any_match": "exists", "all_match": "forall", "none_match": "none"}

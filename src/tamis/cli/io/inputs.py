@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from csv import Error as CsvError
 from csv import reader
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
 from tamis.cli.io.encodings import SAY_ENCODING, SNIFFED, as_utf8, decompressed
-from tamis.cli.io.read_ahead import read_ahead
+from tamis.cli.io.read_ahead import AsItComes, Stoppable, read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,6 +86,8 @@ class Source:
     """The file itself, below what decompresses it; None for a pipe."""
     separator: str | None = None
     """What stands between the fields of a CSV file, if it is no comma."""
+    stop: Callable[[], None] = lambda: None
+    """Ends the pipe for whoever waits for more of it."""
 
     @property
     def has_cells(self) -> bool:
@@ -136,12 +139,13 @@ def open_source(
         try:
             if stdin.isatty():
                 raise UserError(f"no {what} given", hint=f"name a file of {what}, or pipe them in")
-            raw: Any = stdin.detach()
+            pipe = Stoppable(stdin.detach())
         except ValueError:  # it was detached before
             raise UserError(
                 "rules and events cannot both come from standard input", hint=f"name a file of {what}"
             ) from None
-        name, size = "<stdin>", None
+        raw: Any = io.BufferedReader(pipe)
+        name, size, stop = "<stdin>", None, pipe.stop
     else:
         try:
             raw = Path(path).open("rb")  # noqa: SIM115 -- the process or the caller's `with` closes it
@@ -149,13 +153,17 @@ def open_source(
         except OSError as error:
             hint = similar_file(path) if isinstance(error, FileNotFoundError) else None
             raise UserError(f"cannot read {path}: {error.strerror}", hint=hint) from None
-        name = path
+        name, stop = path, _nothing
     reader = decompressed(raw, name)
     format = asked or format_of(path) or _sniff(reader.peek(SNIFFED))
     if format not in (Format.PARQUET, Format.ARROW):
         reader = as_utf8(reader, name, encoding)
     stored = None if size is None else raw
-    return Source(name, format, reader, size, stored=stored, separator=read_separator(separator))
+    return Source(name, format, reader, size, stored=stored, separator=read_separator(separator), stop=stop)
+
+
+def _nothing() -> None:
+    """A file ends by itself."""
 
 
 def read_lines(source: Source) -> Iterator[list[bytes]]:
@@ -233,14 +241,28 @@ def _csv_batches(source: Source, parse: "csv.ParseOptions") -> Iterator["pa.Reco
         quoted_strings_can_be_null=False,
         null_values=[""],
         column_types=dict.fromkeys(names, pa.string()),
+        check_utf8=False,  # an error while the reader is opened waits until no thread reads ahead
     )
     if source.bytes.peek(1):  # type: ignore[attr-defined]  # else there is a header and nothing else
         try:
-            yield from read_ahead(_opened_csv(source, read, parse, convert))
+            for batch in read_ahead(_opened_csv(source, read, parse, convert)):
+                _check_text(batch, source)
+                yield batch
         except pa.ArrowInvalid as error:
             # The reader has not seen the header, and does not count it.
             counted = re.sub(r"Row #(\d+)", lambda row: f"Row #{int(row[1]) + 1}", str(error))
             raise pa.ArrowInvalid(counted) from error
+
+
+def _check_text(batch: "pa.RecordBatch", source: Source) -> None:
+    """Raise if a text is not UTF-8, and end the pipe first: closing the reader waits for who reads ahead."""
+    import pyarrow as pa
+
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        source.stop()
+        raise
 
 
 def _opened_csv(
@@ -249,7 +271,8 @@ def _opened_csv(
     """Open inside the iteration: opening reads the first block, and may fail there."""
     from pyarrow import csv
 
-    yield from csv.open_csv(source.bytes, read_options=read, parse_options=parse, convert_options=convert)
+    file = source.bytes if source.size is not None else AsItComes(source.bytes)
+    yield from csv.open_csv(file, read_options=read, parse_options=parse, convert_options=convert)
 
 
 def _header(source: Source) -> list[str]:
@@ -264,12 +287,19 @@ def _header(source: Source) -> list[str]:
         text = "".join(lines)
         if text.strip() and text.count('"') % 2 == 0:
             break
-    return next((row for row in reader(lines, delimiter=source.delimiter) if row), [])
+    try:
+        return next((row for row in reader(lines, delimiter=source.delimiter) if row), [])
+    except CsvError:
+        raise UserError(
+            f"{source.name}:1: the header cannot be read",
+            hint="do its lines end with a carriage return alone?",
+        ) from None
 
 
 def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
     def handle(row: "csv.InvalidRow") -> str:
         if not source.skip_bad:
+            source.stop()
             return "error"
         source.skipped.append(row.number - 1)
         return "skip"

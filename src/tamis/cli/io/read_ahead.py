@@ -1,19 +1,27 @@
 """How a command ends while Arrow reads ahead of it.
 
 Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is
-bad or because somebody interrupts it, leaves that thread behind. While the interpreter shuts down the thread
-asks for it once more, is unwound inside Arrow's C++, and the process aborts with a core dump in place of its
-exit code. So such a command ends without shutting the interpreter down.
+bad or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While
+the interpreter shuts down the thread asks for it once more, is unwound inside Arrow's C++, and the process
+aborts with a core dump in place of its exit code. So such a command ends without shutting the interpreter
+down.
+
+Arrow looks at a block when it has the next one, and tells an error of the first when nobody reads ahead any
+more. So a pipe is read as its bytes come, and not in blocks of a megabyte (`AsItComes`), and can be ended for
+the thread that waits for more (`Stoppable`).
 """
 
 import contextlib
+import io
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
-_unfinished: list[object] = []
+_unfinished: set[object] = set()
+"""What threads still read ahead of, one mark for each."""
 
 
 def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
@@ -22,9 +30,10 @@ def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
     >>> list(read_ahead([1, 2]))
     [1, 2]
     """
-    _unfinished.append(items)
+    mark = object()
+    _unfinished.add(mark)
     yield from items
-    _unfinished.pop()
+    _unfinished.discard(mark)
 
 
 def leave_if_read_ahead(ending: SystemExit) -> None:
@@ -39,3 +48,65 @@ def leave_if_read_ahead(ending: SystemExit) -> None:
         with contextlib.suppress(Exception):  # closed, detached, or its disk is full: said before
             stream.flush()
     os._exit(code)
+
+
+class Stoppable(io.RawIOBase):
+    """A pipe that can be ended while another thread waits for more of it.
+
+    >>> reading, writing = os.pipe()
+    >>> pipe = Stoppable(os.fdopen(reading, "rb", buffering=0))
+    >>> _ = os.write(writing, b"text")
+    >>> pipe.read(10)
+    b'text'
+    >>> pipe.stop()
+    >>> pipe.read(10)
+    b''
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        """Take a reader of a file that the system knows, of which nothing was read."""
+        self._pipe = pipe.detach() if isinstance(pipe, io.BufferedReader) else pipe
+        can_wait = os.name == "posix" and isinstance(self._pipe, io.FileIO)
+        ends: tuple[int | None, int | None] = os.pipe() if can_wait else (None, None)
+        self._woken, self._wake = ends
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def fileno(self) -> int:
+        """The number under which the system knows the pipe."""
+        return int(self._pipe.fileno())
+
+    def readinto(self, buffer: Any) -> Any:
+        """Wait for bytes or for the end, whichever way it comes."""
+        if self._woken is not None and self._woken in select.select([self._pipe, self._woken], [], [])[0]:
+            return 0
+        return self._pipe.readinto(buffer)
+
+    def stop(self) -> None:
+        """End it, for whoever reads now and later."""
+        if self._wake is not None:
+            os.write(self._wake, b".")
+
+
+class AsItComes(io.RawIOBase):
+    """A reader that waits for some bytes, not for as many as were asked for.
+
+    >>> AsItComes(io.BufferedReader(io.BytesIO(b"text"))).read(10)
+    b'text'
+    """
+
+    def __init__(self, reader: Any) -> None:
+        """Take a buffered reader."""
+        self._reader = reader
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """What is there."""
+        block = self._reader.read1(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
