@@ -262,7 +262,10 @@ class SitesHistory:
         path = self.sites.path(name)
         for suffix in ("-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
-        shutil.copy(self.copies[name], path)
+        # As another file: neighbours' links may still have the old one open.
+        restored = path.with_suffix(".restored")
+        shutil.copy(self.copies[name], restored)
+        restored.replace(path)
         self.damage(name)
         # What was subscribed since the copy is forgotten with it, and those who did not know subscribe again.
         for reader in self.readers:

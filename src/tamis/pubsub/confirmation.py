@@ -46,10 +46,11 @@ async def _others(log: Log, site: str) -> dict[str, int]:
     """All other sites that are known, each with how much of this site's state its interest is based on."""
     known: dict[str, int] = {}
     for record in await log.read(STATE, topic=keys.LINKS, most=10_000):
-        name = name_of(record.detail)
-        if name != site:
+        if keys.is_key(keys.LINKS, record.detail) and (name := name_of(record.detail)) != site:
             known[name] = 0
     for record in await log.read(STATE, topic=keys.APPLIED, most=10_000):
+        if not keys.is_key(keys.APPLIED, record.detail):
+            continue
         origin, _, by = record.detail.partition(".")
         if origin == token(site) and name_of(by) != site:
             try:

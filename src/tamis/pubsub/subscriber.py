@@ -20,7 +20,17 @@ from tamis.errors import ArgumentError, TamisError
 from tamis.expr import Column
 from tamis.pubsub import keys
 from tamis.pubsub.confirmation import Confirmation, confirm
-from tamis.pubsub.log.contract import EVENTS, MOST_ENTRIES, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    MOST_ENTRIES,
+    MOST_READ_BYTES,
+    QUEUES,
+    STATE,
+    Entry,
+    FencedError,
+    Log,
+    Record,
+)
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
@@ -89,7 +99,7 @@ class Subscriber:
         self.name = check_name("subscriber", name)
         self._log = log
         self._settings = settings
-        self._limits = limits
+        self._limits = None if limits is None else QueueLimits.read(limits.body())
         self._client = uuid.uuid4().hex
         self._topic = keys.queue_topic(name)
         self._buffer: deque[Delivered | Gap] = deque()
@@ -296,12 +306,18 @@ class Subscriber:
         records = await self._log.read(QUEUES, topic=self._topic, after=self._fetched, most=READ_AT_ONCE)
         if not records:
             return False
-        deliveries = {}
+        deliveries: dict[int, Delivery] = {}
+        size = 0
         for record in records:
             try:
-                deliveries[record.seq] = Delivery.read(record.body)
+                delivery = Delivery.read(record.body)
             except RecordError:
-                deliveries[record.seq] = Delivery(0, ())
+                delivery = Delivery(0, ())
+            size += delivery.size
+            if deliveries and size > MOST_READ_BYTES:
+                break  # a queue can be larger than this machine's memory
+            deliveries[record.seq] = delivery
+        records = records[: len(deliveries)]
         events = await self._payloads(deliveries.values())
         drops: Drops | None = None
         for record in records:

@@ -35,7 +35,16 @@ from tamis.pubsub.log.contract import (
     Record,
 )
 from tamis.pubsub.names import token
-from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
+from tamis.pubsub.records import (
+    Cursor,
+    DeadLetter,
+    Delivery,
+    Fields,
+    RecordError,
+    Settings,
+    read_drops,
+    write,
+)
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
@@ -108,11 +117,14 @@ class Router:
         self.counters = Counters()
         self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
-        self._batch = batch
+        self._batch = self._most = batch
+        """How many events are matched at once: at most, and as far as a lease allows."""
         self._lease_seconds = lease_seconds
         self._clock = clock
         self._generation = log.generation
+        self._incarnation = uuid.uuid4().hex
         self._life = 0
+        self._signed_seq = 0
         self._signed_at: float | None = None
         self._signs: dict[str, tuple[int, float]] = {}
         """The last sign of life of each router, and when it was noticed."""
@@ -150,6 +162,8 @@ class Router:
             # Another file, or another server: whose the partitions are, only the log knows.
             self.leases.clear()
             self._generation = self.log.generation
+            self._signed_seq = 0
+        await self._keep_name()
         await self._sign()
         await self._share()
         end = await self.log.end(EVENTS)
@@ -194,13 +208,36 @@ class Router:
         now = self._clock()
         if self._signed_at is None or now - self._signed_at >= self._lease_seconds / 3:
             self._life += 1
-            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, write({"life": self._life}))])
+            sign = write({"life": self._life, "by": self._incarnation})
+            self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
         for (topic, name), record in self.table.others.items():
             if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
                 self._signs[name] = (record.seq, now)
         for name in [name for name in self._signs if (keys.ROUTER, name) not in self.table.others]:
             del self._signs[name]
+
+    async def _keep_name(self) -> None:
+        """Two routers with one name would take each other's partitions: the earlier one takes another name.
+
+        A sign behind ours that we have not written is from somebody else who is alive.
+        """
+        record = self.table.others.get((keys.ROUTER, self.name))
+        if record is None or not 0 < self._signed_seq < record.seq:
+            return
+        try:
+            by = Fields(record.body, "sign of life").text("by", "")
+        except RecordError:
+            by = ""
+        if by == self._incarnation:  # an answer was lost
+            return
+        before, self.name = self.name, f"{self.name}-{self._incarnation[:6]}"
+        logger.error(
+            "another router has this name: names are unique within a site",
+            extra={"router": before, "now": self.name},
+        )
+        self.leases.clear()
+        self._signed_at, self._signed_seq = None, 0
 
     def living(self) -> set[str]:
         """The routers that have shown a sign of life lately, this one included."""
@@ -284,6 +321,20 @@ class Router:
 
     async def route(self, lease: Lease) -> int:
         """Route one batch of a partition; returns how many events."""
+        began = self._clock()
+        try:
+            return await self._route(lease)
+        finally:
+            self._adapt(self._clock() - began)
+
+    def _adapt(self, seconds: float) -> None:
+        """A batch that takes longer than a lease would be lost, and so would the next: take fewer events."""
+        if seconds > self._lease_seconds / 3:
+            self._most = max(1, self._most // 2)
+        elif seconds < self._lease_seconds / 12:
+            self._most = min(self._batch, self._most * 2)
+
+    async def _route(self, lease: Lease) -> int:
         records = await self._next_events(lease)
         if not records:
             await self._check_end(lease)
@@ -327,7 +378,7 @@ class Router:
     async def _next_events(self, lease: Lease) -> list[Record]:
         """The next batch of a partition; what some queues have already is read again as it was."""
         topic, cursor = keys.partition_topic(lease.partition), lease.cursor
-        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._batch)
+        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._most)
         if not cursor.done:
             return records
         until = cursor.until or (records[0].seq if records else 0)
@@ -393,6 +444,7 @@ class Router:
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
     ) -> None:
+        await self._sign()
         for topic in self.table.take_removed():
             for other in self.leases.values():
                 other.numbers = {lane: number for lane, number in other.numbers.items() if lane[0] != topic}

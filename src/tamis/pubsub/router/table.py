@@ -183,7 +183,9 @@ class Table:
         added = self._waiting
         is_regranted = False
         for record in records:
-            if record.topic == keys.SUBSCRIPTION:
+            if not keys.is_key(record.topic, record.detail):
+                self._complain(record, RecordError("no name makes such a key: it is ignored"))
+            elif record.topic == keys.SUBSCRIPTION:
                 added.pop(record.detail, None)
                 if not record.body:
                     self._remove(record.detail)

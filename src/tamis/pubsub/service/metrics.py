@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
-from tamis.pubsub.names import name_of
+from tamis.pubsub.names import name_of, names_in
 from tamis.pubsub.service.config import ConfigError
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class RouterCollector:
         for link in server.network.links.values():
             links.add_metric([link.neighbour], int(link.trouble is None))
         yield links
-        lags = {name: server.retention.lag(name) for name in list(server.retention.queues)}
+        names = [name for name in list(server.retention.queues) if names_in(name)]
+        lags = {name: server.retention.lag(name) for name in names}
         events = GaugeMetricFamily("tamis_queue_lag_events", "Events that wait.", labels=["subscriber"])
         sizes = GaugeMetricFamily("tamis_queue_lag_bytes", "Bytes that wait.", labels=["subscriber"])
         most = sorted(lags, key=lambda name: (-lags[name][0], name))[:MOST_SUBSCRIBERS]

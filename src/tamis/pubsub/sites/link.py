@@ -128,7 +128,7 @@ class Link:
             await self._sign(there)
             await self._gossip(there)
             taken = await self._take(there)
-        except LogError as error:
+        except (LogError, RecordError) as error:
             self.trouble = str(error)
             raise
         self.trouble = None
@@ -205,7 +205,7 @@ class Link:
             for record in news[topic]:
                 site, _, by = record.detail.partition(".")
                 is_own = me == (by if topic in OF_TWO_SITES else site)
-                if record.body and not is_own:
+                if record.body and not is_own and keys.is_key(topic, record.detail):
                     known = self._table.others.get((topic, record.detail))
                     if known is None or _is_newer(record.body, known.body):
                         entries.append(Entry(topic, record.detail, record.body))

@@ -90,7 +90,7 @@ class Network:
             was_up = link.trouble is None
             try:
                 taken += await link.step()
-            except LogError as error:
+            except (LogError, RecordError) as error:
                 if was_up:
                     logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
             else:
