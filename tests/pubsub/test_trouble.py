@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from pubsub.logs import run
+from pubsub.nats_proxy import NatsProxy
 from pubsub.test_site import drain, router_of
+from servers import Nats
 from tamis.errors import EventError
 from tamis.pubsub import Delivered, LogFullError, LogUnavailableError, connect, keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
@@ -190,6 +192,61 @@ def test_a_router_that_comes_back_under_its_name_goes_on_at_once(log_url: str) -
     run(main)
 
 
+class LosesAnswers:
+    """A log that loses the answer to the next append."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.is_losing = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def append(self, stream: str, *more: Any) -> Any:
+        answer = await self._log.append(stream, *more)
+        if self.is_losing and stream == QUEUES:
+            self.is_losing = False
+            raise LogUnavailableError("the answer was lost")
+        return answer
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_partition_that_was_let_go_without_a_word_is_not_left_alone(log_url: str, restarts: bool) -> None:
+    """Its cursor names a router that is alive and does not have it: who else would take it?"""
+
+    async def main() -> None:
+        async with connect(log_url, partitions=2) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            now = [0.0]
+            log = LosesAnswers(site.log)
+
+            def router(name: str) -> Router:
+                return Router(log, site.settings, name=name, clock=lambda: now[0])  # type: ignore[arg-type]
+
+            one, two = router("one"), router("two")
+            await one.step()
+            assert set(one.leases) == {0, 1}
+            for name in ("bob", "carl", "dora"):  # on both partitions
+                await (await site.publisher(name)).publish({"by": name})
+            await two._sign()
+            if restarts:
+                one = router("one")
+            else:
+                log.is_losing = True
+                with pytest.raises(LogUnavailableError):
+                    await one.step()
+            for _ in range(20):
+                now[0] += 1
+                await one.step()
+                await two.step()
+            assert (len(one.leases), len(two.leases)) == (1, 1)
+            heard: list[Any] = [await ann.next(10) for _ in range(3)]
+            assert {item.event["by"] for item in heard} == {"bob", "carl", "dora"}
+
+    run(main)
+
+
 class Slow:
     """A log whose events take long, by a clock of the test; meanwhile others do something."""
 
@@ -295,5 +352,32 @@ def test_a_snapshot_that_cannot_be_written_is_no_reason_to_end(tmp_path: Path) -
             name = server.router.name
             await site.log.append(STATE, [Entry(keys.DRAIN, name, b'{"v":1}')])
         await running
+
+    run(main)
+
+
+def test_a_connection_that_is_made_again_repeats_nothing_and_acknowledges(nats: Nats) -> None:
+    async def main() -> None:
+        async with NatsProxy(nats.url) as proxy, connect(f"{proxy.url}/reconnected", partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await site.publisher("bob")
+            await bob.publish([{"n": number} for number in range(6)])
+            router = router_of(site)
+            await drain(router)
+            heard: list[Any] = [await ann.next(10) for _ in range(3)]
+            for place in range(2):
+                generation = site.log.generation
+                proxy.cut()
+                proxy.mend()
+                while site.log.generation == generation:
+                    await asyncio.sleep(0.05)
+                await ann.acknowledge(heard[place])
+            heard += [await ann.next(10) for _ in range(3)]
+            assert [item.event["n"] for item in heard] == list(range(6)), "once in the life of a client"
+            again = await site.subscriber("ann")
+            first = await again.next(10)
+            assert isinstance(first, Delivered)
+            assert first.event["n"] == 2, "what was acknowledged stays so"
 
     run(main)

@@ -24,6 +24,8 @@ HIGHEST_PRIORITY = 9
 DEFAULT_PRIORITY = 4
 MOST_NUMBER = 1 << 53
 DEFAULT_HOPS = 16
+LINK_BYTES = 1 << 30
+LINK_KEEP_SECONDS = 7 * 86_400.0
 LAST_MOMENT = 253_402_300_800_000_000
 """The year 10000, in UTC microseconds."""
 
@@ -180,10 +182,14 @@ class EventHeader:
     partition: int = 0
     hops: int = DEFAULT_HOPS
     targets: tuple[Target, ...] = ()
+    missing: int = 0
+    """This is no event: so many were dropped on their way here, and every subscriber is told."""
 
     def body(self) -> bytes:
         """The header line."""
         fields: dict[str, Any] = {"p": self.publisher}
+        if self.missing:
+            fields["g"] = self.missing
         if self.origin is not None:
             fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
             fields["to"] = [list(target) for target in self.targets]
@@ -200,6 +206,7 @@ class EventHeader:
             fields.number("n", 0),
             fields.number("h", DEFAULT_HOPS),
             tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
+            fields.number("g", 0),
         )
 
 

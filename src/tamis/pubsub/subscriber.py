@@ -83,7 +83,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something is missing here, and why: `bytes`, `age`, `forgotten`, `rollback` or `lost`."""
+    """Something is missing here, and why: `bytes`, `age`, `forgotten`, `link`, `rollback` or `lost`."""
 
     reason: str
     count: int | None
@@ -379,6 +379,9 @@ class Subscriber:
                 header = EventHeader.read(text)
             except RecordError:
                 header = EventHeader("")
+            if header.missing:
+                self._buffer.append(Gap("link", None, here))
+                continue
             if number in delivery.unsure and not await self._wants(body):
                 continue
             self._buffer.append(Delivered(number, body, header.publisher, found.time, header.origin, here))
@@ -445,29 +448,35 @@ class Subscriber:
 
     async def _write_reading(self, reading: Reading) -> bool:
         key = (keys.READ, token(self.name))
-        try:
-            self._reading_seq = await self._log.append(
-                STATE, [Entry(*key, reading.body())], {key: self._reading_seq}
-            )
-        except FencedError:
-            await self._find_out_who()
-            return False
-        self._reading = reading
-        self._wrote_at = time.monotonic()
-        return True
+        while True:
+            try:
+                self._reading_seq = await self._log.append(
+                    STATE, [Entry(*key, reading.body())], {key: self._reading_seq}
+                )
+            except FencedError:
+                if not await self._is_still_ours():
+                    return False
+            else:
+                self._reading = reading
+                self._wrote_at = time.monotonic()
+                return True
 
-    async def _find_out_who(self) -> None:
-        """Somebody else has moved our position: an operator, a rollback, or another client."""
+    async def _is_still_ours(self) -> bool:
+        """Find out who has moved our position: we ourselves, an operator, a rollback, or another client."""
         key = (keys.READ, token(self.name))
         record = (await self._log.last(STATE, [key])).get(key)
         if record is None or record.seq < self._reading_seq:
             await self._roll_back()
-            return
+            return False
         reading = Reading.read(record.body)
-        if reading.is_replay or reading.client == self._client:
+        if reading.client == self._client:
+            # Nobody: the connection was made again, or the answer to what we wrote was lost.
+            self._reading_seq = record.seq
+            return True
+        if reading.is_replay:
             self._buffer.clear()
             await self._take_over(record)
-            return
+            return False
         raise TakenOverError(
             f"another client reads as {self.name}: a name belongs to one client at a time, give each its own"
         )

@@ -20,6 +20,8 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
+    LINK_BYTES,
+    LINK_KEEP_SECONDS,
     Cursor,
     Delivery,
     Drop,
@@ -166,7 +168,7 @@ class Retention:
     async def _limit(self, name: str, now: int) -> None:
         queue, limits = self.queues[name], self._table.queues.get(name)
         if limits is None and name.startswith(SITE):
-            limits = QueueLimits()  # a neighbour that has never been here
+            limits = QueueLimits(LINK_BYTES, LINK_KEEP_SECONDS)  # a neighbour that has never been here
         if limits is None:
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]

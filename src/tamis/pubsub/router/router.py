@@ -126,6 +126,8 @@ class Router:
         self._life = 0
         self._signed_seq = 0
         self._signed_at: float | None = None
+        self._has_looked = False
+        """Whether all cursors that name us are known to be leases of ours."""
         self._signs: dict[str, tuple[int, float]] = {}
         """The last sign of life of each router, and when it was noticed."""
         self._complaints: dict[int, str] = {}
@@ -161,6 +163,7 @@ class Router:
         if self._generation != self.log.generation:
             # Another file, or another server: whose the partitions are, only the log knows.
             self.leases.clear()
+            self._has_looked = False
             self._generation = self.log.generation
             self._signed_seq = 0
         await self._keep_name()
@@ -190,16 +193,19 @@ class Router:
 
     async def release(self) -> None:
         """Give all partitions back, so that others need not wait for the leases to end."""
+        await self._give_back()
+        try:
+            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, b"")])
+        except LogError as error:
+            logger.warning("still listed", extra={"error": str(error)})
+
+    async def _give_back(self) -> None:
         for lease in list(self.leases.values()):
             try:
                 await self._write_cursor(lease, replace(lease.cursor, router=""))
             except LogError as error:
                 logger.warning("lease not given back", extra={"error": str(error)})
         self.leases.clear()
-        try:
-            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, b"")])
-        except LogError as error:
-            logger.warning("still listed", extra={"error": str(error)})
 
     # --- leases ------------------------------------------------------------------------------------
 
@@ -211,6 +217,7 @@ class Router:
             sign = write({"life": self._life, "by": self._incarnation})
             self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
+            self._has_looked = False
         for (topic, name), record in self.table.others.items():
             if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
                 self._signs[name] = (record.seq, now)
@@ -231,12 +238,12 @@ class Router:
             by = ""
         if by == self._incarnation:  # an answer was lost
             return
+        await self._give_back()
         before, self.name = self.name, f"{self.name}-{self._incarnation[:6]}"
         logger.error(
             "another router has this name: names are unique within a site",
             extra={"router": before, "now": self.name},
         )
-        self.leases.clear()
         self._signed_at, self._signed_seq = None, 0
 
     def living(self) -> set[str]:
@@ -259,7 +266,7 @@ class Router:
             else:
                 del self.leases[lease.partition]
                 logger.info("partition given back", extra={"partition": lease.partition})
-        if len(self.leases) >= share:
+        if len(self.leases) >= share and self._has_looked:
             return
         missing = [number for number in range(self.settings.partitions) if number not in self.leases]
         found = await self.log.last(QUEUES, [(keys.CURSOR, str(number)) for number in missing])
@@ -272,8 +279,11 @@ class Router:
                 self._complain(number, str(error))
                 continue
             self._complaints.pop(number, None)
-            if len(self.leases) < share and (cursor.router == self.name or cursor.router not in living):
+            # What is ours and was let go without a word is taken beyond our share, too: others believe that
+            # we have it. It is given back in the next step.
+            if cursor.router == self.name or (len(self.leases) < share and cursor.router not in living):
                 await self._take(number, record, cursor)
+        self._has_looked = True
 
     def _complain(self, partition: int, error: str) -> None:
         if self._complaints.get(partition) != error:
@@ -352,6 +362,7 @@ class Router:
         except LogUnavailableError:
             # Written or not: the log knows. It is asked when the partition is taken again.
             del self.leases[lease.partition]
+            self._has_looked = False
             raise
         self._remember(matched)
         self.counters.events += len(records)

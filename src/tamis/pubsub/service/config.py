@@ -12,7 +12,7 @@ import tamis
 from tamis._suggest import suggestion
 from tamis.errors import TamisError
 from tamis.pubsub.names import check_name
-from tamis.pubsub.records import Grant, is_number, is_seconds
+from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
 from tamis.pubsub.sites.interest import Generalising
 
@@ -51,6 +51,9 @@ class Config:
     batch: int = 4_000
     lease_seconds: float = 10.0
     link_seconds: float = 5.0
+    link_bytes: int = LINK_BYTES
+    """So much each neighbour keeps for this site while it is away."""
+    link_keep_seconds: float = LINK_KEEP_SECONDS
     housekeeping_seconds: float = 5.0
     snapshot_seconds: float = 60.0
     most_bytes: int | None = None
@@ -99,6 +102,8 @@ _KINDS: dict[str, Any] = {
     "batch": ("a whole number from 1 to 10000", lambda value: is_number(value) and 1 <= value <= 10_000),
     "lease_seconds": _SECONDS,
     "link_seconds": _SECONDS,
+    "link_bytes": _COUNT,
+    "link_keep_seconds": _SECONDS,
     "housekeeping_seconds": _SECONDS,
     "snapshot_seconds": _SECONDS,
     "most_bytes": _COUNT,

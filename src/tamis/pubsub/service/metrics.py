@@ -24,6 +24,7 @@ COUNTERS = {
     "came": "Events from other sites that were for this one.",
     "came_wanted": "Those of them that somebody here wants.",
     "repeated": "Events that came over links and were known already.",
+    "missing": "Events that were dropped at neighbours before they were taken.",
 }
 MOST_SUBSCRIBERS = 1_000
 """Of more subscribers only those that lag most are shown."""

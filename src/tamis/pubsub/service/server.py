@@ -95,6 +95,8 @@ class RouterServer:
             self.router.counters,
             generalising=config.interest,
             link_seconds=config.link_seconds,
+            link_bytes=config.link_bytes,
+            link_keep_seconds=config.link_keep_seconds,
         )
         await self.write_grants(site.log)
         if config.listen is not None:
