@@ -24,6 +24,17 @@ PATIENCE = 60.0
 LEASE = 2.0
 
 
+async def until_known(site: Site, name: str, text: str) -> None:
+    """Subscribe, and wait until the other site knows it."""
+    subscriber = await site.subscriber(name)
+    for _ in range(60):
+        told = await subscriber.subscribe("s", text, wait=1)
+        if {"a", "b"} <= set(told.confirmed):
+            return
+        await asyncio.sleep(0.5)
+    raise AssertionError(told)
+
+
 class Reader:
     """One subscriber, which comes back now and then; what it had acknowledged must not come again."""
 
@@ -108,10 +119,7 @@ class ClusterHistory:
                 await asyncio.to_thread(router.until, "ready")
             # From now on each site knows what the other one wants.
             for site, name, text in (("a", "all", "TRUE"), ("b", "some", "k = 1"), ("b", "all", "TRUE")):
-                subscriber = await sites[site].subscriber(name)
-                told = await subscriber.subscribe("s", text, wait=60)
-                assert set(told.confirmed) >= {"a", "b"} - set(told.missing)
-                assert not told.missing, told
+                await until_known(sites[site], name, text)
             tasks = [asyncio.create_task(reader.read(self.ending)) for reader in readers]
             publishing = asyncio.Event()
             load = [asyncio.create_task(self.load(sites[name], name, publishing)) for name in sites]

@@ -21,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 import tamis
+from pubsub.jumping_clock import JumpingClock
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, Entry, LogError, LogUnavailableError, RolledBackError
 from tamis.pubsub.log.sqlite import SqliteLog
@@ -132,6 +133,7 @@ class History:
         self.seed, self.folder, self.settings = seed, folder, settings
         self.chance = random.Random(seed)
         self.turns = Turns(self.chance)
+        self.clock = JumpingClock(random.Random(seed))
         self.path = folder / f"history-{seed}.db"
         self.published: list[dict[str, Any]] = []
         """Acknowledged, in order."""
@@ -157,7 +159,7 @@ class History:
     async def run(self) -> None:
         # Of an append with little room, batches are written queue by queue.
         room = self.chance.choice([8, 16, routing.MOST_DELIVERIES])
-        with mock.patch.object(routing, "MOST_DELIVERIES", room):
+        with mock.patch.object(routing, "MOST_DELIVERIES", room), self.clock.used():
             await self.play()
 
     async def play(self) -> None:
@@ -319,6 +321,8 @@ class History:
         elif draw < 0.05:
             body = self.chance.choice(HOSTILE)
             await self.site.log.append(EVENTS, [Entry("p0", "evil", body)])
+        elif draw < 0.053:
+            self.clock.jump()
         elif self.settings.rollback and draw < 0.06 and self.copied_at is None:
             self.back_up()
         elif self.settings.rollback and draw < 0.08 and self.copied_at and self.restored_at is None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tamis
+from pubsub.jumping_clock import JumpingClock
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
 from tamis.pubsub.log import STATE, Entry
@@ -89,6 +90,7 @@ class SitesHistory:
 
     def __init__(self, seed: int, folder: Path, settings: Settings) -> None:
         self.chance = random.Random(seed)
+        self.clock = JumpingClock(random.Random(seed))
         self.folder = folder / f"sites-{seed}"
         self.folder.mkdir()
         self.settings = settings
@@ -110,6 +112,10 @@ class SitesHistory:
         self.serial = 0
 
     async def run(self) -> None:
+        with self.clock.used():
+            await self.play()
+
+    async def play(self) -> None:
         async with self.sites:
             for name in self.sites.names:
                 self.publishers[name] = await self.sites.sites[name].publisher("bob")
@@ -163,6 +169,8 @@ class SitesHistory:
             self.copy(name)
         elif draw < 0.98 and self.settings.rolls_back and name in self.copies:
             await self.restore(name)
+        elif draw > 0.99:
+            self.clock.jump()
         elif (
             draw < 0.99
             and self.settings.loses_sites

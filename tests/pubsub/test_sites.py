@@ -344,3 +344,15 @@ def test_ranges() -> None:
     for number in numbers:
         seen.add(number)
     assert seen.pairs == [(1, 299)]
+
+
+def test_a_neighbour_that_was_never_heard_of_is_missing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.stop("b")
+            sites.path("b").unlink()
+            await sites.settle()
+            told = await (await sites.sites["a"].subscriber("ann")).subscribe("s", "TRUE")
+            assert (told.confirmed, told.missing) == (("a",), ("b",))
+
+    run(main)

@@ -247,6 +247,40 @@ def test_a_partition_that_was_let_go_without_a_word_is_not_left_alone(log_url: s
     run(main)
 
 
+def test_a_lease_that_was_lost_on_a_silent_partition_is_noticed(log_url: str) -> None:
+    """Who believes to have a share takes nothing else: another partition would be nobody's."""
+
+    async def main() -> None:
+        async with connect(log_url, partitions=2) as site:
+            now = [0.0]
+            one, two = (
+                Router(site.log, site.settings, name=name, clock=lambda: now[0]) for name in ("1", "2")
+            )
+            for _ in range(6):
+                await one.step()
+                await two.step()
+            assert (set(one.leases), set(two.leases)) == ({0}, {1})
+            # Both were stopped for longer than a lease, and take what they believe to be nobody's.
+            now[0] += 60
+            for router in (one, two):
+                await router._share()
+            assert (set(one.leases), set(two.leases)) == ({0, 1}, {0, 1})
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await site.publisher("bob")
+            bob._topic = "p0"
+            await bob.publish({"n": 1})
+            for router in (one, two) * 20:
+                now[0] += 1
+                await router.step()
+            assert len(one.leases) == len(two.leases) == 1
+            assert set(one.leases) | set(two.leases) == {0, 1}
+            item = await ann.next(10)
+            assert isinstance(item, Delivered)
+
+    run(main)
+
+
 class Slow:
     """A log whose events take long, by a clock of the test; meanwhile others do something."""
 

@@ -257,6 +257,14 @@ class Router:
         """Take partitions that nobody living has, up to a fair share; give one back that is beyond it."""
         living = self.living()
         share = -(-self.settings.partitions // len(living))
+        if self._has_looked and len(self.leases) == share:
+            return
+        cursors = [(keys.CURSOR, str(number)) for number in range(self.settings.partitions)]
+        found = await self.log.last(QUEUES, cursors)
+        for lease in list(self.leases.values()):
+            record = found.get(lease.key)
+            if record is None or record.seq != lease.seq:
+                self._lose(lease)  # a partition without events would not show it for long
         if len(self.leases) > share:
             lease = list(self.leases.values())[-1]
             try:
@@ -266,11 +274,8 @@ class Router:
             else:
                 del self.leases[lease.partition]
                 logger.info("partition given back", extra={"partition": lease.partition})
-        if len(self.leases) >= share and self._has_looked:
             return
-        missing = [number for number in range(self.settings.partitions) if number not in self.leases]
-        found = await self.log.last(QUEUES, [(keys.CURSOR, str(number)) for number in missing])
-        for number in missing:
+        for number in [number for number in range(self.settings.partitions) if number not in self.leases]:
             record = found.get((keys.CURSOR, str(number)))
             try:
                 cursor = Cursor("", 0) if record is None else Cursor.read(record.body)
