@@ -29,6 +29,7 @@ from tamis.pubsub.router.table import Table
 from tamis.pubsub.service import server as service
 from tamis.pubsub.service.config import Config
 from tamis.pubsub.service.server import RouterServer
+from tamis.pubsub.site import Site
 
 
 @contextlib.contextmanager
@@ -279,6 +280,30 @@ def test_a_lease_that_was_lost_on_a_silent_partition_is_noticed(log_url: str) ->
             assert isinstance(item, Delivered)
 
     run(main)
+
+
+class SwallowsCancellation:
+    """A log whose `wait` ends when it is cancelled, and says nothing, as `asyncio.wait_for` can do."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def wait(self, stream: str, after: int, seconds: float) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(seconds)
+
+
+def test_a_timeout_holds_though_a_cancellation_was_swallowed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db") as site:
+            ann = await Site(SwallowsCancellation(site.log), site.settings).subscriber("ann")  # type: ignore[arg-type]
+            with pytest.raises(TimeoutError):
+                await ann.next(timeout=0.1)
+
+    run(main, 20)
 
 
 class Slow:

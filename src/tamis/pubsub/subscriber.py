@@ -278,9 +278,13 @@ class Subscriber:
 
     async def next(self, timeout: float | None = None) -> Delivered | Gap:
         """The next event or gap; `TimeoutError` if none comes in time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         async with asyncio.timeout(timeout):
             while not self._buffer:
                 if not await self._fill():
+                    # `asyncio.wait_for` of Python 3.11 can swallow a cancellation, and with it the timeout.
+                    if deadline is not None and time.monotonic() >= deadline:
+                        raise TimeoutError
                     await self._show_that_we_are_here()
                     await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()

@@ -5,6 +5,7 @@ all, and what is left out counts as missing; a stored message has the headers of
 by somebody else, or changed since, and deletes what was promised.
 """
 
+import asyncio
 import itertools
 from typing import Any
 
@@ -148,5 +149,28 @@ def test_limits_that_are_none_are_refused_where_they_are_given(log_url: str) -> 
                 with pytest.raises(ValueError, match="keep_seconds"):
                     await site.subscriber("ann", QueueLimits(keep_seconds=bad if bad != 2**70 else -1))  # type: ignore[arg-type]
             assert (await site.subscriber("ann")).name == "ann"
+
+    run(main)
+
+
+def test_a_leader_that_wakes_up_is_not_believed_at_once(nats: Nats) -> None:
+    """It tells what it knew when it fell asleep, for half a second; a rolled-back stream does for ever."""
+
+    async def main() -> None:
+        log: Any = await open_log(f"{nats.url}/{next(_sites)}")
+        await log.append(EVENTS, numbered(10))
+        real, until = log._info, asyncio.get_running_loop().time() + 0.5
+
+        async def asleep(stream: str) -> Any:
+            info = await real(stream)
+            if asyncio.get_running_loop().time() < until:
+                info["state"]["last_seq"] = 4
+            return info
+
+        log._info = asleep
+        assert await log.end(EVENTS) == 10
+        until += 3_600
+        assert await log.end(EVENTS) == 4
+        await log.close()
 
     run(main)

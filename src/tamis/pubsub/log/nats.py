@@ -54,6 +54,8 @@ NEAR = 4
 """Numbers that lie so close are read as one range, with what is in between."""
 FEW = 4
 """So few keys are asked of the leader at once."""
+STALE_SECONDS = 5.0
+"""For so long it is not believed that a stream has become shorter."""
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
@@ -75,6 +77,8 @@ class NatsLog:
         self._site = token(site)
         self._replicas = replicas
         self._most_bytes = most_bytes
+        self._highest = dict.fromkeys(STREAMS, 0)
+        """The highest number of each stream that was seen."""
         self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
         self.identity = ""
         self.generation = self._fenced_generation = 1
@@ -167,6 +171,7 @@ class NatsLog:
         if error := answer.get("error"):
             raise _explained(error, self._stream(stream))
         await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
+        self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
         return int(answer["seq"])
 
     async def read(
@@ -181,6 +186,8 @@ class NatsLog:
             # What was lost on the way, or has headers that nobody can read, the leader tells as JSON.
             first = {"seq": after + 1, "next_by_subj": subject}
             found = [self._stored(stream, answer) for answer in await self._leader(stream, [first])]
+        if found:
+            self._highest[stream] = max(self._highest[stream], found[-1].seq)
         return found
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
@@ -219,10 +226,10 @@ class NatsLog:
         subjects = [f"{prefix}{topic}.{detail}" for topic, detail in keys]
         found: dict[Key, Record] = {}
         unsure: list[str] = []
+        end = await self.end(stream)  # after it, a leader that had been asleep has been found out
         if len(subjects) < FEW:
             unsure = subjects
         else:
-            end = await self.end(stream)
             for start in range(0, len(subjects), MOST_IN_FLIGHT):
                 unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
         for answer in await self._leader(stream, [{"last_by_subj": subject} for subject in unsure]):
@@ -251,7 +258,14 @@ class NatsLog:
 
     async def end(self, stream: str) -> int:
         """The highest number that was ever given in a stream."""
-        return int((await self._info(stream))["state"]["last_seq"])
+        deadline = time.monotonic() + STALE_SECONDS
+        while True:
+            last = int((await self._info(stream))["state"]["last_seq"])
+            # A leader that was stopped for a while wakes up and does not know yet that there is another one.
+            if last >= self._highest[stream] or time.monotonic() >= deadline:
+                self._highest[stream] = last
+                return last
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def trim(self, stream: str, before: int, topic: str, detail: str | None = None) -> None:
         """Remove the records of a key, or of a topic, with numbers below `before`."""
