@@ -16,18 +16,21 @@ import pytest
 
 from pubsub.logs import run
 from pubsub.nats_proxy import NatsProxy
+from pubsub.router_processes import metric
 from pubsub.test_site import drain, router_of
 from servers import Nats
 from tamis.errors import EventError
 from tamis.pubsub import Delivered, LogFullError, LogUnavailableError, connect, keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log import sqlite as sqlite_log
+from tamis.pubsub.records import QueueLimits
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.service import server as service
 from tamis.pubsub.service.config import Config
+from tamis.pubsub.service.metrics import metrics_text
 from tamis.pubsub.service.server import RouterServer
 from tamis.pubsub.site import Site
 
@@ -438,5 +441,28 @@ def test_a_connection_that_is_made_again_repeats_nothing_and_acknowledges(nats: 
             first = await again.next(10)
             assert isinstance(first, Delivered)
             assert first.event["n"] == 2, "what was acknowledged stays so"
+
+    run(main)
+
+
+def test_metrics_are_exact_above_a_million_and_can_be_read_while_a_router_works(tmp_path: Path) -> None:
+    """They used to be printed with six digits."""
+
+    async def main() -> None:
+        server = RouterServer(Config(f"sqlite:{tmp_path}/site.db", housekeeping_seconds=0.01))
+        running = asyncio.create_task(server.run())
+        await server.ready.wait()
+        server.router.counters.came = 123_456_789
+        async with connect(f"sqlite:{tmp_path}/site.db") as site:
+            ann = await site.subscriber("ann", QueueLimits(most_bytes=200))
+            await ann.subscribe("all", "TRUE")
+            bob = await site.publisher("bob")
+            for number in range(60):
+                await bob.publish([{"n": number}] * 3)
+                text = (await asyncio.to_thread(metrics_text, server)).decode()
+                assert metric(text, "tamis_router_came_total") == 123_456_789
+            assert "tamis_queue_lag_bytes" in text
+        server.stop()
+        await running
 
     run(main)

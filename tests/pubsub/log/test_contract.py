@@ -201,6 +201,8 @@ def test_large_reads_come_in_parts(log_url: str) -> None:
         ("nats://127.0.0.1:1/main", "cannot reach NATS"),
         ("nats://127.0.0.1:1/main?replicas=many", "replicas=1 to 5"),
         ("nats://127.0.0.1:1/main?color=red", "replicas=1 to 5"),
+        ("nats://[::1/main", "cannot open"),
+        ("sqlite:a\0b", "a log is"),
     ],
 )
 def test_a_wrong_url_says_what_would_be_right(url: str, part: str) -> None:

@@ -93,6 +93,7 @@ class NatsLog:
         most_bytes: int | None = None,
         credentials: str | None = None,
         authority: str | None = None,
+        certificate: str | None = None,
     ) -> "NatsLog":
         """Connect, and make the streams of a site where they are missing."""
         try:
@@ -100,7 +101,7 @@ class NatsLog:
         except ImportError:
             raise LogError(missing_extra("a log on NATS", "nats")) from None
 
-        tls = ssl.create_default_context(cafile=authority) if authority else None
+        tls = _tls(authority, certificate)
         log: NatsLog | None = None
 
         async def on_reconnect() -> None:
@@ -126,9 +127,14 @@ class NatsLog:
                 ),
                 ANSWER_SECONDS,
             )
+        except ModuleNotFoundError:
+            raise LogError(missing_extra("credentials of NATS", "nats")) from None
         except (OSError, nats.errors.Error, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise LogUnavailableError(f"cannot reach NATS at {', '.join(servers)}: {reason}") from None
+        except Exception as error:  # whatever the client makes of a file that is none
+            reason = f"{credentials}: " if credentials else ""
+            raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
         log = cls(client, site, replicas, most_bytes)
         try:
             for stream in STREAMS:
@@ -569,6 +575,21 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
                 together.append((first, last - first + 1))
         first = last = number
     return alone, together
+
+
+def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | None:
+    """Whom we trust, and who we are; None leaves both to the URL."""
+    if not authority and not certificate:
+        return None
+    file = authority
+    try:
+        context = ssl.create_default_context(cafile=authority)
+        file = certificate
+        if certificate:
+            context.load_cert_chain(certificate)
+    except (OSError, ValueError) as error:
+        raise LogError(f"cannot use the certificates in {file}: {error}") from None
+    return context
 
 
 class _MissingError(LogError):

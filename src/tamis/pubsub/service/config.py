@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import tamis
 from tamis._suggest import suggestion
@@ -191,8 +191,12 @@ def _grant(name: str, found: Mapping[str, Any]) -> Grant:
 def _refuse_anyone(config: Config) -> None:
     """Nobody opens a door without a lock by accident."""
     for key, url in [("log", config.log), *((f"neighbours.{n}", u) for n, u in config.neighbours.items())]:
-        parts = urlsplit(url)
-        if parts.scheme not in ("nats", "tls") or config.credentials or parts.username:
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise ConfigError(f"`{key}` is no address: {error}") from None
+        is_known = config.credentials or parts.username or "certificate" in parse_qs(parts.query)
+        if parts.scheme not in ("nats", "tls") or is_known:
             continue
         for address in parts.netloc.split(","):
             if not is_loopback(address.rpartition(":")[0] or address):
