@@ -13,13 +13,14 @@ import asyncio
 import random
 import shutil
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tamis
 from pubsub.jumping_clock import JumpingClock
 from pubsub.several_sites import Sites
+from pubsub.shrinking import fewest_steps
 from tamis.pubsub import keys
 from tamis.pubsub.log import STATE, Entry
 from tamis.pubsub.log.contract import RolledBackError
@@ -385,10 +386,24 @@ class SitesHistory:
 
 
 def play(seed: int, folder: Path, settings: Settings) -> SitesHistory:
+    """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
     history = SitesHistory(seed, folder, settings)
     try:
         asyncio.run(history.run())
     except BaseException as error:
-        error.add_note(f"seed {seed}, {settings}, {history.sites.edges}")
+        fewest = fewest_steps(
+            lambda steps: _fails(seed, folder, replace(settings, steps=steps)), settings.steps
+        )
+        error.add_note(f"seed {seed}, {settings}; it still fails with steps={fewest}")
         raise
     return history
+
+
+def _fails(seed: int, folder: Path, settings: Settings) -> bool:
+    place = folder / f"shorter-{seed}-{settings.steps}"
+    place.mkdir()
+    try:
+        asyncio.run(SitesHistory(seed, place, settings).run())
+    except BaseException:
+        return True
+    return False
