@@ -38,6 +38,7 @@ FORMAT = 1
 BUSY_SECONDS = 30.0
 SHORTEST_POLL, LONGEST_POLL = 0.002, 0.05
 FREE_PAGES_PER_TRIM = 2_000
+MOST_WAL_BYTES = 16 << 20
 _LIMIT = "most_bytes"
 _Answer = TypeVar("_Answer")
 
@@ -160,6 +161,9 @@ class SqliteLog:
                 database.execute("ROLLBACK")
                 raise
             database.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_PER_TRIM})").fetchall()
+            if _bytes(Path(f"{self._path}-wal")) > MOST_WAL_BYTES:
+                # While there is always some reader, SQLite never begins the file anew: wait for those of now.
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         await self._run(trimming)
 
@@ -233,6 +237,13 @@ def _file(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return found.st_dev, found.st_ino
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _when_free(work: Callable[[], _Answer]) -> _Answer:
