@@ -237,6 +237,16 @@ _PLAIN_SUBSCRIPTION = re.compile(rb'\{"v":1,"expression":"([ !#-\[\]-~]*)","prio
 """A subscription as `body` writes it, of ASCII characters without escapes."""
 
 
+def plain_subscription(body: bytes) -> tuple[str, str] | None:
+    """Expression and priority of a subscription without anything else; None if it must be read as a whole.
+
+    >>> plain_subscription(Subscription("price < 15").body())
+    ('price < 15', '4')
+    """
+    plain = _PLAIN_SUBSCRIPTION.fullmatch(body)
+    return None if plain is None else (plain[1].decode(), plain[2].decode())
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """What a subscriber wants.
@@ -260,8 +270,8 @@ class Subscription:
     @classmethod
     def read(cls, body: bytes) -> "Subscription":
         """Read a record."""
-        if (plain := _PLAIN_SUBSCRIPTION.fullmatch(body)) is not None:  # nearly all, and there are millions
-            return cls(plain[1].decode(), int(plain[2]))
+        if (plain := plain_subscription(body)) is not None:
+            return cls(plain[0], int(plain[1]))
         fields = Fields(body, "subscription")
         return cls(
             fields.text("expression"),

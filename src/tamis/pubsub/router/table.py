@@ -26,7 +26,14 @@ from tamis.errors import TamisError
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import STATE, Log, Record
 from tamis.pubsub.names import name_of, token
-from tamis.pubsub.records import DEFAULT_PRIORITY, Grant, QueueLimits, RecordError, Subscription
+from tamis.pubsub.records import (
+    DEFAULT_PRIORITY,
+    Grant,
+    QueueLimits,
+    RecordError,
+    Subscription,
+    plain_subscription,
+)
 from tamis.pubsub.sites.interest import InterestEntry
 
 logger = logging.getLogger("tamis.router")
@@ -255,6 +262,14 @@ class Table:
         for id, record in added.items():
             if not is_empty:
                 self._remove(id)
+            if record.topic == keys.SUBSCRIPTION and not self.grants:  # nearly all, and there are millions
+                plain = plain_subscription(record.body)
+                if plain is not None:
+                    ids.append(id)
+                    texts.append(plain[0])
+                    owners.append(f"{id.partition('.')[0]}|{plain[1]}|0")
+                    expiries.append(None)
+                    continue
             prepared = self._prepare(id, record)
             if prepared is None:
                 continue
