@@ -100,6 +100,15 @@ class NatsServer:
         self._process.kill()
         self._process.wait()
 
+    def pause(self) -> None:
+        """Stop the process for a while, with all that it holds."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         assert self._process is not None
         stop(self._process)

@@ -4,7 +4,9 @@ import gzip
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 
 import pyarrow as pa
 import pytest

@@ -15,12 +15,14 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import tamis
+from pubsub.jumping_clock import JumpingClock
+from pubsub.shrinking import fewest_steps
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, Entry, LogError, LogUnavailableError, RolledBackError
 from tamis.pubsub.log.sqlite import SqliteLog
@@ -132,6 +134,7 @@ class History:
         self.seed, self.folder, self.settings = seed, folder, settings
         self.chance = random.Random(seed)
         self.turns = Turns(self.chance)
+        self.clock = JumpingClock(random.Random(seed))
         self.path = folder / f"history-{seed}.db"
         self.published: list[dict[str, Any]] = []
         """Acknowledged, in order."""
@@ -157,7 +160,7 @@ class History:
     async def run(self) -> None:
         # Of an append with little room, batches are written queue by queue.
         room = self.chance.choice([8, 16, routing.MOST_DELIVERIES])
-        with mock.patch.object(routing, "MOST_DELIVERIES", room):
+        with mock.patch.object(routing, "MOST_DELIVERIES", room), self.clock.used():
             await self.play()
 
     async def play(self) -> None:
@@ -319,6 +322,8 @@ class History:
         elif draw < 0.05:
             body = self.chance.choice(HOSTILE)
             await self.site.log.append(EVENTS, [Entry("p0", "evil", body)])
+        elif draw < 0.053:
+            self.clock.jump()
         elif self.settings.rollback and draw < 0.06 and self.copied_at is None:
             self.back_up()
         elif self.settings.rollback and draw < 0.08 and self.copied_at and self.restored_at is None:
@@ -423,10 +428,24 @@ class History:
 
 
 def play(seed: int, folder: Path, settings: Settings) -> History:
+    """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
     history = History(seed, folder, settings)
     try:
         asyncio.run(history.run())
     except BaseException as error:
-        error.add_note(f"seed {seed}, {settings}")
+        fewest = fewest_steps(
+            lambda steps: _fails(seed, folder, replace(settings, steps=steps)), settings.steps
+        )
+        error.add_note(f"seed {seed}, {settings}; it still fails with steps={fewest}")
         raise
     return history
+
+
+def _fails(seed: int, folder: Path, settings: Settings) -> bool:
+    place = folder / f"shorter-{seed}-{settings.steps}"
+    place.mkdir()
+    try:
+        asyncio.run(History(seed, place, settings).run())
+    except BaseException:
+        return True
+    return False

@@ -13,12 +13,14 @@ import asyncio
 import random
 import shutil
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tamis
+from pubsub.jumping_clock import JumpingClock
 from pubsub.several_sites import Sites
+from pubsub.shrinking import fewest_steps
 from tamis.pubsub import keys
 from tamis.pubsub.log import STATE, Entry
 from tamis.pubsub.log.contract import RolledBackError
@@ -89,6 +91,7 @@ class SitesHistory:
 
     def __init__(self, seed: int, folder: Path, settings: Settings) -> None:
         self.chance = random.Random(seed)
+        self.clock = JumpingClock(random.Random(seed))
         self.folder = folder / f"sites-{seed}"
         self.folder.mkdir()
         self.settings = settings
@@ -110,6 +113,10 @@ class SitesHistory:
         self.serial = 0
 
     async def run(self) -> None:
+        with self.clock.used():
+            await self.play()
+
+    async def play(self) -> None:
         async with self.sites:
             for name in self.sites.names:
                 self.publishers[name] = await self.sites.sites[name].publisher("bob")
@@ -163,6 +170,8 @@ class SitesHistory:
             self.copy(name)
         elif draw < 0.98 and self.settings.rolls_back and name in self.copies:
             await self.restore(name)
+        elif draw > 0.99:
+            self.clock.jump()
         elif (
             draw < 0.99
             and self.settings.loses_sites
@@ -262,7 +271,10 @@ class SitesHistory:
         path = self.sites.path(name)
         for suffix in ("-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
-        shutil.copy(self.copies[name], path)
+        # As another file: neighbours' links may still have the old one open.
+        restored = path.with_suffix(".restored")
+        shutil.copy(self.copies[name], restored)
+        restored.replace(path)
         self.damage(name)
         # What was subscribed since the copy is forgotten with it, and those who did not know subscribe again.
         for reader in self.readers:
@@ -374,10 +386,24 @@ class SitesHistory:
 
 
 def play(seed: int, folder: Path, settings: Settings) -> SitesHistory:
+    """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
     history = SitesHistory(seed, folder, settings)
     try:
         asyncio.run(history.run())
     except BaseException as error:
-        error.add_note(f"seed {seed}, {settings}, {history.sites.edges}")
+        fewest = fewest_steps(
+            lambda steps: _fails(seed, folder, replace(settings, steps=steps)), settings.steps
+        )
+        error.add_note(f"seed {seed}, {settings}; it still fails with steps={fewest}")
         raise
     return history
+
+
+def _fails(seed: int, folder: Path, settings: Settings) -> bool:
+    place = folder / f"shorter-{seed}-{settings.steps}"
+    place.mkdir()
+    try:
+        asyncio.run(SitesHistory(seed, place, settings).run())
+    except BaseException:
+        return True
+    return False

@@ -16,11 +16,15 @@ PATIENCE = 60.0
 class RouterProcess:
     """`tamis router` on loopback; its log goes to a file."""
 
-    def __init__(self, folder: Path, *arguments: str, name: str = "router") -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, name: str = "router", source: Path | None = None
+    ) -> None:
+        """`source` is the folder of another release's package."""
         self.stderr = folder / f"{name}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", "tamis.cli", "router", *arguments]
+        environment = {**os.environ, **({"PYTHONPATH": str(source)} if source is not None else {})}
         with self.stderr.open("wb") as output:
-            self.process = subprocess.Popen(command, stderr=output, env={**os.environ})
+            self.process = subprocess.Popen(command, stderr=output, env=environment)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.stderr.read_text().splitlines() if line.startswith("{")]

@@ -36,7 +36,11 @@ class Sites:
     """A graph of sites, stepped by hand."""
 
     def __init__(
-        self, folder: Path, edges: list[tuple[str, str]], generalising: Generalising | None = None
+        self,
+        folder: Path,
+        edges: list[tuple[str, str]],
+        generalising: Generalising | None = None,
+        **network: Any,
     ) -> None:
         self.folder = folder
         self.edges = edges
@@ -48,6 +52,7 @@ class Sites:
         self.routers: dict[str, Router] = {}
         self.networks: dict[str, Network] = {}
         self._generalising = generalising
+        self._network = network
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.db"
@@ -74,6 +79,7 @@ class Sites:
             router.counters,
             generalising=self._generalising,
             clock=lambda: self.now,
+            **self._network,
         )
         self.dead.discard(name)
 

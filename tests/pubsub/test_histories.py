@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pubsub import random_sites_history as several
-from pubsub.random_history import Settings, play
+from pubsub.random_history import History, Settings, play
 
 KINDS = {
     "plain": Settings(),
@@ -31,6 +31,23 @@ def test_a_short_history(tmp_path: Path, kind: str, seed: int) -> None:
 def test_long_histories(tmp_path: Path, kind: str, block: int) -> None:
     for seed in range(1_000 + 48 * block, 1_000 + 48 * (block + 1)):
         play(seed, tmp_path, KINDS[kind])
+
+
+@pytest.mark.slow
+def test_a_history_that_fails_is_made_shorter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = History.judge
+
+    def too_strict(self: History) -> None:
+        real(self)
+        assert len(self.published) < 25
+
+    monkeypatch.setattr(History, "judge", too_strict)
+    with pytest.raises(AssertionError) as failed:
+        play(1, tmp_path, Settings(steps=80))
+    [note] = failed.value.__notes__
+    steps = int(note.rpartition("=")[2])
+    assert 1 < steps < 80
+    assert note.startswith("seed 1, ")
 
 
 SITES = {

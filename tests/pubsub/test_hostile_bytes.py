@@ -14,6 +14,7 @@ from pubsub.test_site import drain, router_of
 from tamis.pubsub import keys, records
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.names import name_of, token
+from tamis.pubsub.operating import status, subscribers
 from tamis.pubsub.records import RecordError
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.service.config import ConfigError, config_of, read_config
@@ -112,6 +113,36 @@ TOPICS = [
     *((STATE, topic, "main.rome") for topic in (keys.HEARD, keys.ADVERTISEMENT)),
     (EVENTS, "p0", "evil"),
     (QUEUES, keys.DEAD, "0"),
+    *(
+        (STATE, topic, detail)
+        for topic in (
+            "sub",
+            "queue",
+            "read",
+            "grant",
+            "links",
+            "interest",
+            "applied",
+            "heard",
+            "advertised",
+            "ad",
+            "later",
+        )
+        for detail in (
+            "a|b",
+            "a|4|0.x",
+            "=FF",
+            "=FF.x",
+            "a..b",
+            ".",
+            "ann.",
+            "a.b.c",
+            "é",
+            "@rome",
+            "=40rome.=",
+        )
+    ),
+    *((QUEUES, topic, detail) for topic in ("q-a|b", "q-=40=FF", "q-", "copy-x") for detail in ("0.4", "x")),
 ]
 
 
@@ -129,6 +160,9 @@ def test_a_router_survives_whatever_lies_in_the_log(given_: list[Any]) -> None:
             await drain(router)
             network = Network(site.log, site.settings, router.table, {}, router.counters)
             await network.step()
+            await eve.subscribe("more", "TRUE")
+            await status(site)
+            await subscribers(site)
             await Retention(site.log, site.settings, router.table, router.counters).tidy()
             heard = [await eve.next(10)]
             assert heard[-1].event == {"n": 1} or heard[-1].publisher  # type: ignore[union-attr]

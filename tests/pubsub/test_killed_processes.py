@@ -86,9 +86,11 @@ async def under_load(url: str, faults: Any, seconds: float = 120) -> None:
         judge(await hear_all(site, "some", [e for e in acknowledged if e["k"] == 1], seconds))
 
 
-def config(folder: Path, url: str, name: str) -> str:
+def config(folder: Path, url: str, name: str, partitions: int = 4) -> str:
     path = folder / f"{name}.toml"
-    path.write_text(f'log = "{url}"\nname = "{name}"\nlease_seconds = 2\nbatch = 7\n')
+    path.write_text(
+        f'log = "{url}"\nname = "{name}"\nlease_seconds = 2\nbatch = 7\npartitions = {partitions}\n'
+    )
     return str(path)
 
 

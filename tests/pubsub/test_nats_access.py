@@ -4,11 +4,17 @@ A client with a grant cannot read the events past its copies: the permissions th
 enough for it to subscribe, read and acknowledge.
 """
 
+import asyncio
+import base64
 import datetime
 import ipaddress
+import json
+import os
+import uuid
 from pathlib import Path
 from typing import Any
 
+import nkeys
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -18,7 +24,7 @@ from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import LogError, LogUnavailableError, connect, keys
-from tamis.pubsub.log import EVENTS, STATE, Entry
+from tamis.pubsub.log import EVENTS, STATE, Entry, open_log
 from tamis.pubsub.records import Grant
 
 
@@ -80,6 +86,120 @@ def test_a_server_with_tls_is_reached_by_those_who_trust_it(nats_program: str, t
 
     with NatsServer(nats_program, tmp_path, *options) as server:
         run(lambda: main(server.url.replace("nats://", "tls://")))
+
+
+def test_a_server_that_wants_certificates_of_its_clients(nats_program: str, tmp_path: Path) -> None:
+    ours, others = Authority(tmp_path / "ours"), Authority(tmp_path / "others")
+    certificate, key = ours.issue("nats")
+    options = (
+        "--tlsverify",
+        "--tlscert",
+        str(certificate),
+        "--tlskey",
+        str(key),
+        "--tlscacert",
+        str(ours.file),
+    )
+
+    def both(authority: Authority) -> Path:
+        """A certificate and its key in one file."""
+        made = authority.issue("ann")
+        made[0].write_bytes(made[0].read_bytes() + made[1].read_bytes())
+        return made[0]
+
+    async def main(url: str) -> None:
+        async with connect(f"{url}/site?certificate={both(ours)}", authority=str(ours.file)) as site:
+            assert await (await site.publisher("bob")).publish({"n": 1}) == [1]
+        for wrong in (f"{url}/site", f"{url}/site?certificate={both(others)}"):
+            with pytest.raises(LogUnavailableError, match="cannot reach NATS"):
+                async with connect(wrong, authority=str(ours.file)):
+                    pass
+
+    with NatsServer(nats_program, tmp_path, *options) as server:
+        run(lambda: main(server.url.replace("nats://", "tls://")))
+
+
+def signed(claims: dict[str, Any], by: nkeys.KeyPair) -> str:
+    """A JWT as NATS has them."""
+
+    def part(content: bytes) -> str:
+        return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+    head = part(json.dumps({"typ": "JWT", "alg": "ed25519-nkey"}).encode())
+    body = part(
+        json.dumps({"jti": uuid.uuid4().hex, "iat": 1, "iss": by.public_key.decode(), **claims}).encode()
+    )
+    return f"{head}.{body}.{part(by.sign(f'{head}.{body}'.encode()))}"
+
+
+def key_pair(prefix: int) -> nkeys.KeyPair:
+    return nkeys.from_seed(nkeys.encode_seed(os.urandom(32), prefix))
+
+
+LIMITS = dict.fromkeys(
+    (
+        "subs",
+        "data",
+        "payload",
+        "conn",
+        "leaf",
+        "imports",
+        "exports",
+        "mem_storage",
+        "disk_storage",
+        "streams",
+    ),
+    -1,
+)
+
+
+def test_credentials_of_an_account(nats_program: str, tmp_path: Path) -> None:
+    """Accounts of NATS keep tenants apart: each has streams of its own, under the same names."""
+    operator = key_pair(nkeys.PREFIX_BYTE_OPERATOR)
+    about = {"type": "operator", "version": 2}
+    operator_jwt = signed({"name": "o", "sub": operator.public_key.decode(), "nats": about}, operator)
+    preload, files = [], {}
+    for name in ("red", "blue", "system"):
+        account, user = key_pair(nkeys.PREFIX_BYTE_ACCOUNT), key_pair(nkeys.PREFIX_BYTE_USER)
+        public = account.public_key.decode()
+        limits = LIMITS if name != "system" else {**LIMITS, "mem_storage": 0, "disk_storage": 0}
+        claims = {"limits": {**limits, "consumer": -1, "wildcards": True}, "type": "account", "version": 2}
+        account_jwt = signed({"name": name, "sub": public, "nats": claims}, operator)
+        preload.append(f"{public}: {account_jwt}")
+        claims = {"subs": -1, "data": -1, "payload": -1, "type": "user", "version": 2}
+        user_jwt = signed({"name": name, "sub": user.public_key.decode(), "nats": claims}, account)
+        files[name] = tmp_path / f"{name}.creds"
+        files[name].write_text(
+            f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
+            f"-----BEGIN USER NKEY SEED-----\n{user.seed.decode()}\n------END USER NKEY SEED------\n"
+        )
+    config = tmp_path / "nats.conf"
+    config.write_text(
+        f"operator: {operator_jwt}\nsystem_account: {preload[-1].partition(':')[0]}\nresolver: MEMORY\n"
+        f"resolver_preload: {{\n" + "\n".join(preload) + "\n}\n"
+    )
+    hostile = [b"", b"garbage", b"\xff\xfe\0", files["red"].read_bytes()[:300]]
+    hostile.append(files["red"].read_bytes().replace(b"SU", b"XX", 1))
+    hostile.append(files["red"].read_bytes().replace(b"\n", b""))
+
+    async def main(url: str) -> None:
+        async with connect(f"{url}/site", credentials=str(files["red"])) as site:
+            assert await (await site.publisher("bob")).publish([{"n": 1}, {"n": 2}]) == [1, 2]
+        async with connect(f"{url}/site", credentials=str(files["blue"])) as site:
+            assert await site.log.end(EVENTS) == 0, "tenants share nothing"
+        options: list[dict[str, str]] = [{}, {"credentials": "/none"}, {"authority": "/none"}]
+        for number, content in enumerate(hostile):
+            wrong = tmp_path / f"wrong-{number}"
+            wrong.write_bytes(content)
+            options += [{"credentials": str(wrong)}, {"authority": str(wrong)}]
+        # All at once: some are tried for seconds.
+        refused = await asyncio.gather(
+            *(open_log(f"{url}/site", **each) for each in options), return_exceptions=True
+        )
+        assert [type(each) for each in refused if not isinstance(each, LogError)] == []
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url))
 
 
 PERMISSIONS = """

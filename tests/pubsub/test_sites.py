@@ -17,6 +17,7 @@ from pubsub.several_sites import Sites
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.records import EventHeader, event_body
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.topology import SiteLinks, Topology
@@ -132,6 +133,42 @@ def test_a_site_that_was_away_catches_up(tmp_path: Path) -> None:
             await sites.settle()
             again = await sites.sites["c"].subscriber("ann")
             assert [e["n"] for e in await sites.heard(again)] == list(range(10))
+
+    run(main)
+
+
+@pytest.mark.parametrize("first_time", [False, True])
+def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, first_time: bool) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=100) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            if not first_time:
+                await bob.publish({"n": 0})
+                await sites.settle()
+            await sites.stop("b")
+            for number in range(1, 40):
+                await bob.publish({"n": number})
+                await sites.step()
+            router = sites.routers["a"]
+            await Retention(router.log, router.settings, router.table, router.counters).tidy()
+            await sites.start("b")
+            await sites.settle()
+            again = await sites.sites["b"].subscriber("ann")
+            heard = await sites.heard(again)
+            events = [item["n"] for item in heard if isinstance(item, dict)]
+            assert ("link", None) in heard, "what is missing is visible"
+            assert heard.index(("link", None)) == (0 if first_time else 1), "in its place"
+            assert events == ([] if first_time else [0]) + list(
+                range(40 - len(events) + (not first_time), 40)
+            )
+            assert sites.routers["b"].counters.missing == 40 - len(events) - first_time
+            # Told once.
+            await bob.publish({"n": 40})
+            await sites.settle()
+            assert await sites.heard(again) == [{"n": 40}]
 
     run(main)
 
@@ -307,3 +344,15 @@ def test_ranges() -> None:
     for number in numbers:
         seen.add(number)
     assert seen.pairs == [(1, 299)]
+
+
+def test_a_neighbour_that_was_never_heard_of_is_missing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.stop("b")
+            sites.path("b").unlink()
+            await sites.settle()
+            told = await (await sites.sites["a"].subscriber("ann")).subscribe("s", "TRUE")
+            assert (told.confirmed, told.missing) == (("a",), ("b",))
+
+    run(main)

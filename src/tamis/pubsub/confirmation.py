@@ -8,6 +8,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import STATE, Log
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import Fields, RecordError
+from tamis.pubsub.sites.topology import SiteLinks
 
 POLL_SECONDS = 0.05
 
@@ -46,10 +47,18 @@ async def _others(log: Log, site: str) -> dict[str, int]:
     """All other sites that are known, each with how much of this site's state its interest is based on."""
     known: dict[str, int] = {}
     for record in await log.read(STATE, topic=keys.LINKS, most=10_000):
-        name = name_of(record.detail)
-        if name != site:
-            known[name] = 0
+        if not keys.is_key(keys.LINKS, record.detail):
+            continue
+        known[name_of(record.detail)] = 0
+        try:
+            # A neighbour that has never been heard of is missing, too.
+            known |= dict.fromkeys(SiteLinks.read(record.body).configured, 0)
+        except RecordError:
+            continue
+    known.pop(site, None)
     for record in await log.read(STATE, topic=keys.APPLIED, most=10_000):
+        if not keys.is_key(keys.APPLIED, record.detail):
+            continue
         origin, _, by = record.detail.partition(".")
         if origin == token(site) and name_of(by) != site:
             try:

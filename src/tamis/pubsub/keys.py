@@ -29,15 +29,30 @@ state    sub       NAME.ID           a subscription
 import zlib
 
 from tamis.pubsub.log.contract import Key
-from tamis.pubsub.names import token
+from tamis.pubsub.names import names_in, token
 
 CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
 SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 ADVERTISEMENT, ADVERTISED, HEARD = "ad", "advertised", "heard"
+NAMES = {
+    **dict.fromkeys((QUEUE, READ, DROP, GRANT, ROUTER, DRAIN, LINKS, ADVERTISED, PEER), 1),
+    **dict.fromkeys((SUBSCRIPTION, INTEREST, APPLIED, ADVERTISEMENT, HEARD), 2),
+}
+"""How many names the details of a topic consist of."""
 SETTINGS: Key = ("site", "settings")
 LIFE: Key = ("site", "life")
+
+
+def is_key(topic: str, detail: str) -> bool:
+    """Whether Tamis can have made a key: others may write anything, and some can name no one.
+
+    >>> is_key("sub", "ann.s1"), is_key("sub", "ann"), is_key("links", "=FF"), is_key("later", "x.y.z")
+    (True, False, False, True)
+    """
+    names = NAMES.get(topic)
+    return names is None or names_in(detail) == names
 
 
 def partition_topic(partition: int) -> str:

@@ -7,6 +7,7 @@ from tamis.errors import ArgumentError
 MOST_NAME_BYTES = 128
 _OTHER_BYTE = re.compile(rb"[^A-Za-z0-9_-]")
 _TOKEN = re.compile(r"(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+")
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def check_name(what: str, name: object) -> str:
@@ -51,3 +52,20 @@ def name_of(text: str) -> str:
         raise ValueError(f"{text!r} is no part of a key")
     plain = re.sub(r"=([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
     return plain.encode("latin-1").decode("utf-8")
+
+
+def names_in(detail: str) -> int:
+    """How many names a part of a key consists of; 0 if it is none that `token` could have made.
+
+    >>> names_in("ann"), names_in("ann.ad=3A7"), names_in("ann."), names_in("a|b"), names_in("=FF")
+    (1, 2, 0, 0, 0)
+    """
+    if _PLAIN.fullmatch(detail):  # nearly all, and there are millions
+        return detail.count(".") + 1
+    parts = detail.split(".")
+    try:
+        for part in parts:
+            name_of(part)
+    except ValueError:
+        return 0
+    return len(parts)

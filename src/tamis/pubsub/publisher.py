@@ -107,11 +107,11 @@ class Publisher:
         elif isinstance(event, Mapping):
             try:
                 content = json.dumps(event, separators=(",", ":"), allow_nan=False).encode()
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 content = tamis.Event(event).to_json().encode()  # intervals, times and the like
         else:
-            content = event.encode() if isinstance(event, str) else event
-            tamis.Event(content)
+            content = event.encode("utf-8", "surrogatepass") if isinstance(event, str) else event
+        tamis.Event(content)  # what a router could not read would be acknowledged and never delivered
         if len(content) > self._most_event_bytes:
             raise ArgumentError(
                 f"an event has at most {self._most_event_bytes:,} bytes, this one {len(content):,}: "
@@ -137,8 +137,10 @@ class Publisher:
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
                 last = stored
-            except LogUnavailableError:
+            except LogUnavailableError as error:
                 found = await self._ask_until(deadline, bodies)
+                if found is None and time.monotonic() >= deadline:
+                    raise self._unknown(error, bodies) from None
                 if found is None:
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
@@ -154,11 +156,14 @@ class Publisher:
                 return await self._stored(bodies)
             except LogUnavailableError as error:
                 if time.monotonic() >= deadline:
-                    self._begin()  # a later batch must not depend on what became of this one
-                    raise LogUnavailableError(
-                        f"{error}; it is unknown whether the last {len(bodies)} events were published"
-                    ) from None
+                    raise self._unknown(error, bodies) from None
                 await asyncio.sleep(RETRY_SECONDS)
+
+    def _unknown(self, error: LogUnavailableError, bodies: list[bytes]) -> LogUnavailableError:
+        self._begin()  # a later batch must not depend on what became of this one
+        return LogUnavailableError(
+            f"{error}; it is unknown whether the last {len(bodies)} events were published"
+        )
 
     async def _stored(self, bodies: list[bytes]) -> int | None:
         found = (await self._log.last(EVENTS, [self._key])).get(self._key)

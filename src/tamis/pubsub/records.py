@@ -24,6 +24,8 @@ HIGHEST_PRIORITY = 9
 DEFAULT_PRIORITY = 4
 MOST_NUMBER = 1 << 53
 DEFAULT_HOPS = 16
+LINK_BYTES = 1 << 30
+LINK_KEEP_SECONDS = 7 * 86_400.0
 LAST_MOMENT = 253_402_300_800_000_000
 """The year 10000, in UTC microseconds."""
 
@@ -180,10 +182,14 @@ class EventHeader:
     partition: int = 0
     hops: int = DEFAULT_HOPS
     targets: tuple[Target, ...] = ()
+    missing: int = 0
+    """This is no event: so many were dropped on their way here, and every subscriber is told."""
 
     def body(self) -> bytes:
         """The header line."""
         fields: dict[str, Any] = {"p": self.publisher}
+        if self.missing:
+            fields["g"] = self.missing
         if self.origin is not None:
             fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
             fields["to"] = [list(target) for target in self.targets]
@@ -200,6 +206,7 @@ class EventHeader:
             fields.number("n", 0),
             fields.number("h", DEFAULT_HOPS),
             tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
+            fields.number("g", 0),
         )
 
 
@@ -230,6 +237,16 @@ _PLAIN_SUBSCRIPTION = re.compile(rb'\{"v":1,"expression":"([ !#-\[\]-~]*)","prio
 """A subscription as `body` writes it, of ASCII characters without escapes."""
 
 
+def plain_subscription(body: bytes) -> tuple[str, str] | None:
+    """Expression and priority of a subscription without anything else; None if it must be read as a whole.
+
+    >>> plain_subscription(Subscription("price < 15").body())
+    ('price < 15', '4')
+    """
+    plain = _PLAIN_SUBSCRIPTION.fullmatch(body)
+    return None if plain is None else (plain[1].decode(), plain[2].decode())
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """What a subscriber wants.
@@ -253,8 +270,8 @@ class Subscription:
     @classmethod
     def read(cls, body: bytes) -> "Subscription":
         """Read a record."""
-        if (plain := _PLAIN_SUBSCRIPTION.fullmatch(body)) is not None:  # nearly all, and there are millions
-            return cls(plain[1].decode(), int(plain[2]))
+        if (plain := plain_subscription(body)) is not None:
+            return cls(plain[0], int(plain[1]))
         fields = Fields(body, "subscription")
         return cls(
             fields.text("expression"),

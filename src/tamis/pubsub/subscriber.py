@@ -20,7 +20,17 @@ from tamis.errors import ArgumentError, TamisError
 from tamis.expr import Column
 from tamis.pubsub import keys
 from tamis.pubsub.confirmation import Confirmation, confirm
-from tamis.pubsub.log.contract import EVENTS, MOST_ENTRIES, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    MOST_ENTRIES,
+    MOST_READ_BYTES,
+    QUEUES,
+    STATE,
+    Entry,
+    FencedError,
+    Log,
+    Record,
+)
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
@@ -73,7 +83,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something is missing here, and why: `bytes`, `age`, `forgotten`, `rollback` or `lost`."""
+    """Something is missing here, and why: `bytes`, `age`, `forgotten`, `link`, `rollback` or `lost`."""
 
     reason: str
     count: int | None
@@ -89,7 +99,7 @@ class Subscriber:
         self.name = check_name("subscriber", name)
         self._log = log
         self._settings = settings
-        self._limits = limits
+        self._limits = None if limits is None else QueueLimits.read(limits.body())
         self._client = uuid.uuid4().hex
         self._topic = keys.queue_topic(name)
         self._buffer: deque[Delivered | Gap] = deque()
@@ -268,9 +278,13 @@ class Subscriber:
 
     async def next(self, timeout: float | None = None) -> Delivered | Gap:
         """The next event or gap; `TimeoutError` if none comes in time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         async with asyncio.timeout(timeout):
             while not self._buffer:
                 if not await self._fill():
+                    # `asyncio.wait_for` of Python 3.11 can swallow a cancellation, and with it the timeout.
+                    if deadline is not None and time.monotonic() >= deadline:
+                        raise TimeoutError
                     await self._show_that_we_are_here()
                     await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()
@@ -296,12 +310,18 @@ class Subscriber:
         records = await self._log.read(QUEUES, topic=self._topic, after=self._fetched, most=READ_AT_ONCE)
         if not records:
             return False
-        deliveries = {}
+        deliveries: dict[int, Delivery] = {}
+        size = 0
         for record in records:
             try:
-                deliveries[record.seq] = Delivery.read(record.body)
+                delivery = Delivery.read(record.body)
             except RecordError:
-                deliveries[record.seq] = Delivery(0, ())
+                delivery = Delivery(0, ())
+            size += delivery.size
+            if deliveries and size > MOST_READ_BYTES:
+                break  # a queue can be larger than this machine's memory
+            deliveries[record.seq] = delivery
+        records = records[: len(deliveries)]
         events = await self._payloads(deliveries.values())
         drops: Drops | None = None
         for record in records:
@@ -363,6 +383,9 @@ class Subscriber:
                 header = EventHeader.read(text)
             except RecordError:
                 header = EventHeader("")
+            if header.missing:
+                self._buffer.append(Gap("link", None, here))
+                continue
             if number in delivery.unsure and not await self._wants(body):
                 continue
             self._buffer.append(Delivered(number, body, header.publisher, found.time, header.origin, here))
@@ -429,29 +452,35 @@ class Subscriber:
 
     async def _write_reading(self, reading: Reading) -> bool:
         key = (keys.READ, token(self.name))
-        try:
-            self._reading_seq = await self._log.append(
-                STATE, [Entry(*key, reading.body())], {key: self._reading_seq}
-            )
-        except FencedError:
-            await self._find_out_who()
-            return False
-        self._reading = reading
-        self._wrote_at = time.monotonic()
-        return True
+        while True:
+            try:
+                self._reading_seq = await self._log.append(
+                    STATE, [Entry(*key, reading.body())], {key: self._reading_seq}
+                )
+            except FencedError:
+                if not await self._is_still_ours():
+                    return False
+            else:
+                self._reading = reading
+                self._wrote_at = time.monotonic()
+                return True
 
-    async def _find_out_who(self) -> None:
-        """Somebody else has moved our position: an operator, a rollback, or another client."""
+    async def _is_still_ours(self) -> bool:
+        """Find out who has moved our position: we ourselves, an operator, a rollback, or another client."""
         key = (keys.READ, token(self.name))
         record = (await self._log.last(STATE, [key])).get(key)
         if record is None or record.seq < self._reading_seq:
             await self._roll_back()
-            return
+            return False
         reading = Reading.read(record.body)
-        if reading.is_replay or reading.client == self._client:
+        if reading.client == self._client:
+            # Nobody: the connection was made again, or the answer to what we wrote was lost.
+            self._reading_seq = record.seq
+            return True
+        if reading.is_replay:
             self._buffer.clear()
             await self._take_over(record)
-            return
+            return False
         raise TakenOverError(
             f"another client reads as {self.name}: a name belongs to one client at a time, give each its own"
         )

@@ -24,6 +24,7 @@ from tamis.pubsub.log import (
     LogUnavailableError,
     open_log,
 )
+from tamis.pubsub.log import sqlite as sqlite_log
 from tamis.pubsub.log.sqlite import SqliteLog
 
 
@@ -201,6 +202,8 @@ def test_large_reads_come_in_parts(log_url: str) -> None:
         ("nats://127.0.0.1:1/main", "cannot reach NATS"),
         ("nats://127.0.0.1:1/main?replicas=many", "replicas=1 to 5"),
         ("nats://127.0.0.1:1/main?color=red", "replicas=1 to 5"),
+        ("nats://[::1/main", "cannot open"),
+        ("sqlite:a\0b", "a log is"),
     ],
 )
 def test_a_wrong_url_says_what_would_be_right(url: str, part: str) -> None:
@@ -258,6 +261,31 @@ def test_a_clock_that_is_set_back_does_not_turn_time_round(
         await log.append(EVENTS, entries("b"))
         first, second = await log.read(EVENTS)
         assert second.time >= first.time
+        await log.close()
+
+    run(main)
+
+
+def test_the_write_ahead_log_does_not_stay_as_large_as_it_once_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers keep SQLite from beginning it anew; what it grew to meanwhile would stay for ever."""
+    monkeypatch.setattr(sqlite_log, "MOST_WAL_BYTES", 1_000_000)
+
+    async def main() -> None:
+        log = await SqliteLog.open(tmp_path / "site.db")
+        reader = sqlite3.connect(tmp_path / "site.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        for _ in range(30):
+            await log.append(EVENTS, entries("x" * 500_000))
+        wal = tmp_path / "site.db-wal"
+        assert wal.stat().st_size > 10_000_000
+        reader.execute("COMMIT")
+        await log.trim(EVENTS, 30, "p0")
+        assert wal.stat().st_size <= 1_000_000
+        assert len(await log.read(EVENTS)) == 1
+        reader.close()
         await log.close()
 
     run(main)

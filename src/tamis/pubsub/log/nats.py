@@ -54,6 +54,8 @@ NEAR = 4
 """Numbers that lie so close are read as one range, with what is in between."""
 FEW = 4
 """So few keys are asked of the leader at once."""
+STALE_SECONDS = 5.0
+"""For so long it is not believed that a stream has become shorter."""
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
@@ -75,6 +77,8 @@ class NatsLog:
         self._site = token(site)
         self._replicas = replicas
         self._most_bytes = most_bytes
+        self._highest = dict.fromkeys(STREAMS, 0)
+        """The highest number of each stream that was seen."""
         self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
         self.identity = ""
         self.generation = self._fenced_generation = 1
@@ -89,6 +93,7 @@ class NatsLog:
         most_bytes: int | None = None,
         credentials: str | None = None,
         authority: str | None = None,
+        certificate: str | None = None,
     ) -> "NatsLog":
         """Connect, and make the streams of a site where they are missing."""
         try:
@@ -96,7 +101,7 @@ class NatsLog:
         except ImportError:
             raise LogError(missing_extra("a log on NATS", "nats")) from None
 
-        tls = ssl.create_default_context(cafile=authority) if authority else None
+        tls = _tls(authority, certificate)
         log: NatsLog | None = None
 
         async def on_reconnect() -> None:
@@ -122,9 +127,14 @@ class NatsLog:
                 ),
                 ANSWER_SECONDS,
             )
+        except ModuleNotFoundError:
+            raise LogError(missing_extra("credentials of NATS", "nats")) from None
         except (OSError, nats.errors.Error, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             raise LogUnavailableError(f"cannot reach NATS at {', '.join(servers)}: {reason}") from None
+        except Exception as error:  # whatever the client makes of a file that is none
+            reason = f"{credentials}: " if credentials else ""
+            raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
         log = cls(client, site, replicas, most_bytes)
         try:
             for stream in STREAMS:
@@ -167,6 +177,7 @@ class NatsLog:
         if error := answer.get("error"):
             raise _explained(error, self._stream(stream))
         await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
+        self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
         return int(answer["seq"])
 
     async def read(
@@ -175,8 +186,15 @@ class NatsLog:
         """Records behind a number, in order: of one topic, or of all."""
         subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
-        messages, _ = await self._direct(stream, [request], are_batches=True)
-        return [self._record(stream, message) for message in messages]
+        answers = await self._direct(stream, [request], are_batches=True)
+        found = [self._record(stream, message) for message in answers.chain()]
+        if not found and not answers.is_whole:
+            # What was lost on the way, or has headers that nobody can read, the leader tells as JSON.
+            first = {"seq": after + 1, "next_by_subj": subject}
+            found = [self._stored(stream, answer) for answer in await self._leader(stream, [first])]
+        if found:
+            self._highest[stream] = max(self._highest[stream], found[-1].seq)
+        return found
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
         """Records by number; those that are gone are left out."""
@@ -190,16 +208,16 @@ class NatsLog:
         ]
         requests = [{"seq": number} for number in alone]
         for start in range(0, len(requests), MOST_IN_FLIGHT):
-            messages, _ = await self._direct(
-                stream, requests[start : start + MOST_IN_FLIGHT], are_batches=False
-            )
-            found |= {record.seq: record for record in (self._record(stream, one) for one in messages)}
+            answers = await self._direct(stream, requests[start : start + MOST_IN_FLIGHT], are_batches=False)
+            found |= {
+                record.seq: record for record in (self._record(stream, one) for one in answers.messages)
+            }
         for start in range(0, len(ranges), MOST_RANGES_IN_FLIGHT):
-            messages, _ = await self._direct(
+            answers = await self._direct(
                 stream, ranges[start : start + MOST_RANGES_IN_FLIGHT], are_batches=True
             )
             asked = set(wanted)
-            records = (self._record(stream, one) for one in messages)
+            records = (self._record(stream, one) for one in answers.messages)
             found |= {record.seq: record for record in records if record.seq in asked}
         # A replica that lags behind does not know yet what the leader has.
         missing = [number for number in wanted if number not in found]
@@ -214,27 +232,46 @@ class NatsLog:
         subjects = [f"{prefix}{topic}.{detail}" for topic, detail in keys]
         found: dict[Key, Record] = {}
         unsure: list[str] = []
+        end = await self.end(stream)  # after it, a leader that had been asleep has been found out
         if len(subjects) < FEW:
             unsure = subjects
         else:
-            end = await self.end(stream)
             for start in range(0, len(subjects), MOST_IN_FLIGHT):
-                some = subjects[start : start + MOST_IN_FLIGHT]
-                request = {"multi_last": some, "batch": len(some), "max_bytes": MOST_READ_BYTES}
-                messages, known_until = await self._direct(stream, [request], are_batches=True)
-                records = [self._record(stream, message) for message in messages]
-                found |= {(record.topic, record.detail): record for record in records}
-                # Any replica may answer: unless it knows what the leader knew, the leader is asked.
-                if known_until < end:
-                    unsure += some
+                unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
         for answer in await self._leader(stream, [{"last_by_subj": subject} for subject in unsure]):
             record = self._stored(stream, answer)
             found[record.topic, record.detail] = record
         return found
 
+    async def _last_of(
+        self, stream: str, subjects: list[str], end: int, found: dict[Key, Record]
+    ) -> list[str]:
+        """Look for the last record of each subject; returns those of which the leader must be asked."""
+        while subjects:
+            request = {"multi_last": subjects, "batch": len(subjects), "max_bytes": MOST_READ_BYTES}
+            answers = await self._direct(stream, [request], are_batches=True)
+            # Any replica may answer: unless it knows what the leader knew, the leader is asked.
+            if answers.known_until < end or not answers.is_whole:
+                return subjects
+            records = [self._record(stream, message) for message in answers.messages]
+            found |= {(record.topic, record.detail): record for record in records}
+            if not answers.pending:
+                break
+            # The answer had no room for all of them.
+            there = {f"tamis.{self._site}.{stream}.{record.topic}.{record.detail}" for record in records}
+            subjects = [subject for subject in subjects if subject not in there]
+        return []
+
     async def end(self, stream: str) -> int:
         """The highest number that was ever given in a stream."""
-        return int((await self._info(stream))["state"]["last_seq"])
+        deadline = time.monotonic() + STALE_SECONDS
+        while True:
+            last = int((await self._info(stream))["state"]["last_seq"])
+            # A leader that was stopped for a while wakes up and does not know yet that there is another one.
+            if last >= self._highest[stream] or time.monotonic() >= deadline:
+                self._highest[stream] = last
+                return last
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def trim(self, stream: str, before: int, topic: str, detail: str | None = None) -> None:
         """Remove the records of a key, or of a topic, with numbers below `before`."""
@@ -278,7 +315,7 @@ class NatsLog:
             "storage": "file",
             "num_replicas": self._replicas,
             "max_msgs_per_subject": 1 if stream == STATE else -1,
-            "max_bytes": self._most_bytes if self._most_bytes is not None else -1,
+            "max_bytes": self._most_bytes_of(stream) or -1,
             # What is full refuses what is new; what was promised is never deleted.
             "discard": "new",
             "allow_direct": True,
@@ -292,13 +329,42 @@ class NatsLog:
                 info = await self._api(f"STREAM.CREATE.{self._stream(stream)}", config)
             except _InUseError:  # somebody else was faster
                 info = await self._info(stream)
-        if not info["config"].get("allow_atomic"):
-            raise LogError(
-                f"the stream {self._stream(stream)} has no atomic batches: NATS 2.12 or later is needed, "
-                "and a stream that Tamis has made"
-            )
+        self._check_config(stream, info["config"])
+        limit = self._most_bytes_of(stream)
+        if limit is not None and info["config"].get("max_bytes") != limit:
+            await self._api(f"STREAM.UPDATE.{self._stream(stream)}", {**info["config"], "max_bytes": limit})
         if stream == EVENTS:
             self.identity = info["config"].get("metadata", {}).get(_IDENTITY) or info["created"]
+
+    def _most_bytes_of(self, stream: str) -> int | None:
+        """A full log must still take positions and what was dropped: nothing is freed without them."""
+        return None if stream == STATE else self._most_bytes
+
+    def _check_config(self, stream: str, config: dict[str, Any]) -> None:
+        """A stream that others have made or changed must not delete or refuse what is promised."""
+        name = self._stream(stream)
+        if not config.get("allow_atomic"):
+            raise LogError(
+                f"the stream {name} has no atomic batches: NATS 2.12 or later is needed, "
+                "and a stream that Tamis has made"
+            )
+        kept = 1 if stream == STATE else -1
+        expected = {"retention": "limits", "discard": "new", "max_age": 0, "max_msgs": -1}
+        expected |= {"max_msgs_per_subject": kept, "max_msg_size": -1, "allow_direct": True}
+        for setting, value in expected.items():
+            # What is not said has the value that limits nothing.
+            if config.get(setting, value) not in ((value, 0) if value == -1 else (value,)):
+                raise LogError(
+                    f"the stream {name} has {setting} = {config[setting]}, which would lose what was "
+                    f"promised: set it to {value}"
+                )
+        replicas = int(config.get("num_replicas", 1))
+        if replicas < self._replicas:
+            some = "1 replica" if replicas == 1 else f"{replicas} replicas"
+            raise LogError(
+                f"the stream {name} has {some}, not the {self._replicas} that the URL asks for: "
+                f"raise it (nats stream edit {name} --replicas {self._replicas}), or ask for fewer"
+            )
 
     async def _info(self, stream: str) -> dict[str, Any]:
         return await self._api(f"STREAM.INFO.{self._stream(stream)}", None)
@@ -348,18 +414,13 @@ class NatsLog:
         except (Error, OSError) as error:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
-    async def _direct(
-        self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool
-    ) -> "tuple[list[Msg], int]":
-        """The messages that answer direct requests, one each or a batch; and up to which number it is sure.
-
-        The number is 0 where the server did not say.
-        """
+    async def _direct(self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool) -> "_Answers":
+        """What answers direct requests: one message each, or a batch."""
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
-        if not requests:
-            return [], 0
         answers = _Answers(len(requests), are_batches)
+        if not requests:
+            return answers
         inbox = self._client.new_inbox()
         try:
             listening = await self._client.subscribe(
@@ -379,7 +440,7 @@ class NatsLog:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
-        return answers.messages, answers.known_until
+        return answers
 
     async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What the leader has stored; what it has not is left out."""
@@ -431,28 +492,57 @@ class NatsLog:
 
 
 class _Answers:
-    """The answers to direct requests as they come: taken by a callback, so that none costs a task."""
+    """The answers to direct requests as they come: taken by a callback, so that none costs a task.
+
+    Whatever is stored has a number; what has none is the server's own word. A stored message can have any
+    other header, `Status` included, from whoever published it. Of a batch, each message names the one before
+    it, and the end names the last: what a connection lost on the way is noticed.
+    """
 
     def __init__(self, requests: int, are_batches: bool) -> None:
         self.messages: list[Msg] = []
         self.known_until = 0
+        """The number up to which the answer is sure; 0 where the server did not say."""
+        self.pending = 0
+        """How many more there were no room for."""
         self.is_unserved = False
+        self._last: int | None = None
         self._left = requests
         self._are_batches = are_batches
         self._done = asyncio.Event()
 
     async def take(self, message: "Msg") -> None:
         headers = message.headers or {}
-        status = headers.get("Status")
-        if status is None:
+        if "Nats-Sequence" in headers:
             self.messages.append(message)
             self._left -= 0 if self._are_batches else 1
-        else:
-            self.is_unserved |= status == "503"
+        elif "Status" in headers:
+            self.is_unserved |= headers["Status"] == "503"
             self.known_until = int(headers.get("Nats-UpTo-Sequence", 0))
+            self.pending = int(headers.get("Nats-Num-Pending", 0))
+            self._last = int(headers.get("Nats-Last-Sequence", 0))
             self._left -= 1
+        else:  # headers that nobody can read: the leader will be asked
+            self._left -= 0 if self._are_batches else 1
         if self._left <= 0 or self.is_unserved:
             self._done.set()
+
+    def chain(self) -> "list[Msg]":
+        """The messages of one batch up to the first that is missing."""
+        before = 0
+        for place, message in enumerate(self.messages):
+            headers = message.headers or {}
+            if int(headers.get("Nats-Last-Sequence", -1)) != before:
+                return self.messages[:place]
+            before = int(headers["Nats-Sequence"])
+        return self.messages
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of one batch is missing."""
+        chain = self.chain()
+        last = int((chain[-1].headers or {})["Nats-Sequence"]) if chain else 0
+        return len(chain) == len(self.messages) and last == self._last
 
     async def complete(self) -> None:
         """Wait for the last answer; `TimeoutError` if none comes for long."""
@@ -485,6 +575,21 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
                 together.append((first, last - first + 1))
         first = last = number
     return alone, together
+
+
+def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | None:
+    """Whom we trust, and who we are; None leaves both to the URL."""
+    if not authority and not certificate:
+        return None
+    file = authority
+    try:
+        context = ssl.create_default_context(cafile=authority)
+        file = certificate
+        if certificate:
+            context.load_cert_chain(certificate)
+    except (OSError, ValueError) as error:
+        raise LogError(f"cannot use the certificates in {file}: {error}") from None
+    return context
 
 
 class _MissingError(LogError):

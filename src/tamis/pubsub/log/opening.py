@@ -14,8 +14,9 @@ async def open_log(
 
     `sqlite:PATH` is a file. `nats://HOST:PORT/SITE` are streams named after the site, on NATS servers with
     JetStream; several servers are separated by commas, `?replicas=3` keeps each stream on three of them, and
-    `tls://` needs `authority`, a PEM file. `credentials` is a credentials file of NATS. `most_bytes` limits
-    what the log may take: beyond it, appending raises `LogFullError`.
+    `tls://` needs `authority`, a PEM file. `credentials` is a credentials file of NATS, and
+    `?certificate=FILE` names a PEM file with a client's certificate and its key. `most_bytes` limits what the
+    log may take: beyond it, appending raises `LogFullError`.
 
     >>> import asyncio, tempfile
     >>> async def example(folder):
@@ -28,7 +29,7 @@ async def open_log(
     0
     """
     scheme, _, rest = url.partition(":")
-    if scheme == "sqlite" and rest:
+    if scheme == "sqlite" and rest and "\0" not in rest:
         from tamis.pubsub.log.sqlite import SqliteLog  # noqa: PLC0415
 
         path = rest[2:] if rest.startswith("///") else rest
@@ -36,15 +37,21 @@ async def open_log(
     if scheme in ("nats", "tls"):
         from tamis.pubsub.log.nats import NatsLog  # noqa: PLC0415 - an extra
 
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise LogError(f"cannot open {url}: {error}") from None
         site = check_name("site", parts.path.strip("/") or "main")
         options = parse_qs(parts.query)
         try:
             replicas = int(options.pop("replicas", ["1"])[0])
         except ValueError:
             replicas = 0
+        certificate = options.pop("certificate", [None])[0]
         if options or not 1 <= replicas <= 5:
-            raise LogError(f"cannot open {url}: after `?` only replicas=1 to 5 is known")
+            raise LogError(
+                f"cannot open {url}: after `?` only replicas=1 to 5 and certificate=FILE are known"
+            )
         servers = [f"{scheme}://{address}" for address in parts.netloc.split(",")]
         return await NatsLog.open(
             servers,
@@ -53,5 +60,6 @@ async def open_log(
             most_bytes=most_bytes,
             credentials=credentials,
             authority=authority,
+            certificate=certificate,
         )
     raise LogError(f"cannot open {url!r}: a log is sqlite:PATH or nats://HOST:PORT/SITE")

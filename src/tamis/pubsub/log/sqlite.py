@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tamis.pubsub.log.contract import (
+    EVENTS,
     MOST_ENTRIES,
     MOST_READ_BYTES,
     STATE,
@@ -37,6 +38,8 @@ FORMAT = 1
 BUSY_SECONDS = 30.0
 SHORTEST_POLL, LONGEST_POLL = 0.002, 0.05
 FREE_PAGES_PER_TRIM = 2_000
+MOST_WAL_BYTES = 16 << 20
+_LIMIT = "most_bytes"
 _Answer = TypeVar("_Answer")
 
 
@@ -58,6 +61,7 @@ class SqliteLog:
         """Use `open` instead."""
         self._path = path
         self._most_bytes = most_bytes
+        """A limit to write down; what is written down counts for everybody who uses the file."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tamis-log")
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)
@@ -157,6 +161,9 @@ class SqliteLog:
                 database.execute("ROLLBACK")
                 raise
             database.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_PER_TRIM})").fetchall()
+            if _bytes(Path(f"{self._path}-wal")) > MOST_WAL_BYTES:
+                # While there is always some reader, SQLite never begins the file anew: wait for those of now.
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         await self._run(trimming)
 
@@ -178,15 +185,7 @@ class SqliteLog:
 
     async def size(self) -> int:
         """The bytes of the file, free pages left out."""
-
-        def measuring(database: sqlite3.Connection) -> int:
-            pages, free, size = (
-                int(database.execute(f"PRAGMA {name}").fetchone()[0])
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-            return (pages - free) * size
-
-        return await self._run(measuring)
+        return await self._run(_size)
 
     async def close(self) -> None:
         """Close the file."""
@@ -240,6 +239,13 @@ def _file(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def _bytes(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _when_free(work: Callable[[], _Answer]) -> _Answer:
     """Wait for a file that is busy: SQLite's own patience does not cover recovery after a kill."""
     deadline = time.monotonic() + BUSY_SECONDS
@@ -280,9 +286,8 @@ def _prepare(database: sqlite3.Connection, path: Path, most_bytes: int | None) -
             f"{path} has the format {known['format']}, this version of Tamis knows {FORMAT}: "
             "open it with the version that wrote it"
         )
-    if most_bytes is not None:
-        size = int(database.execute("PRAGMA page_size").fetchone()[0])
-        database.execute(f"PRAGMA max_page_count = {max(1, most_bytes // size)}")
+    if most_bytes is not None and known.get(_LIMIT) != most_bytes:
+        database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (_LIMIT, most_bytes))
     return str(known["identity"])
 
 
@@ -300,7 +305,10 @@ def _append(
                     f"the last record of {'.'.join(key)} in {stream} is {found or 0}, not {expected}"
                 )
         # A clock that is set back must not make later records look earlier.
-        before = database.execute("SELECT value FROM about WHERE name = 'time'").fetchone()[0]
+        about = dict(database.execute("SELECT name, value FROM about WHERE name IN ('time', 'most_bytes')"))
+        if (limit := about.get(_LIMIT)) is not None:
+            _check_room(database, stream, sum(len(entry.body) for entry in entries), limit)
+        before = about["time"]
         now = max(before, time.time_ns() // 1_000)
         if stream == STATE:
             database.executemany(
@@ -319,6 +327,24 @@ def _append(
             database.execute("ROLLBACK")
         raise
     return last
+
+
+def _check_room(database: sqlite3.Connection, stream: str, size: int, limit: int) -> None:
+    """Refuse what is beyond the limit. Positions and what was dropped have a quarter more room than events:
+
+    without them nothing would ever be freed again.
+    """
+    most = limit if stream == EVENTS else limit + limit // 4
+    if _size(database) + size > most:
+        raise LogFullError(f"the log has reached its limit of {limit:,} bytes: make room, or raise the limit")
+
+
+def _size(database: sqlite3.Connection) -> int:
+    pages, free, size = (
+        int(database.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
 
 
 def _end(database: sqlite3.Connection, stream: str) -> int:

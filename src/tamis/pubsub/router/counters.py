@@ -34,5 +34,7 @@ class Counters:
     """Those of them that somebody here wants."""
     repeated: int = 0
     """Events that came over links and were known already."""
+    missing: int = 0
+    """Events that were dropped at neighbours before they were taken."""
     trouble: str | None = None
     """Why nothing can be done at the moment."""

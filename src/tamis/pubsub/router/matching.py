@@ -10,7 +10,7 @@ from tamis import Query
 from tamis.errors import TamisError
 from tamis.pubsub.log.contract import Record
 from tamis.pubsub.names import name_of
-from tamis.pubsub.records import EventHeader, RecordError, Target, split_event
+from tamis.pubsub.records import HIGHEST_PRIORITY, EventHeader, RecordError, Target, split_event
 from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
@@ -59,11 +59,16 @@ def match(
     `everywhere` says, of events, which sites must get all of them, and which rows must go to which sites.
     """
     headers, events, dead = _split(records)
-    good = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
+    ours = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
+    good = [row for row in ours if not _missing(headers[row])]
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
             _match_run(table, records, events, run, found=found, dead=dead)
+    for row in ours:
+        if _missing(headers[row]):  # what was lost on its way may have been for anyone
+            for name in table.queues:
+                found.setdefault(name, []).append((Owner(name, HIGHEST_PRIORITY, is_unsure=False), [row]))
     wanted: list[Wanted] = []
     for name in sorted(found):
         if not name.startswith(SITE):
@@ -85,6 +90,10 @@ def _is_for(header: EventHeader | None, site: str) -> bool:
     if header is None or header.origin is None:
         return True
     return any(target == site for target, _ in header.targets)
+
+
+def _missing(header: EventHeader | None) -> int:
+    return 0 if header is None else header.missing
 
 
 _plain: dict[bytes, EventHeader] = {}

@@ -20,6 +20,8 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
+    LINK_BYTES,
+    LINK_KEEP_SECONDS,
     Cursor,
     Delivery,
     Drop,
@@ -116,7 +118,9 @@ class Retention:
         """How many events wait for a subscriber, and how many bytes."""
         reading = self._reading(name)
         after = reading.after if reading is not None else 0
-        items = [item for lane in self._queue(name).lanes.values() for item in lane if item.seq > after]
+        # Copies, each made at once: the page of metrics is asked for from another thread.
+        lanes = [list(lane) for lane in list(self._queue(name).lanes.values())]
+        items = [item for lane in lanes for item in lane if item.seq > after]
         return sum(item.count for item in items), sum(item.size for item in items)
 
     def _queue(self, name: str) -> Queue:
@@ -164,7 +168,7 @@ class Retention:
     async def _limit(self, name: str, now: int) -> None:
         queue, limits = self.queues[name], self._table.queues.get(name)
         if limits is None and name.startswith(SITE):
-            limits = QueueLimits()  # a neighbour that has never been here
+            limits = QueueLimits(LINK_BYTES, LINK_KEEP_SECONDS)  # a neighbour that has never been here
         if limits is None:
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
@@ -247,7 +251,10 @@ class Retention:
             record = cursors.get((keys.CURSOR, str(number)))
             if record is None:
                 continue
-            routed = Cursor.read(record.body).position
+            try:
+                routed = Cursor.read(record.body).position
+            except RecordError:
+                continue  # of a later release: how far it is routed is not known here
             before = min(routed, needed) if needed is not None else routed
             topic = keys.partition_topic(number)
             before = await self._young_from(EVENTS, topic, before, now - self._least_event_seconds * MICROS)

@@ -35,7 +35,16 @@ from tamis.pubsub.log.contract import (
     Record,
 )
 from tamis.pubsub.names import token
-from tamis.pubsub.records import Cursor, DeadLetter, Delivery, RecordError, Settings, read_drops, write
+from tamis.pubsub.records import (
+    Cursor,
+    DeadLetter,
+    Delivery,
+    Fields,
+    RecordError,
+    Settings,
+    read_drops,
+    write,
+)
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
@@ -108,12 +117,17 @@ class Router:
         self.counters = Counters()
         self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
-        self._batch = batch
+        self._batch = self._most = batch
+        """How many events are matched at once: at most, and as far as a lease allows."""
         self._lease_seconds = lease_seconds
         self._clock = clock
         self._generation = log.generation
+        self._incarnation = uuid.uuid4().hex
         self._life = 0
+        self._signed_seq = 0
         self._signed_at: float | None = None
+        self._has_looked = False
+        """Whether all cursors that name us are known to be leases of ours."""
         self._signs: dict[str, tuple[int, float]] = {}
         """The last sign of life of each router, and when it was noticed."""
         self._complaints: dict[int, str] = {}
@@ -149,7 +163,10 @@ class Router:
         if self._generation != self.log.generation:
             # Another file, or another server: whose the partitions are, only the log knows.
             self.leases.clear()
+            self._has_looked = False
             self._generation = self.log.generation
+            self._signed_seq = 0
+        await self._keep_name()
         await self._sign()
         await self._share()
         end = await self.log.end(EVENTS)
@@ -176,16 +193,19 @@ class Router:
 
     async def release(self) -> None:
         """Give all partitions back, so that others need not wait for the leases to end."""
+        await self._give_back()
+        try:
+            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, b"")])
+        except LogError as error:
+            logger.warning("still listed", extra={"error": str(error)})
+
+    async def _give_back(self) -> None:
         for lease in list(self.leases.values()):
             try:
                 await self._write_cursor(lease, replace(lease.cursor, router=""))
             except LogError as error:
                 logger.warning("lease not given back", extra={"error": str(error)})
         self.leases.clear()
-        try:
-            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, b"")])
-        except LogError as error:
-            logger.warning("still listed", extra={"error": str(error)})
 
     # --- leases ------------------------------------------------------------------------------------
 
@@ -194,13 +214,37 @@ class Router:
         now = self._clock()
         if self._signed_at is None or now - self._signed_at >= self._lease_seconds / 3:
             self._life += 1
-            await self.log.append(STATE, [Entry(keys.ROUTER, self.name, write({"life": self._life}))])
+            sign = write({"life": self._life, "by": self._incarnation})
+            self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
+            self._has_looked = False
         for (topic, name), record in self.table.others.items():
             if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
                 self._signs[name] = (record.seq, now)
         for name in [name for name in self._signs if (keys.ROUTER, name) not in self.table.others]:
             del self._signs[name]
+
+    async def _keep_name(self) -> None:
+        """Two routers with one name would take each other's partitions: the earlier one takes another name.
+
+        A sign behind ours that we have not written is from somebody else who is alive.
+        """
+        record = self.table.others.get((keys.ROUTER, self.name))
+        if record is None or not 0 < self._signed_seq < record.seq:
+            return
+        try:
+            by = Fields(record.body, "sign of life").text("by", "")
+        except RecordError:
+            by = ""
+        if by == self._incarnation:  # an answer was lost
+            return
+        await self._give_back()
+        before, self.name = self.name, f"{self.name}-{self._incarnation[:6]}"
+        logger.error(
+            "another router has this name: names are unique within a site",
+            extra={"router": before, "now": self.name},
+        )
+        self._signed_at, self._signed_seq = None, 0
 
     def living(self) -> set[str]:
         """The routers that have shown a sign of life lately, this one included."""
@@ -213,6 +257,14 @@ class Router:
         """Take partitions that nobody living has, up to a fair share; give one back that is beyond it."""
         living = self.living()
         share = -(-self.settings.partitions // len(living))
+        if self._has_looked and len(self.leases) == share:
+            return
+        cursors = [(keys.CURSOR, str(number)) for number in range(self.settings.partitions)]
+        found = await self.log.last(QUEUES, cursors)
+        for lease in list(self.leases.values()):
+            record = found.get(lease.key)
+            if record is None or record.seq != lease.seq:
+                self._lose(lease)  # a partition without events would not show it for long
         if len(self.leases) > share:
             lease = list(self.leases.values())[-1]
             try:
@@ -222,11 +274,8 @@ class Router:
             else:
                 del self.leases[lease.partition]
                 logger.info("partition given back", extra={"partition": lease.partition})
-        if len(self.leases) >= share:
             return
-        missing = [number for number in range(self.settings.partitions) if number not in self.leases]
-        found = await self.log.last(QUEUES, [(keys.CURSOR, str(number)) for number in missing])
-        for number in missing:
+        for number in [number for number in range(self.settings.partitions) if number not in self.leases]:
             record = found.get((keys.CURSOR, str(number)))
             try:
                 cursor = Cursor("", 0) if record is None else Cursor.read(record.body)
@@ -235,8 +284,11 @@ class Router:
                 self._complain(number, str(error))
                 continue
             self._complaints.pop(number, None)
-            if len(self.leases) < share and (cursor.router == self.name or cursor.router not in living):
+            # What is ours and was let go without a word is taken beyond our share, too: others believe that
+            # we have it. It is given back in the next step.
+            if cursor.router == self.name or (len(self.leases) < share and cursor.router not in living):
                 await self._take(number, record, cursor)
+        self._has_looked = True
 
     def _complain(self, partition: int, error: str) -> None:
         if self._complaints.get(partition) != error:
@@ -284,6 +336,20 @@ class Router:
 
     async def route(self, lease: Lease) -> int:
         """Route one batch of a partition; returns how many events."""
+        began = self._clock()
+        try:
+            return await self._route(lease)
+        finally:
+            self._adapt(self._clock() - began)
+
+    def _adapt(self, seconds: float) -> None:
+        """A batch that takes longer than a lease would be lost, and so would the next: take fewer events."""
+        if seconds > self._lease_seconds / 3:
+            self._most = max(1, self._most // 2)
+        elif seconds < self._lease_seconds / 12:
+            self._most = min(self._batch, self._most * 2)
+
+    async def _route(self, lease: Lease) -> int:
         records = await self._next_events(lease)
         if not records:
             await self._check_end(lease)
@@ -301,6 +367,7 @@ class Router:
         except LogUnavailableError:
             # Written or not: the log knows. It is asked when the partition is taken again.
             del self.leases[lease.partition]
+            self._has_looked = False
             raise
         self._remember(matched)
         self.counters.events += len(records)
@@ -327,7 +394,7 @@ class Router:
     async def _next_events(self, lease: Lease) -> list[Record]:
         """The next batch of a partition; what some queues have already is read again as it was."""
         topic, cursor = keys.partition_topic(lease.partition), lease.cursor
-        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._batch)
+        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._most)
         if not cursor.done:
             return records
         until = cursor.until or (records[0].seq if records else 0)
@@ -393,6 +460,7 @@ class Router:
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
     ) -> None:
+        await self._sign()
         for topic in self.table.take_removed():
             for other in self.leases.values():
                 other.numbers = {lane: number for lane, number in other.numbers.items() if lane[0] != topic}

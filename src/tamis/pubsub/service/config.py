@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import tamis
 from tamis._suggest import suggestion
 from tamis.errors import TamisError
 from tamis.pubsub.names import check_name
-from tamis.pubsub.records import Grant, is_number, is_seconds
+from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
 from tamis.pubsub.sites.interest import Generalising
 
@@ -51,6 +51,9 @@ class Config:
     batch: int = 4_000
     lease_seconds: float = 10.0
     link_seconds: float = 5.0
+    link_bytes: int = LINK_BYTES
+    """So much each neighbour keeps for this site while it is away."""
+    link_keep_seconds: float = LINK_KEEP_SECONDS
     housekeeping_seconds: float = 5.0
     snapshot_seconds: float = 60.0
     most_bytes: int | None = None
@@ -99,6 +102,8 @@ _KINDS: dict[str, Any] = {
     "batch": ("a whole number from 1 to 10000", lambda value: is_number(value) and 1 <= value <= 10_000),
     "lease_seconds": _SECONDS,
     "link_seconds": _SECONDS,
+    "link_bytes": _COUNT,
+    "link_keep_seconds": _SECONDS,
     "housekeeping_seconds": _SECONDS,
     "snapshot_seconds": _SECONDS,
     "most_bytes": _COUNT,
@@ -186,8 +191,12 @@ def _grant(name: str, found: Mapping[str, Any]) -> Grant:
 def _refuse_anyone(config: Config) -> None:
     """Nobody opens a door without a lock by accident."""
     for key, url in [("log", config.log), *((f"neighbours.{n}", u) for n, u in config.neighbours.items())]:
-        parts = urlsplit(url)
-        if parts.scheme not in ("nats", "tls") or config.credentials or parts.username:
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise ConfigError(f"`{key}` is no address: {error}") from None
+        is_known = config.credentials or parts.username or "certificate" in parse_qs(parts.query)
+        if parts.scheme not in ("nats", "tls") or is_known:
             continue
         for address in parts.netloc.split(","):
             if not is_loopback(address.rpartition(":")[0] or address):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
-from tamis.pubsub.names import name_of
+from tamis.pubsub.names import name_of, names_in
 from tamis.pubsub.service.config import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ COUNTERS = {
     "came": "Events from other sites that were for this one.",
     "came_wanted": "Those of them that somebody here wants.",
     "repeated": "Events that came over links and were known already.",
+    "missing": "Events that were dropped at neighbours before they were taken.",
 }
 MOST_SUBSCRIBERS = 1_000
 """Of more subscribers only those that lag most are shown."""
@@ -59,7 +60,8 @@ class RouterCollector:
         for link in server.network.links.values():
             links.add_metric([link.neighbour], int(link.trouble is None))
         yield links
-        lags = {name: server.retention.lag(name) for name in list(server.retention.queues)}
+        names = [name for name in list(server.retention.queues) if names_in(name)]
+        lags = {name: server.retention.lag(name) for name in names}
         events = GaugeMetricFamily("tamis_queue_lag_events", "Events that wait.", labels=["subscriber"])
         sizes = GaugeMetricFamily("tamis_queue_lag_bytes", "Bytes that wait.", labels=["subscriber"])
         most = sorted(lags, key=lambda name: (-lags[name][0], name))[:MOST_SUBSCRIBERS]

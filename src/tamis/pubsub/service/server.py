@@ -6,8 +6,9 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from tamis.errors import TamisError
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import STATE, Entry, Log, LogError
+from tamis.pubsub.log.contract import STATE, Entry, Log
 from tamis.pubsub.log.opening import open_log
 from tamis.pubsub.names import token
 from tamis.pubsub.router.retention import Retention
@@ -94,6 +95,8 @@ class RouterServer:
             self.router.counters,
             generalising=config.interest,
             link_seconds=config.link_seconds,
+            link_bytes=config.link_bytes,
+            link_keep_seconds=config.link_keep_seconds,
         )
         await self.write_grants(site.log)
         if config.listen is not None:
@@ -116,7 +119,7 @@ class RouterServer:
         finally:
             self._stopping.set()
             await asyncio.gather(*others, return_exceptions=True)
-            self.router.table.save()
+            self._save()
             await self.network.close()
             if self.web is not None:
                 self.web.close()
@@ -151,8 +154,11 @@ class RouterServer:
                 try:
                     if await work():
                         continue
-                except LogError as error:
+                except TamisError as error:
                     logger.warning("again later", extra={"error": str(error)})
+                    pause = TROUBLE_SECONDS
+                except Exception:  # a fault of ours must not end for ever what only one router does
+                    logger.exception("again later")
                     pause = TROUBLE_SECONDS
             await self._pause(pause)
 
@@ -165,8 +171,15 @@ class RouterServer:
                 logger.info("draining, as an operator wants")
                 self.stop()
             elif asyncio.get_running_loop().time() >= next_snapshot:
-                self.router.table.save()
+                self._save()
                 next_snapshot = asyncio.get_running_loop().time() + self.config.snapshot_seconds
+
+    def _save(self) -> None:
+        """A snapshot only makes the next start faster: a full disk is no reason to end."""
+        try:
+            self.router.table.save()
+        except (OSError, TamisError) as error:
+            logger.warning("no snapshot", extra={"error": str(error)})
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamis.pubsub import keys
@@ -18,6 +18,8 @@ from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, Lo
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
+    LINK_BYTES,
+    LINK_KEEP_SECONDS,
     Delivery,
     EventHeader,
     Fields,
@@ -35,6 +37,7 @@ from tamis.pubsub.records import (
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table, mark
 from tamis.pubsub.sites.ranges import Ranges
+from tamis.pubsub.subscriber import ANY_LANE
 
 logger = logging.getLogger("tamis.link")
 
@@ -64,11 +67,14 @@ class LinkCursor:
     """A digest of the last record that was taken: another one there means that the log was rolled back."""
     time: int = 0
     """When that record was stored: what is older in a log that was rolled back was taken."""
+    expected: dict[str, int] = field(default_factory=dict)
+    """The next number of each lane of the queue: a higher one says that events were dropped there."""
 
     def body(self) -> bytes:
         """The record."""
         position = {"after": self.after, "part": self.part}
-        return write({**position, "life": self.life, "mark": self.mark, "time": self.time})
+        life = {"life": self.life, "mark": self.mark, "time": self.time}
+        return write({**position, **life, "expected": self.expected})
 
     @classmethod
     def read(cls, body: bytes) -> "LinkCursor":
@@ -80,7 +86,17 @@ class LinkCursor:
             fields.text("life", ""),
             fields.text("mark", ""),
             fields.number("time", 0),
+            fields.counts("expected"),
         )
+
+    def missing(self, lane: str, first: int) -> int:
+        """How many deliveries are missing before one.
+
+        >>> LinkCursor(expected={"0.0": 3}).missing("0.0", 5), LinkCursor().missing("0.0", 5)
+        (2, 0)
+        """
+        expected = self.expected.get(lane, self.expected.get(ANY_LANE, 0))
+        return max(0, first - expected) if first and expected else 0
 
 
 class Link:
@@ -97,8 +113,13 @@ class Link:
         counters: Counters,
         clock: Callable[[], float] = time.monotonic,
         hops: int = DEFAULT_HOPS,
+        most_bytes: int = LINK_BYTES,
+        keep_seconds: float = LINK_KEEP_SECONDS,
     ) -> None:
-        """`open_log` opens the neighbour's log, as often as it is needed."""
+        """`open_log` opens the neighbour's log, as often as it is needed.
+
+        While this site is away, the neighbour keeps so many bytes for it, for so many seconds.
+        """
         self.neighbour = neighbour
         self.trouble: str | None = "not yet connected"
         """Why the link is down; None while it works."""
@@ -110,6 +131,7 @@ class Link:
         self._counters = counters
         self._clock = clock
         self._hops = hops
+        self._limits = QueueLimits(most_bytes, keep_seconds, replay_seconds=0, idle_seconds=1e9).body()
         self._there: Log | None = None
         self._is_outdated = False
         self._generation = 0
@@ -128,7 +150,7 @@ class Link:
             await self._sign(there)
             await self._gossip(there)
             taken = await self._take(there)
-        except LogError as error:
+        except (LogError, RecordError) as error:
             self.trouble = str(error)
             raise
         self.trouble = None
@@ -184,8 +206,8 @@ class Link:
         self._signs += 1
         queue = (keys.QUEUE, f"=40{me}")
         entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
-        if not (record := (await there.last(STATE, [queue])).get(queue)) or not record.body:
-            entries.append(Entry(*queue, QueueLimits(replay_seconds=0, idle_seconds=1e9).body()))
+        if not (record := (await there.last(STATE, [queue])).get(queue)) or record.body != self._limits:
+            entries.append(Entry(*queue, self._limits))
         await there.append(STATE, entries)
         self._signed_at = now
 
@@ -205,7 +227,7 @@ class Link:
             for record in news[topic]:
                 site, _, by = record.detail.partition(".")
                 is_own = me == (by if topic in OF_TWO_SITES else site)
-                if record.body and not is_own:
+                if record.body and not is_own and keys.is_key(topic, record.detail):
                     known = self._table.others.get((topic, record.detail))
                     if known is None or _is_newer(record.body, known.body):
                         entries.append(Entry(topic, record.detail, record.body))
@@ -250,11 +272,14 @@ class Link:
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
             start = cursor.part
+            missing = cursor.missing(record.detail, delivery.first) if not start else 0
+            missing += sum(1 for number in delivery.events[start:] if number not in events)
+            expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
                 is_last = stop == len(delivery.events)
                 cursor = (
-                    LinkCursor(record.seq, 0, life, mark(record), record.time)
+                    LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
                     if is_last
                     else replace(cursor, part=stop)
                 )
@@ -262,8 +287,8 @@ class Link:
                     (events.get(number), delivery.targets[place] if delivery.targets else ())
                     for place, number in enumerate(delivery.events[start:stop], start)
                 ]
-                taken += await self._store(pairs, life, cursor)
-                start = stop
+                taken += await self._store(pairs, life, cursor, missing)
+                start, missing = stop, 0
                 if is_last:
                     break
         if records:
@@ -278,7 +303,8 @@ class Link:
             found = (await self._log.last(EVENTS, [key])).get(key)
             self._fences = {key: found.seq if found is not None else 0}
             self._seen.clear()
-            cursor = LinkCursor.read(found.body) if found is not None else LinkCursor()
+            fresh = LinkCursor(expected={ANY_LANE: 1})
+            cursor = LinkCursor.read(found.body) if found is not None else fresh
             self._cursor = await self._with_life(there, cursor)
         return self._cursor, self._cursor.life
 
@@ -313,7 +339,11 @@ class Link:
         return LinkCursor(after, time=cursor.time)
 
     async def _store(
-        self, pairs: list[tuple[Record | None, tuple[Target, ...]]], life: str, cursor: LinkCursor
+        self,
+        pairs: list[tuple[Record | None, tuple[Target, ...]]],
+        life: str,
+        cursor: LinkCursor,
+        missing: int = 0,
     ) -> int:
         entries: list[Entry] = []
         touched: set[str] = set()
@@ -325,12 +355,14 @@ class Link:
         )
         for header, (record, targets) in zip(headers, pairs, strict=True):
             if record is None:
-                logger.error("an event was removed before it was taken", extra={"site": self.neighbour})
                 continue
             made = self._arrived(record, header, targets, touched)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
+        if missing:
+            topic = entries[0].topic if entries else keys.partition_topic(0)
+            entries.insert(0, self._told_missing(topic, missing))
         for origin in sorted(touched):
             entries.append(Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})))
         link = (keys.LINK, token(self.neighbour))
@@ -347,11 +379,20 @@ class Link:
                 self._fences[entry.key] = last - place
         self._cursor = cursor
         self._counters.forwarded += taken
+        self._counters.missing += missing
         self._appends += 1
         if self._appends % TRIM_EVERY == 0:
             for key in fences:
                 await self._log.trim(EVENTS, self._fences[key], *key)
         return taken
+
+    def _told_missing(self, topic: str, count: int) -> Entry:
+        """What was dropped at the neighbour before we took it, told to every subscriber here."""
+        logger.error(
+            "events were dropped before they were taken", extra={"site": self.neighbour, "events": count}
+        )
+        header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count)
+        return Entry(topic, f"link-{token(self.neighbour)}", event_body(header.body(), b"{}"))
 
     async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
         """Read which events of these origins have come already, unless it is known."""

@@ -15,6 +15,8 @@ from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, W
 from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Key, Log, LogError, Record
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
+    LINK_BYTES,
+    LINK_KEEP_SECONDS,
     Advertisement,
     Delivery,
     Reading,
@@ -55,9 +57,14 @@ class Network:
         *,
         generalising: Generalising | None = None,
         link_seconds: float = 5.0,
+        link_bytes: int = LINK_BYTES,
+        link_keep_seconds: float = LINK_KEEP_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """After `link_seconds` without a sign of a neighbour, events take other ways."""
+        """After `link_seconds` without a sign of a neighbour, events take other ways.
+
+        While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`.
+        """
         self._log = log
         self._here = settings.site
         self._table = table
@@ -66,7 +73,17 @@ class Network:
         self._link_seconds = link_seconds
         self._clock = clock
         self.links = {
-            name: Link(log, settings, table, name, opening, counters=counters, clock=clock)
+            name: Link(
+                log,
+                settings,
+                table,
+                name,
+                opening,
+                counters=counters,
+                clock=clock,
+                most_bytes=link_bytes,
+                keep_seconds=link_keep_seconds,
+            )
             for name, opening in neighbours.items()
         }
         self._interest: Interest | None = None
@@ -90,7 +107,7 @@ class Network:
             was_up = link.trouble is None
             try:
                 taken += await link.step()
-            except LogError as error:
+            except (LogError, RecordError) as error:
                 if was_up:
                     logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
             else:

@@ -1,0 +1,33 @@
+"""A clock that is set, forwards and back, while a log uses it."""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest import mock
+
+from tamis.pubsub.log import sqlite
+
+HOUR = 3_600_000_000_000
+
+
+class JumpingClock:
+    """What the machine's clock shows; `jump` sets it, by up to a day."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._ahead = 0
+
+    def jump(self) -> None:
+        self._ahead = self._chance.choice([0, 1, -1, 24, -24]) * HOUR
+
+    def time_ns(self) -> int:
+        return time.time_ns() + self._ahead
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """While SQLite logs look at it."""
+        clock = SimpleNamespace(time_ns=self.time_ns, monotonic=time.monotonic, sleep=time.sleep)
+        with mock.patch.object(sqlite, "time", clock):
+            yield
