@@ -12,52 +12,19 @@ from tamis.spark.plans.routing import RouterIndexes
 from tamis.store import apply_changes as apply
 from tamis.store import change_log, directory, folding, open_shards
 from tamis.store.changes import change_schema
-from tamis.store.directory import Directory, LocalDirectory
+from tamis.store.directory import Directory, open_directory
 from tamis.store.index_files import put_index
 from tamis.store.versions import Router, Version, create_version, publish, read_version, version_file
+from tamis_lab.benchmark.counted_directory import CountedDirectory
 
 SCHEMA = change_schema("int")
 
 
-class Counted(LocalDirectory):
-    """A folder that counts what an object store would charge for, and what travels."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.requests = 0
-        self.names = 0
-        self.bytes = 0
-
-    def read(self, name: str) -> bytes:
-        self.requests += 1
-        data = super().read(name)
-        self.bytes += len(data)
-        return data
-
-    def create(self, name: str, data: bytes) -> bool:
-        self.requests += 1
-        self.bytes += len(data)
-        return super().create(name, data)
-
-    def list(self, folder: str) -> list[str]:
-        self.requests += 1
-        found = super().list(folder)
-        self.names += len(found)
-        return found
-
-    def age(self, name: str) -> float | None:
-        self.requests += 1
-        return super().age(name)
-
-    def local_path(self, name: str) -> Path | None:
-        return None if name.startswith("changes/") else super().local_path(name)
-
-
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountedDirectory:
     monkeypatch.setattr(directory, "_write_durably", lambda path, data: path.write_bytes(data))
     monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
-    return Counted(str(tmp_path / "store"))
+    return CountedDirectory(str(tmp_path / "store"))
 
 
 def put(store: Directory, sequence: int, *rows: tuple[str, int, str | None]) -> Any:
@@ -71,23 +38,21 @@ def forget() -> None:
     change_log._held.clear()
 
 
-def test_the_hundredth_change_costs_what_the_first_did(store: Counted) -> None:
+def test_the_hundredth_change_costs_what_the_first_did(store: CountedDirectory) -> None:
     costs = []
     for number in range(320):
-        before = (store.requests, store.names, store.bytes)
+        store.counted.clear()
         put(store, number, ("add", number, f"x > {number}"))
-        costs.append(
-            [now - then for now, then in zip((store.requests, store.names, store.bytes), before, strict=True)]
-        )
+        costs.append([store.counted[name] for name in ("requests", "names", "bytes")])
     # Means of windows in which small merges fall alike; the first change also cleans the store.
     early, late = costs[16:80], costs[-64:]
     for what, first, last in zip(("requests", "names", "bytes"), *map(_mean, (early, late)), strict=True):
         assert last <= 1.5 * first + (256 if what == "names" else 0), what
     assert max(requests for requests, _, _ in costs[1:]) <= 12
     forget()
-    before = store.requests
+    store.counted.clear()
     put(store, 1000, ("add", 1000, "x > 1000"))
-    assert store.requests - before < 30, "a new process reads few files"
+    assert store.counted["requests"] < 30, "a new process reads few files"
     assert len(read_version(store).changes) < 15
 
 
@@ -97,7 +62,7 @@ def _mean(costs: list[list[int]]) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_version_holds_what_its_changes_say(
-    store: Counted, monkeypatch: pytest.MonkeyPatch, seed: int
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """For whoever follows, for whoever starts, and for whoever goes back; while changes are folded, too."""
     monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 25)
@@ -139,7 +104,7 @@ def held(store: Directory, version: Version) -> dict[Any, str]:
 
 
 def test_a_writer_that_lost_starts_again_from_the_winner(
-    store: Counted, monkeypatch: pytest.MonkeyPatch
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, 1, ("add", 1, "x > 1"))
     won = []
@@ -148,7 +113,7 @@ def test_a_writer_that_lost_starts_again_from_the_winner(
         if not won:
             won.append(True)
             monkeypatch.setattr(apply, "create_version", create_version)
-            put(LocalDirectory(store.url), 2, ("add", 2, "x > 2"))
+            put(open_directory(store.url), 2, ("add", 2, "x > 2"))
         return create_version(where, version)
 
     monkeypatch.setattr(apply, "create_version", lose_once)
@@ -158,14 +123,14 @@ def test_a_writer_that_lost_starts_again_from_the_winner(
     assert held(store, read_version(store)) == {1: "x > 1", 2: "x > 2", 3: "x > 3"}
 
 
-def test_an_older_release_is_told_to_upgrade(store: Counted) -> None:
+def test_an_older_release_is_told_to_upgrade(store: CountedDirectory) -> None:
     """It looks for the highest name in `versions/` and compares the format."""
     put(store, 1, ("add", 1, "x > 1"))
     flat = [name for name in store.list("versions") if name.endswith(".json")]
     assert b'"format": 2' in store.read(f"versions/{max(flat)}")
 
 
-def test_versions_of_the_earlier_format_are_read_and_go_on(store: Counted) -> None:
+def test_versions_of_the_earlier_format_are_read_and_go_on(store: CountedDirectory) -> None:
     import json
 
     index = tamis.Index()
@@ -219,7 +184,7 @@ def visits(store: Directory, values: list[int]) -> list[list[bool]]:
     return found
 
 
-def test_additions_are_spread_and_events_visit_what_they_might_match(store: Counted) -> None:
+def test_additions_are_spread_and_events_visit_what_they_might_match(store: CountedDirectory) -> None:
     sharded(store, 4, 100)
     for number in range(60):
         put(store, number, ("add", 1000 + number, f"x = {number}"))
@@ -236,7 +201,7 @@ def test_additions_are_spread_and_events_visit_what_they_might_match(store: Coun
 
 
 def test_shards_are_evened_out_when_changes_are_folded(
-    store: Counted, monkeypatch: pytest.MonkeyPatch
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sharded(store, 4, 40)
     monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 200)
@@ -256,7 +221,9 @@ def test_shards_are_evened_out_when_changes_are_folded(
             assert visits(store, [int(str(subscription.expression)[4:])])[0][shard], id
 
 
-def test_shards_that_lie_well_are_folded_one_by_one(store: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_that_lie_well_are_folded_one_by_one(
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever applies changes leaves it to others, until there is far too much."""
     sharded(store, 4, 40)
     monkeypatch.setattr(folding, "CHANGES_BEFORE_FOLD", 30)
@@ -293,7 +260,9 @@ def test_shards_that_lie_well_are_folded_one_by_one(store: Counted, monkeypatch:
     assert not add(2000, 70).changes, "far too much is folded at once"
 
 
-def test_only_files_that_changed_are_rewritten(store: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_that_changed_are_rewritten(
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = []
     for first in (0, 100):
         index = tamis.Index()
@@ -309,7 +278,7 @@ def test_only_files_that_changed_are_rewritten(store: Counted, monkeypatch: pyte
     assert rewritten.subscriptions == 99
 
 
-def test_numbers_of_versions_may_grow_past_a_group(store: Counted) -> None:
+def test_numbers_of_versions_may_grow_past_a_group(store: CountedDirectory) -> None:
     publish(store, Version(number=255, plan="replicated", ids="int", shards=[[]]))
     for sequence in range(3):
         put(store, sequence, ("add", 1, "x > 1"))
@@ -318,7 +287,7 @@ def test_numbers_of_versions_may_grow_past_a_group(store: Counted) -> None:
 
 
 def test_additions_by_source_are_found_by_their_sources(
-    store: Counted, monkeypatch: pytest.MonkeyPatch
+    store: CountedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shards, promised = [], tamis.Index()
     for shard, source in enumerate(("north", "south")):

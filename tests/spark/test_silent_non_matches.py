@@ -1,6 +1,7 @@
 """Whatever makes rules silently never true is either made right or said loudly."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,46 @@ def test_collated_strings_are_compared_and_warned_of(spark: Any) -> None:
     with pytest.warns(UserWarning, match=r"column s has the collation UTF8_LCASE.*byte by byte"):
         matches = tamis.spark.match(events, rules)
     assert found(matches) == [(0, "a")]
+
+
+@pytest.mark.spark_since("4.1")
+def test_what_maps_and_elements_hide_is_warned_of(spark: Any) -> None:
+    """Spark itself matches (1, "map") and (1, "element") as well: these rules must not fail unseen."""
+    events = spark.sql("""
+        SELECT id AS event_id, map('k', substring('aAb', id + 1, 1) COLLATE UTF8_LCASE) AS m,
+               array(named_struct('n', substring('aAb', id + 1, 1) COLLATE UTF8_LCASE,
+                                  'v', parse_json('1'), 'in', map('k', id))) AS items,
+               map('k', parse_json('1')) AS documents, map('k', named_struct('x', id)) AS records,
+               array(named_struct('p', id, 'tags', array('t'))) AS plain
+        FROM range(3)
+    """)
+    for id, text, expected in (
+        (
+            "map",
+            "m.k = 'a'",
+            [r"column m has strings with a collation, m\.\* \(UTF8_LCASE\), but rules compare"],
+        ),
+        (
+            "element",
+            "exists(items, i -> i.n = 'a')",
+            [
+                r"column items has values .* read: items\.v \(variant\), items\.in \(map<string,bigint>\)",
+                r"column items has strings with a collation, items\.n \(UTF8_LCASE\)",
+            ],
+        ),
+        ("variant", "documents.k = 1", [r"column documents has values .* read: documents\.\* \(variant\)"]),
+        ("fine", "records.k.x = 1 OR exists(plain, p -> p.p = 2 AND array_contains(p.tags, 't'))", []),
+    ):
+        rules = spark.createDataFrame([(id, text)], RULES)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", UserWarning)
+            matches = tamis.spark.match(events, rules)
+        texts = [str(warning.message) for warning in said if warning.category is UserWarning]
+        assert len(texts) == len(expected), texts
+        for pattern in expected:
+            assert any(re.search(pattern, text) for text in texts), (pattern, texts)
+        right = {"map": [0], "element": [0], "variant": [], "fine": [1, 2]}[id]
+        assert found(matches) == [(event, id) for event in right]
 
 
 def test_rules_that_come_to_a_running_stream_are_checked(spark: Any, tmp_path: Path) -> None:

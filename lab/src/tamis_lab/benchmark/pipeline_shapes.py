@@ -1,4 +1,4 @@
-"""Shapes of answers in turns, the cost of the ten-thousandth change, and what an object store is asked for.
+"""Shapes of answers in turns, and what an object store is asked for.
 
 Other work disturbs times, so shapes take turns and are compared by ratio, and requests are counted.
 """
@@ -6,7 +6,6 @@ Other work disturbs times, so shapes take turns and are compared by ratio, and r
 import logging
 import os
 import shutil
-import statistics
 import tempfile
 import time
 import urllib.request
@@ -18,7 +17,6 @@ from typing import Any
 
 import tamis.spark
 from tamis.demo.local_spark import local_session
-from tamis.store import RuleStore
 from tamis_lab.workloads import BookAuction
 from tamis_lab.workloads.spark import generate_events, generate_subscriptions
 
@@ -59,23 +57,6 @@ def shapes(spark: Any, rules: int, events: int, rounds: int = ROUNDS) -> Iterato
     least = {name: min(taken) for name, taken in times.items()}
     for name, taken in least.items():
         yield [name, rules, events, taken, taken / least["rows, key"]]
-
-
-def changes(count: int, window: int) -> list[Any]:
-    """One-row changes of a store: the median milliseconds of the first `window` and of the last."""
-    folder = tempfile.mkdtemp(prefix="tamis-changes-")
-    try:
-        store = RuleStore(folder)
-        taken = []
-        for number in range(count):
-            change = {"op": "add", "sequence": number, "id": number, "expression": f"x = {number}"}
-            started = time.perf_counter()
-            store.apply([change])
-            taken.append(1000 * (time.perf_counter() - started))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    first, last = statistics.median(taken[:window]), statistics.median(taken[-window:])
-    return [count, first, last, last / first]
 
 
 def requests(settings: dict[str, str], micro_batches: int) -> Iterator[list[Any]]:

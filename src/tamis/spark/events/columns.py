@@ -273,10 +273,14 @@ def _needed(
             return _presence(column)
         return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(kept)}) END"
     if isinstance(data_type, MapType) and kind_of(data_type.keyType) == "string":
+        if wanted is not None:
+            warnings += odd_inside(path, data_type)
         return column
     if isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
         if below and wanted is not None:
             warnings.append(_unreadable(path, data_type, below))
+        elif wanted is not None:
+            warnings += odd_inside(path, data_type)
         if wanted is None or path in wanted.kinds:
             return _records(column, data_type)
         return _presence(column)
@@ -290,9 +294,8 @@ def _needed(
     if (collation := collation_of(data_type)) is not None:
         if wanted is not None:
             warnings.append(
-                f"column {path} has the collation {collation}, but rules compare its values byte by byte: "
-                f"what is equal by the collation only does not match. Compare lower({path}), or another "
-                "normal form, in events and rules"
+                f"column {path} has the collation {collation}, but {BYTE_BY_BYTE}. Compare lower({path}), or "
+                "another normal form, in events and rules"
             )
         column = f"CAST({column} AS {_without_collation(data_type)})"
     expected = None if wanted is None else wanted.kinds.get(path)
@@ -303,6 +306,53 @@ def _needed(
             f"{' or '.join(expected)}: they are undefined for its values"
         )
     return column
+
+
+BYTE_BY_BYTE = "rules compare its values byte by byte: what is equal by the collation only does not match"
+
+
+def odd_inside(path: str, data_type: Any) -> list[str]:
+    """What rules cannot see, or see otherwise than Spark, inside a map or an array of records.
+
+    Which fields of an element a rule asks for is not known here, so that these may be fields it does not.
+
+    >>> from pyspark.sql.types import BinaryType, LongType, StringType, StructField
+    >>> record = StructType([StructField("price", LongType()), StructField("image", BinaryType())])
+    >>> print(*odd_inside("items", ArrayType(record)))
+    column items has values that no predicate can read: items.image (binary); predicates on them are undefined
+    >>> odd_inside("m", MapType(StringType(), LongType()))
+    []
+    """
+    found: list[tuple[str, str, bool]] = []
+    _find_odd(path, data_type, found, in_array=False)
+    unreadable = [f"{where} ({what})" for where, what, readable in found if not readable]
+    said = []
+    if unreadable:
+        said.append(
+            f"column {path} has values that no predicate can read: {', '.join(unreadable)}; "
+            "predicates on them are undefined"
+        )
+    if collated := [f"{where} ({what})" for where, what, readable in found if readable]:
+        said.append(f"column {path} has strings with a collation, {', '.join(collated)}, but {BYTE_BY_BYTE}")
+    return said
+
+
+def _find_odd(path: str, data_type: Any, found: list[tuple[str, str, bool]], *, in_array: bool) -> None:
+    """Append where, which type or collation, and whether predicates can read it all the same."""
+    if isinstance(data_type, StructType):
+        for field in data_type.fields:
+            _find_odd(f"{path}.{field.name}", field.dataType, found, in_array=in_array)
+    elif isinstance(data_type, MapType) and kind_of(data_type.keyType) == "string" and not in_array:
+        if (collation := collation_of(data_type.keyType)) is not None:
+            found.append((f"the keys of {path}", collation, True))
+        _find_odd(f"{path}.*", data_type.valueType, found, in_array=False)
+    elif isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
+        _find_odd(path, data_type.elementType, found, in_array=True)
+    elif kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type) is None:
+        shown = data_type.simpleString()
+        found.append((path, shown if len(shown) < 40 else shown[:37] + "...", False))
+    elif (collation := collation_of(data_type)) is not None:
+        found.append((path, collation, True))
 
 
 def _records(column: str, data_type: Any, depth: int = 0) -> str:
