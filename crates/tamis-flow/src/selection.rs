@@ -1,10 +1,12 @@
 //! All expressions about single events of a stream, in one index: filters of windows, steps of sequences, conditions of
 //! joins. An event goes through it once.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::engine::{Answer, Id, IdRef, Index, Location, Subscription, Workspace};
-use tamis_core::event::{Event, Record, TermId, Terms, Value, ValueRef};
+use tamis_core::event::{Event, NameResolver, Record, TermId, Terms, Value, ValueRef};
 use tamis_core::expr::Expr;
 use tamis_core::query::Query;
 
@@ -19,7 +21,10 @@ pub(crate) struct Matcher {
     index: Index,
     query: Query,
     space: Workspace,
+    resolver: NameResolver,
     windowed_terms: WindowedTerms,
+    /// Without values: memory for those of the next one.
+    event: Event<'static>,
 }
 
 impl Default for Matcher {
@@ -29,7 +34,9 @@ impl Default for Matcher {
             index: Index::new(None),
             query,
             space: Workspace::default(),
+            resolver: NameResolver::default(),
             windowed_terms: WindowedTerms::default(),
+            event: Event::default(),
         }
     }
 }
@@ -59,7 +66,8 @@ impl Matcher {
         // `current_timestamp()` is the time of the event, so that the same input gives the same output.
         let at_time = reader.terms().needs_now().then(|| reader.terms().at(time));
         let terms = at_time.as_ref().unwrap_or(reader.terms());
-        let mut event = record.resolve(terms);
+        let mut event = std::mem::take(&mut self.event).recycled();
+        self.resolver.resolve(record, terms, &mut event);
         for (id, value) in windowed {
             if let Some(term) = self.windowed_terms.get(*id, terms) {
                 event.values.push((term, value.as_ref()));
@@ -72,6 +80,7 @@ impl Matcher {
         terms.compute(&mut event.values, &mut room);
         let (answer, _) = self.index.ask(&*reader, &self.query, &event, &mut self.space)?;
         note(answer, |location| reader.id(location), found);
+        self.event = event.recycled();
         Ok(())
     }
 
@@ -112,23 +121,27 @@ pub(crate) fn windowed_attribute(id: AggregateId) -> String {
 
 /// The terms of aggregates in an index, remembered from event to event.
 #[derive(Default)]
-struct WindowedTerms(Vec<Option<(TermId, Box<str>)>>);
+struct WindowedTerms {
+    /// How many terms the index had: their numbers never change.
+    seen: usize,
+    known: Vec<Option<TermId>>,
+}
 
 impl WindowedTerms {
     fn get(&mut self, id: AggregateId, terms: &Terms) -> Option<TermId> {
+        if self.seen != terms.len() {
+            self.seen = terms.len();
+            self.known.clear();
+        }
         let at = id as usize;
-        if let Some(Some((term, name))) = self.0.get(at)
-            && (term.0 as usize) < terms.len()
-            && terms.name(*term) == &**name
-        {
+        if let Some(Some(term)) = self.known.get(at) {
             return Some(*term);
         }
-        let name = windowed_attribute(id);
-        let term = terms.get(&name)?;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, None);
+        let term = terms.get(&windowed_attribute(id))?;
+        if self.known.len() <= at {
+            self.known.resize(at + 1, None);
         }
-        self.0[at] = Some((term, name.into()));
+        self.known[at] = Some(term);
         Some(term)
     }
 }
@@ -136,14 +149,14 @@ impl WindowedTerms {
 #[derive(Default)]
 pub(crate) struct Selections {
     matcher: Matcher,
-    by_text: FxHashMap<String, SelectionId>,
-    uses: Slots<(String, usize)>,
+    by_text: FxHashMap<Arc<str>, SelectionId>,
+    uses: Slots<(Arc<str>, usize)>,
 }
 
 impl Selections {
     /// The selection with this expression, which is used once more.
     pub fn acquire(&mut self, expression: &Expr) -> Result<SelectionId> {
-        let text = expression.to_string();
+        let text: Arc<str> = expression.to_string().into();
         if let Some(&id) = self.by_text.get(&text) {
             self.uses[id].1 += 1;
             return Ok(id);
