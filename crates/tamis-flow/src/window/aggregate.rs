@@ -86,6 +86,7 @@ enum State {
     Sum(Box<Sum>),
     Moments(Box<Moments>),
     /// The numbers of rows that are, or will be, the extreme one.
+    #[allow(clippy::box_collection)] // a word, so that counts are small
     Extreme(Box<VecDeque<u64>>),
     /// One more than the number of the last row with a value.
     Last(Option<NonZeroU64>),

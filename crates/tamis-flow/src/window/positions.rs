@@ -7,7 +7,11 @@ const FEW: usize = 4;
 
 #[derive(Debug)]
 pub(crate) enum Positions {
-    Few { len: u8, places: [i64; FEW] },
+    Few {
+        len: u8,
+        places: [i64; FEW],
+    },
+    #[allow(clippy::box_collection)] // a word, so that few are small
     Many(Box<VecDeque<i64>>),
 }
 
