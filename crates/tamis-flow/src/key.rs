@@ -1,10 +1,65 @@
 //! Keys of partitions and joins: values that are equal when the language says so.
 
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+
+use rustc_hash::FxHasher;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
-/// The values of some terms.
-pub(crate) type Key = Box<[Value]>;
+/// The values of some terms. A single one, which most keys are, lies in place.
+#[derive(Clone, Debug)]
+pub(crate) enum Key {
+    One(Value),
+    Several(Box<[Value]>),
+}
+
+impl Deref for Key {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Several(values) => values,
+        }
+    }
+}
+
+impl From<Box<[Value]>> for Key {
+    fn from(values: Box<[Value]>) -> Self {
+        match <Box<[Value; 1]>>::try_from(values) {
+            Ok(one) => {
+                let [value] = *one;
+                Self::One(value)
+            }
+            Err(values) => Self::Several(values),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Key {
+    /// For a table of keys under numbers: those of one owner, such as a tree of sequences.
+    pub fn hash_of(&self, owner: u32) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write_u32(owner);
+        self.iter().for_each(|value| value.hash(&mut hasher));
+        hasher.finish()
+    }
+}
 
 /// A value written so that equal ones are written alike: `1.0` as `1`, one zero, one NaN.
 pub(crate) fn normal(value: Value) -> Value {
@@ -62,7 +117,11 @@ pub(crate) fn join_value(term: &Term, record: &Record) -> Option<Value> {
 }
 
 pub(crate) fn key_of(terms: &[Term], record: &Record) -> Key {
-    terms.iter().map(|term| normal(value_of(term, record))).collect()
+    let value = |term| normal(value_of(term, record));
+    match terms {
+        [term] => Key::One(value(term)),
+        terms => Key::Several(terms.iter().map(value).collect()),
+    }
 }
 
 /// The bytes that a value takes outside of its enum.
@@ -81,12 +140,16 @@ pub(crate) fn heap_bytes(value: &Value) -> usize {
     }
 }
 
+/// The bytes that a key takes outside of its enum.
 pub(crate) fn key_bytes(key: &Key) -> usize {
-    key.iter().map(|value| size_of::<Value>() + heap_bytes(value)).sum()
+    match key {
+        Key::One(value) => heap_bytes(value),
+        Key::Several(values) => values.iter().map(|value| size_of::<Value>() + heap_bytes(value)).sum(),
+    }
 }
 
-/// The bytes of a record, about.
+/// The bytes of a record, about. Records of one stream share their names, which are not counted.
 pub(crate) fn record_bytes(record: &Record) -> usize {
-    let cells = record.values().map(|(name, value)| name.len() + 16 + size_of::<Value>() + heap_bytes(value));
-    cells.sum::<usize>() + 64
+    let cells = record.values().map(|(_, value)| size_of::<Value>() + heap_bytes(value));
+    cells.sum::<usize>() + size_of::<Record>() + 32
 }

@@ -9,12 +9,14 @@
 //! The crate stands on the kernel's facade (index, event, query, terms); the kernel knows nothing of it. What queries
 //! mean is written in `docs/flows.md`.
 
+mod by_key;
 mod codec;
 mod flow;
 mod join;
 mod journal;
 mod keep;
 mod key;
+mod names;
 mod rule;
 mod selection;
 mod sequence;

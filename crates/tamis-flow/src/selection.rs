@@ -1,10 +1,12 @@
 //! All expressions about single events of a stream, in one index: filters of windows, steps of sequences, conditions of
 //! joins. An event goes through it once.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::engine::{Answer, Id, IdRef, Index, Location, Subscription, Workspace};
-use tamis_core::event::{Event, Record, TermId, Terms, Value, ValueRef};
+use tamis_core::event::{Event, NameResolver, Record, TermId, Terms, Value, ValueRef};
 use tamis_core::expr::Expr;
 use tamis_core::query::Query;
 
@@ -19,8 +21,19 @@ pub(crate) struct Matcher {
     index: Index,
     query: Query,
     space: Workspace,
+    resolver: NameResolver,
     windowed_terms: WindowedTerms,
+    /// Without values: memory for those of the next one.
+    event: Event<'static>,
+    /// Whether expressions came or went since it was optimized.
+    has_changed: bool,
+    /// How many events came since the last change.
+    calm_events: usize,
 }
+
+/// Queries are added one by one, which leaves several segments; one costs half of the time. An index is optimized once it
+/// is unchanged for half as many events as it has expressions, and for so many at least.
+const CALM_EVENTS: usize = 1_000;
 
 impl Default for Matcher {
     fn default() -> Self {
@@ -29,18 +42,41 @@ impl Default for Matcher {
             index: Index::new(None),
             query,
             space: Workspace::default(),
+            resolver: NameResolver::default(),
             windowed_terms: WindowedTerms::default(),
+            event: Event::default(),
+            has_changed: false,
+            calm_events: 0,
         }
     }
 }
 
 impl Matcher {
-    pub fn add(&self, number: u32, expression: Expr) -> Result<()> {
+    pub fn add(&mut self, number: u32, expression: Expr) -> Result<()> {
+        self.note_change();
         self.index.add(Subscription::new(Id::Int(number.into()), expression))
     }
 
-    pub fn remove(&self, number: u32) -> Result<()> {
+    pub fn remove(&mut self, number: u32) -> Result<()> {
+        self.note_change();
         self.index.remove(Id::Int(number.into()))
+    }
+
+    fn note_change(&mut self) {
+        self.has_changed = true;
+        self.calm_events = 0;
+    }
+
+    /// One more event without a change.
+    fn note_event(&mut self, expressions: usize) {
+        if !self.has_changed {
+            return;
+        }
+        self.calm_events += 1;
+        if self.calm_events >= CALM_EVENTS.max(expressions / 2) {
+            self.has_changed = false;
+            self.index.optimize_in_background();
+        }
     }
 
     /// The numbers of the expressions that are true for a record, in order. `windowed` are values of windowed terms.
@@ -56,10 +92,12 @@ impl Matcher {
         if reader.is_empty() {
             return Ok(());
         }
+        self.note_event(reader.len());
         // `current_timestamp()` is the time of the event, so that the same input gives the same output.
         let at_time = reader.terms().needs_now().then(|| reader.terms().at(time));
         let terms = at_time.as_ref().unwrap_or(reader.terms());
-        let mut event = record.resolve(terms);
+        let mut event = std::mem::take(&mut self.event).recycled();
+        self.resolver.resolve(record, terms, &mut event);
         for (id, value) in windowed {
             if let Some(term) = self.windowed_terms.get(*id, terms) {
                 event.values.push((term, value.as_ref()));
@@ -72,6 +110,7 @@ impl Matcher {
         terms.compute(&mut event.values, &mut room);
         let (answer, _) = self.index.ask(&*reader, &self.query, &event, &mut self.space)?;
         note(answer, |location| reader.id(location), found);
+        self.event = event.recycled();
         Ok(())
     }
 
@@ -86,6 +125,7 @@ impl Matcher {
         if reader.is_empty() {
             return Ok(());
         }
+        self.note_event(reader.len());
         let mut event = Event { values: values(reader.terms()), ..Event::default() };
         event.values.sort_unstable_by_key(|(term, _)| *term);
         let mut room = Vec::new();
@@ -112,23 +152,27 @@ pub(crate) fn windowed_attribute(id: AggregateId) -> String {
 
 /// The terms of aggregates in an index, remembered from event to event.
 #[derive(Default)]
-struct WindowedTerms(Vec<Option<(TermId, Box<str>)>>);
+struct WindowedTerms {
+    /// How many terms the index had: their numbers never change.
+    seen: usize,
+    known: Vec<Option<TermId>>,
+}
 
 impl WindowedTerms {
     fn get(&mut self, id: AggregateId, terms: &Terms) -> Option<TermId> {
+        if self.seen != terms.len() {
+            self.seen = terms.len();
+            self.known.clear();
+        }
         let at = id as usize;
-        if let Some(Some((term, name))) = self.0.get(at)
-            && (term.0 as usize) < terms.len()
-            && terms.name(*term) == &**name
-        {
+        if let Some(Some(term)) = self.known.get(at) {
             return Some(*term);
         }
-        let name = windowed_attribute(id);
-        let term = terms.get(&name)?;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, None);
+        let term = terms.get(&windowed_attribute(id))?;
+        if self.known.len() <= at {
+            self.known.resize(at + 1, None);
         }
-        self.0[at] = Some((term, name.into()));
+        self.known[at] = Some(term);
         Some(term)
     }
 }
@@ -136,14 +180,14 @@ impl WindowedTerms {
 #[derive(Default)]
 pub(crate) struct Selections {
     matcher: Matcher,
-    by_text: FxHashMap<String, SelectionId>,
-    uses: Slots<(String, usize)>,
+    by_text: FxHashMap<Arc<str>, SelectionId>,
+    uses: Slots<(Arc<str>, usize)>,
 }
 
 impl Selections {
     /// The selection with this expression, which is used once more.
     pub fn acquire(&mut self, expression: &Expr) -> Result<SelectionId> {
-        let text = expression.to_string();
+        let text: Arc<str> = expression.to_string().into();
         if let Some(&id) = self.by_text.get(&text) {
             self.uses[id].1 += 1;
             return Ok(id);
@@ -175,5 +219,35 @@ impl Selections {
     /// The selections that are true for a record, in order.
     pub fn matches(&mut self, record: &Record, time: i64, found: &mut Vec<SelectionId>) -> Result<()> {
         self.matcher.matches(record, time, &[], found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_core::expr::parse;
+
+    use super::*;
+
+    #[test]
+    fn what_is_unchanged_for_a_while_is_one_segment_with_the_same_answers() {
+        let mut matcher = Matcher::default();
+        for number in 0..3_000 {
+            matcher.add(number, parse(&format!("x = {number} OR y = {number}")).unwrap()).unwrap();
+        }
+        let parts = |matcher: &Matcher| matcher.index.reader().unwrap().part_sizes();
+        assert!(parts(&matcher).iter().filter(|size| **size > 0).count() > 1);
+        let mut found = vec![];
+        for x in 0..3_200 {
+            let values = [("x", Value::Int(x % 3_000)), ("y", Value::Int(7))];
+            matcher.matches(&Record::new(values, []).unwrap(), 0, &[], &mut found).unwrap();
+            let mut expected = vec![x as u32 % 3_000, 7];
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(found, expected);
+        }
+        while matcher.index.is_optimizing() {
+            std::thread::yield_now();
+        }
+        assert_eq!(parts(&matcher), [3_000, 0]);
     }
 }

@@ -20,6 +20,10 @@ impl<T> Slots<T> {
                 id
             }
             None => {
+                // Trees have few nodes, and there may be as many trees as sequences: no room for four of each.
+                if self.slots.len() < 4 {
+                    self.slots.reserve_exact(1);
+                }
                 self.slots.push(Some(thing));
                 self.slots.len() as u32 - 1
             }

@@ -9,6 +9,7 @@ use tamis_core::{Error, Result};
 
 use crate::codec::{Damage, Reader, Writer};
 use crate::key::record_bytes;
+use crate::names::SharedNames;
 
 /// What a number stands for as the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +83,7 @@ pub(crate) struct Progress {
     pub late_bytes: usize,
     /// How many of the late events were dropped before somebody asked for them.
     pub late_dropped: u64,
+    pub names: SharedNames,
 }
 
 /// The beginning of year 1 and the end of year 9999, in microseconds.
@@ -103,6 +105,7 @@ impl Progress {
             late: VecDeque::new(),
             late_bytes: 0,
             late_dropped: 0,
+            names: SharedNames::default(),
         })
     }
 

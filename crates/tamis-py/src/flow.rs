@@ -199,12 +199,7 @@ fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTupl
 fn records(batch: &RecordBatch) -> Result<Vec<Record>, tamis_core::Error> {
     let mut terms = Terms::default();
     intern_fields(batch.schema().fields(), "", &mut terms);
-    let events = ArrowEvents::new(batch, &terms, None)?;
-    let row = |row| {
-        let values = events.event(row).values.into_iter();
-        Record::new(values.map(|(term, value)| (terms.name(term), value.to_owned())), []).map_err(Into::into)
-    };
-    (0..batch.num_rows()).map(row).collect()
+    Ok(ArrowEvents::new(batch, &terms, None)?.records(&terms))
 }
 
 fn intern_fields(fields: &Fields, inside: &str, terms: &mut Terms) {

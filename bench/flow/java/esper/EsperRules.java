@@ -61,6 +61,7 @@ public final class EsperRules {
         EPRuntime runtime = EPRuntimeProvider.getRuntime("bench", configuration);
         runtime.getEventService().clockExternal();
         runtime.getEventService().advanceTime(0);
+        long base = usedMemory();
         long compiling = System.nanoTime();
         deploy(runtime, configuration, RULES.get(arguments[0]), rules, arguments[4].equals("apart"));
         double microsPerRule = (System.nanoTime() - compiling) / 1e3 / rules;
@@ -74,11 +75,11 @@ public final class EsperRules {
             send(runtime, traffic, at);
         }
         double micros = (processorTime() - before) / 1e3 / measured;
-        System.gc();
-        long bytes = Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+        long bytes = usedMemory();
         System.out.printf(
-            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"micros_per_rule\": %.1f}%n",
-            micros, alerts, bytes, microsPerRule);
+            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"base_bytes\": %d, \"grown_bytes\": %d, "
+                + "\"micros_per_rule\": %.1f}%n",
+            micros, alerts, bytes, base, bytes - base, microsPerRule);
     }
 
     private static void deploy(
@@ -113,6 +114,12 @@ public final class EsperRules {
         traffic.next();
         runtime.getEventService().advanceTime(at);
         runtime.getEventService().sendEventBean(new Hit(traffic.user, traffic.kind, at), "Hit");
+    }
+
+    /** Of the heap, after a collection. */
+    private static long usedMemory() {
+        System.gc();
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 
     private static long processorTime() {

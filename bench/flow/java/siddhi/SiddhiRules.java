@@ -34,6 +34,7 @@ public final class SiddhiRules {
         for (int rule = 0; rule < rules; rule++) {
             text.append(RULES.get(arguments[0]).replace("RULE", Integer.toString(rule)));
         }
+        long base = usedMemory();
         long compiling = System.nanoTime();
         SiddhiManager manager = new SiddhiManager();
         SiddhiAppRuntime runtime = manager.createSiddhiAppRuntime(text.toString());
@@ -56,11 +57,11 @@ public final class SiddhiRules {
             send(handler, traffic, at);
         }
         double micros = (processorTime() - before) / 1e3 / measured;
-        System.gc();
-        long bytes = Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+        long bytes = usedMemory();
         System.out.printf(
-            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"micros_per_rule\": %.1f}%n",
-            micros, alerts, bytes, microsPerRule);
+            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"base_bytes\": %d, \"grown_bytes\": %d, "
+                + "\"micros_per_rule\": %.1f}%n",
+            micros, alerts, bytes, base, bytes - base, microsPerRule);
         System.exit(0);
     }
 
@@ -68,6 +69,12 @@ public final class SiddhiRules {
         traffic.next();
         long time = 1_000_000L + at;
         handler.send(time, new Object[] {traffic.user, traffic.kind, time});
+    }
+
+    /** Of the heap, after a collection. */
+    private static long usedMemory() {
+        System.gc();
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 
     private static long processorTime() {

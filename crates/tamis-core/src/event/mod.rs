@@ -17,7 +17,7 @@ pub use crate::value::set::Among;
 pub use crate::value::{self, Value, ValueRef, timestamp};
 pub use error::{EventError, Unreadable};
 pub use fields::{EventBuilder, Fields, Scratch};
-pub use record::{Record, RecordBuilder};
+pub use record::{NameResolver, Names, Record, RecordBuilder};
 pub use schema::{EpochUnit, Schema, Type};
 pub use source::EventSource;
 
@@ -37,6 +37,17 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// An event without values in the memory of another, whatever that one borrowed from.
+    pub fn recycled<'b>(self) -> Event<'b> {
+        let Self { mut values, mut weights, mut unreadable, .. } = self;
+        values.clear();
+        weights.clear();
+        unreadable.clear();
+        // Nothing is mapped. Collecting into a vector of the same layout keeps its memory.
+        let values = values.into_iter().map(|_| unreachable!("it was cleared")).collect();
+        Event { values, weights, has_intervals: false, unreadable }
+    }
+
     /// The value of one attribute, or `None` when it is absent.
     pub fn get(&self, attribute: TermId) -> Option<ValueRef<'a>> {
         self.values.binary_search_by_key(&attribute, |(id, _)| *id).ok().map(|at| self.values[at].1)

@@ -1,10 +1,14 @@
 //! A record: an event as its source gave it, owned and not yet tied to an index.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::error::EventError;
 use super::fields::{Fields, Path, Wanted, check_weight, given_twice};
-use super::{Event, Terms, Value, ValueRef};
+use super::{Event, TermId, Terms, Value, ValueRef};
+use crate::stamp::Stamp;
+
+/// The names of a record, sorted, each once. Records of one source mostly have the same, and may share them.
+pub type Names = Arc<[Box<str>]>;
 
 /// Attribute names with their values, and the event's own weights per attribute.
 ///
@@ -12,20 +16,29 @@ use super::{Event, Terms, Value, ValueRef};
 /// and compares with nothing, and the attribute `a.b`. Absent and null are the same, so nulls are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Sorted by name; each name once.
-    values: Vec<(Box<str>, Value)>,
+    names: Names,
+    /// One for each name.
+    values: Box<[Value]>,
+    rest: Option<Box<Rest>>,
+    /// All strings, once somebody has asked for them.
+    strings: OnceLock<Box<Value>>,
+}
+
+/// What few records have.
+#[derive(Clone, Debug, Default)]
+struct Rest {
     weights: Vec<(Box<str>, f64)>,
     /// What a schema has read as something else, and the strings in what no value can hold.
     as_written: Vec<Value>,
-    /// All strings, once somebody has asked for them.
-    strings: OnceLock<Value>,
     /// What was given and no value can hold.
     unreadable: Vec<EventError>,
 }
 
 impl PartialEq for Record {
     fn eq(&self, other: &Self) -> bool {
-        (&self.values, &self.weights) == (&other.values, &other.weights)
+        self.names == other.names
+            && self.values == other.values
+            && self.given_weights() == other.given_weights()
     }
 }
 
@@ -59,23 +72,61 @@ impl Record {
         for (name, weight) in &weights {
             check_weight(name, *weight)?;
         }
-        Ok(Self { values, weights, ..Self::default() })
+        let (names, values): (Vec<Box<str>>, Vec<Value>) = values.into_iter().unzip();
+        let mut record = Self::sharing(&names.into(), values.into());
+        if !weights.is_empty() {
+            record.rest = Some(Box::new(Rest { weights, ..Rest::default() }));
+        }
+        Ok(record)
+    }
+
+    /// From names that other records have too. No value is null, and there are as many as names.
+    pub(super) fn sharing(names: &Names, values: Box<[Value]>) -> Self {
+        debug_assert_eq!(names.len(), values.len());
+        Self { names: names.clone(), values, ..Self::default() }
+    }
+
+    /// Has these names instead of its own, if they are the same: then many records hold them once.
+    ///
+    /// ```
+    /// use tamis_core::event::{Record, Value};
+    /// let one = Record::new([("age", Value::Int(27))], []).unwrap();
+    /// let mut other = Record::new([("age", Value::Int(28))], []).unwrap();
+    /// assert!(other.share_names(&one.names().clone()));
+    /// assert!(std::sync::Arc::ptr_eq(one.names(), other.names()));
+    /// assert!(!Record::default().share_names(one.names()));
+    /// ```
+    pub fn share_names(&mut self, names: &Names) -> bool {
+        let are_same = Arc::ptr_eq(&self.names, names) || self.names == *names;
+        if are_same {
+            self.names = names.clone();
+        }
+        are_same
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The record as an element of an array. What is left of it: why fields are absent, and the strings in those.
-    pub fn into_element(self) -> (Value, Vec<EventError>, Vec<Value>) {
-        (Value::Fields(self.values.into()), self.unreadable, self.as_written)
+    pub fn into_element(mut self) -> (Value, Vec<EventError>, Vec<Value>) {
+        let names: Vec<Box<str>> = match Arc::get_mut(&mut self.names) {
+            Some(names) => names.iter_mut().map(std::mem::take).collect(),
+            None => self.names.to_vec(),
+        };
+        let Rest { unreadable, as_written, .. } = self.rest.map_or_else(Rest::default, |rest| *rest);
+        (Value::Fields(names.into_iter().zip(self.values).collect()), unreadable, as_written)
     }
 
     /// The value of an attribute, or `None` when it is absent.
     pub fn get(&self, attribute: &str) -> Option<&Value> {
-        let at = self.values.binary_search_by(|(name, _)| (**name).cmp(attribute)).ok()?;
-        Some(&self.values[at].1)
+        let at = self.names.binary_search_by(|name| (**name).cmp(attribute)).ok()?;
+        Some(&self.values[at])
     }
 
     /// Names and values, sorted by name.
     pub fn values(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.values.iter().map(|(name, value)| (&**name, value))
+        self.names.iter().zip(&self.values).map(|(name, value)| (&**name, value))
     }
 
     /// All strings of the event, in arrays and in records too, as an array. What a schema reads as something else
@@ -89,17 +140,21 @@ impl Record {
     pub fn strings(&self) -> &Value {
         self.strings.get_or_init(|| {
             let mut strings = vec![];
-            for value in self.values.iter().map(|(_, value)| value).chain(&self.as_written) {
+            let as_written = self.rest.iter().flat_map(|rest| &rest.as_written);
+            for value in self.values.iter().chain(as_written) {
                 value.for_each_string(&mut |string| strings.push(string.clone()));
             }
-            Value::Array(strings)
+            Box::new(Value::Array(strings))
         })
     }
 
     /// Lets a schema read values as others. `read` returns what it has replaced.
     pub(super) fn rewrite(&mut self, read: impl Fn(&str, &mut Value) -> Option<Value>) {
-        let replaced = self.values.iter_mut().filter_map(|(name, value)| read(name, value));
-        self.as_written.extend(replaced);
+        let mut values = self.names.iter().zip(&mut self.values);
+        let mut replaced = values.by_ref().filter_map(|(name, value)| read(name, value)).peekable();
+        if replaced.peek().is_some() {
+            self.rest.get_or_insert_default().as_written.extend(replaced);
+        }
         self.strings = OnceLock::new();
     }
 
@@ -117,12 +172,16 @@ impl Record {
     /// assert!(record.get("n").is_none() && record.get("age").is_some());
     /// ```
     pub fn unreadable(&self) -> &[EventError] {
-        &self.unreadable
+        self.rest.as_ref().map_or(&[], |rest| &rest.unreadable)
     }
 
     /// The event's weights, sorted by attribute.
     pub fn weights(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
-        self.weights.iter().map(|(name, weight)| (&**name, *weight))
+        self.given_weights().iter().map(|(name, weight)| (&**name, *weight))
+    }
+
+    fn given_weights(&self) -> &[(Box<str>, f64)] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.weights)
     }
 
     /// What an index needs of this record: the attributes that some subscription uses, and the terms that are
@@ -136,21 +195,80 @@ impl Record {
     /// The attributes that some subscription uses, without computed terms.
     pub fn resolve<'a>(&'a self, terms: &Terms) -> Event<'a> {
         let mut event = Event::default();
-        for (name, value) in &self.values {
+        for (name, value) in self.names.iter().zip(&self.values) {
             if let Some(attribute) = terms.of_field(name) {
                 event.values.push((attribute, value.as_ref()));
                 event.has_intervals |= value.is_set();
             }
         }
-        event.values.extend(terms.strings().map(|id| (id, self.strings().as_ref())));
+        self.resolve_rest(terms, &mut event);
         event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
         event
-            .weights
-            .extend(self.weights.iter().filter_map(|(name, weight)| Some((terms.named(name)?, *weight))));
+    }
+
+    /// All but the values under their names.
+    fn resolve_rest<'a>(&'a self, terms: &Terms, event: &mut Event<'a>) {
+        event.values.extend(terms.strings().map(|id| (id, self.strings().as_ref())));
+        let Some(rest) = &self.rest else { return };
+        let weights = rest.weights.iter();
+        event.weights.extend(weights.filter_map(|(name, weight)| Some((terms.named(name)?, *weight))));
         event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
         let is_used = |error: &&EventError| error.path.as_ref().is_some_and(|path| terms.needs(path));
-        event.unreadable.extend(self.unreadable.iter().filter(is_used).cloned());
-        event
+        event.unreadable.extend(rest.unreadable.iter().filter(is_used).cloned());
+    }
+}
+
+/// Which attributes of an index the names of records are, remembered from record to record: those that share their names
+/// are not looked up again.
+#[derive(Default)]
+pub struct NameResolver {
+    names: Names,
+    stamp: Stamp,
+    /// Attributes in order, each with the place of its value.
+    places: Vec<(TermId, u32)>,
+}
+
+impl NameResolver {
+    /// As [`Record::resolve`], into an event without values.
+    ///
+    /// ```
+    /// use tamis_core::event::{Event, NameResolver, Record, Terms, Value};
+    /// let mut terms = Terms::default();
+    /// let (b, a) = (terms.intern("b"), terms.intern("a"));
+    /// let record = Record::new([("a", Value::Int(1)), ("b", Value::Int(2)), ("c", Value::Int(3))], []).unwrap();
+    /// let mut resolver = NameResolver::default();
+    /// for _ in 0..2 {
+    ///     let mut event = Event::default();
+    ///     resolver.resolve(&record, &terms, &mut event);
+    ///     assert_eq!(event.values.len(), 2);
+    ///     assert_eq!(event.get(a).unwrap().to_owned(), Value::Int(1));
+    ///     assert_eq!(event.get(b).unwrap().to_owned(), Value::Int(2));
+    /// }
+    /// ```
+    pub fn resolve<'a>(&mut self, record: &'a Record, terms: &Terms, event: &mut Event<'a>) {
+        if !Arc::ptr_eq(&self.names, &record.names) || self.stamp != terms.stamp() {
+            self.look_up(record, terms);
+        }
+        for (attribute, place) in &self.places {
+            let value = &record.values[*place as usize];
+            event.values.push((*attribute, value.as_ref()));
+            event.has_intervals |= value.is_set();
+        }
+        let known = event.values.len();
+        record.resolve_rest(terms, event);
+        if event.values.len() > known {
+            event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, record: &Record, terms: &Terms) {
+        let names = record.names.iter().zip(0..);
+        self.places.clear();
+        self.places.extend(names.filter_map(|(name, place)| Some((terms.of_field(name)?, place))));
+        self.places.sort_unstable();
+        self.names = record.names.clone();
+        self.stamp = terms.stamp();
     }
 }
 
@@ -168,8 +286,13 @@ pub struct RecordBuilder {
 impl RecordBuilder {
     /// The record, once everything is read; an error when a name was given twice.
     pub fn finish(self) -> Result<Record, EventError> {
-        let record = Record::new(self.values, self.weights)?;
-        Ok(Record { unreadable: self.unreadable, as_written: self.strings, ..record })
+        let mut record = Record::new(self.values, self.weights)?;
+        if !self.unreadable.is_empty() || !self.strings.is_empty() {
+            let rest = record.rest.get_or_insert_default();
+            rest.unreadable = self.unreadable;
+            rest.as_written = self.strings;
+        }
+        Ok(record)
     }
 }
 
@@ -217,7 +340,6 @@ impl<'a> Fields<'a> for RecordBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::TermId;
 
     fn terms(names: &[&str]) -> Terms {
         let mut terms = Terms::default();
@@ -246,6 +368,23 @@ mod tests {
         assert!(event.has_intervals);
         assert_eq!(event.weights, [(TermId(1), 2.0), (TermId(3), 0.5)]);
         assert!(!record.resolve(&terms(&["a"])).has_intervals);
+    }
+
+    #[test]
+    fn a_resolver_notices_other_names_and_other_terms() {
+        let record =
+            |names: &[&str]| Record::new(names.iter().map(|name| (*name, Value::Bool(true))), []).unwrap();
+        let mut resolver = NameResolver::default();
+        let mut known = terms(&["c", "a"]);
+        let (one, other) = (record(&["a", "b"]), record(&["b", "c"]));
+        for round in 0..3 {
+            for record in [&one, &one, &other, &Record::default()] {
+                let mut event = Event::default();
+                resolver.resolve(record, &known, &mut event);
+                assert_eq!(event.values, record.resolve(&known).values, "round {round}");
+            }
+            known.intern(["b", "d", "e"][round]);
+        }
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Flow {
             }
             _ => progress.time_of(&record, arrival)?,
         };
+        progress.names.share(&mut record);
         let record = Arc::new(record);
         let is_late = progress.watermark(latest).is_some_and(|watermark| time < watermark);
         if !is_late {

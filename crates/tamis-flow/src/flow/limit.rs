@@ -51,7 +51,10 @@ impl Flow {
         // Events that still wait see the windows of their time.
         let waiting = self.waiting.peek().map(|Reverse(first)| first.time);
         if let Some(now) = self.clock().map(|clock| waiting.map_or(clock, |time| clock.min(time))) {
-            self.streams.iter_mut().for_each(|stream| stream.windows.expire_all(now));
+            for stream in &mut self.streams {
+                stream.windows.expire_all(now);
+                stream.sequences.expire_all(now);
+            }
         }
         let bytes = self.bytes();
         if bytes <= limit.bytes {

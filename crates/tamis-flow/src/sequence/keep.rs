@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tamis_core::event::Record;
 
 use super::machine::{Machine, Partial, Passed};
-use super::plan::{Held, SequenceId, SequencePlan, TreeId};
-use super::taken::{Run, TakenRow};
+use super::plan::{SequenceId, SequencePlan, TreeId};
+use super::taken::{Holders, Run, TakenRow};
 use super::tree::Tree;
 use crate::codec::{Damage, Reader, Writer};
+use crate::key::Key;
+use crate::names::SharedNames;
 
 impl SequencePlan {
     /// Writes the state of these sequences, which are all there are. Their definitions are written by whoever holds the
@@ -18,10 +19,8 @@ impl SequencePlan {
     pub fn write(&self, sequences: &[SequenceId], to: &mut Writer) {
         to.unsigned(self.shed_keys);
         let mut rows: BTreeMap<u64, &TakenRow> = BTreeMap::new();
-        for (_, grown) in self.trees.iter() {
-            for held in grown.machines.values() {
-                rows.extend(held.machine.rows.iter().flatten().map(|row| (row.number, row)));
-            }
+        for (_, _, held) in self.machines.iter() {
+            rows.extend(held.machine.rows.iter().flatten().map(|row| (row.number, row)));
         }
         to.unsigned(rows.len() as u64);
         for row in rows.values() {
@@ -34,12 +33,12 @@ impl SequencePlan {
         for tree in self.trees_of(sequences) {
             let grown = &self.trees[tree];
             // In the order of their numbers, which decides the order of ties after reading too.
-            let mut machines: Vec<_> = grown.machines.iter().collect();
-            machines.sort_unstable_by_key(|(_, held)| held.number);
+            let mut machines = grown.machines.clone();
+            machines.sort_unstable_by_key(|number| self.machines[*number].number);
             to.unsigned(machines.len() as u64);
-            for (key, Held { machine, .. }) in machines {
-                to.values(key);
-                write_machine(machine, &grown.tree, &places, to);
+            for number in machines {
+                to.values(self.machines.key(number));
+                write_machine(&self.machines[number].machine, &grown.tree, &places, to);
             }
         }
     }
@@ -54,20 +53,23 @@ impl SequencePlan {
     /// Reads what [`write`](Self::write) wrote into a plan with the same sequences.
     pub fn read(&mut self, sequences: &[SequenceId], from: &mut Reader<'_>) -> Result<(), Damage> {
         self.shed_keys = from.unsigned()?;
+        let mut names = SharedNames::default();
         let mut rows: FxHashMap<u64, TakenRow> = FxHashMap::default();
         for _ in 0..from.length()? {
-            let (number, time, record) = (from.unsigned()?, from.signed()?, from.record()?);
-            rows.insert(number, TakenRow { number, time, record: Arc::new(record) });
+            let (number, time, mut record) = (from.unsigned()?, from.signed()?, from.record()?);
+            names.share(&mut record);
+            let holders = Some(Holders::default());
+            rows.insert(number, TakenRow { number, time, record: Arc::new(record), holders });
         }
         for tree in self.trees_of(sequences) {
             for _ in 0..from.length()? {
-                let key = from.values()?;
+                let key = Key::from(from.values()?);
                 let mut machine = read_machine(from, &self.trees[tree].tree, sequences, &rows)?;
                 for row in machine.rows.iter().flatten() {
-                    self.records.acquire(row.number, &row.record as &Record);
+                    self.records.acquire(&row.record, row.holders.as_ref());
                 }
-                machine.settle(&mut self.records);
-                if machine.is_empty() || self.trees[tree].machines.contains_key(&key) {
+                machine.settle(true, &mut self.records);
+                if machine.is_empty() || self.machines.find(tree, &key).is_some() {
                     return Err(Damage);
                 }
                 self.hold(tree, key, machine);
@@ -86,20 +88,20 @@ fn write_machine(machine: &Machine, tree: &Tree, places: &FxHashMap<SequenceId, 
             to.unsigned(row.number);
         }
     }
-    let mut runs: Vec<&Arc<Run>> = vec![];
+    let mut runs: Vec<&Run> = vec![];
     let mut run_numbers: FxHashMap<*const Run, u64> = FxHashMap::default();
     for partial in &machine.partials {
-        let is_new = |run: &&Arc<Run>| !run_numbers.contains_key(&Arc::as_ptr(run));
-        let mut new: Vec<&Arc<Run>> = Run::chain(&partial.taken).take_while(is_new).collect();
+        let is_new = |run: &&Run| !run_numbers.contains_key(&std::ptr::from_ref(*run));
+        let mut new: Vec<&Run> = partial.taken.chain().take_while(is_new).collect();
         // What comes before a run is written before it.
         while let Some(run) = new.pop() {
-            run_numbers.insert(Arc::as_ptr(run), runs.len() as u64);
+            run_numbers.insert(run, runs.len() as u64);
             runs.push(run);
         }
     }
     to.unsigned(runs.len() as u64);
     for run in runs {
-        to.unsigned(run.step as u64);
+        to.unsigned(run.step.into());
         to.unsigned(run.first - start);
         to.unsigned(run.last - run.first);
         to.unsigned(run.before.as_ref().map_or(0, |before| run_numbers[&Arc::as_ptr(before)] + 1));
@@ -116,7 +118,7 @@ fn write_machine(machine: &Machine, tree: &Tree, places: &FxHashMap<SequenceId, 
         to.flag(partial.blocked);
         to.flag(partial.is_complete);
         to.unsigned(partial.end_row);
-        to.unsigned(run_numbers[&Arc::as_ptr(&partial.taken)]);
+        to.unsigned(run_numbers[&std::ptr::from_ref(&partial.taken)]);
     }
     let passed: BTreeMap<u64, &Passed> =
         machine.passed.iter().map(|(id, passed)| (places[id], passed)).collect();
@@ -152,7 +154,8 @@ fn read_machine(
             Some(number) => Some(runs.get(number as usize).ok_or(Damage)?.clone()),
             None => None,
         };
-        runs.push(Arc::new(Run { step: step as usize, first, last, before }));
+        let step = u32::try_from(step).map_err(|_| Damage)?;
+        runs.push(Arc::new(Run { step, first, last, before }));
     }
     for _ in 0..from.length()? {
         let (start_row, start_time) = (from.unsigned()?, from.signed()?);
@@ -162,7 +165,7 @@ fn read_machine(
         let node = *node.ok_or(Damage)?;
         let count = u32::try_from(from.unsigned()?).map_err(|_| Damage)?;
         let (blocked, is_complete, end_row) = (from.flag()?, from.flag()?, from.unsigned()?);
-        let taken = runs.get(from.unsigned()? as usize).ok_or(Damage)?.clone();
+        let taken = Run::clone(runs.get(from.unsigned()? as usize).ok_or(Damage)?);
         if is_complete && tree.nodes[node].end.is_none() {
             return Err(Damage);
         }

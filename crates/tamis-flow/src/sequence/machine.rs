@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use tamis_core::event::Record;
 
 use super::condition::Condition;
 use super::plan::SequenceId;
-use super::taken::{Records, Run, TakenRow, TakenRows};
-use super::tree::{Node, NodeId, Tree};
+use super::taken::{Holders, Records, Run, TakenRow, TakenRows};
+use super::tree::{Node, NodeId, Possible, Tree};
 use crate::selection::SelectionId;
 
 /// A row as a machine sees it.
@@ -27,7 +28,12 @@ pub(crate) struct Row<'r> {
     pub record: &'r Arc<Record>,
     /// The selections that are true for it, in order.
     pub selected: &'r [SelectionId],
+    /// Counts the keys that hold the record, if it may be more than one.
+    pub holders: Option<Holders>,
 }
+
+/// So many partial matches are compared one by one, without a table of what decides their future.
+const FEW: usize = 24;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Partial {
@@ -40,7 +46,7 @@ pub(crate) struct Partial {
     pub blocked: bool,
     pub is_complete: bool,
     pub end_row: u64,
-    pub taken: Arc<Run>,
+    pub taken: Run,
 }
 
 /// Which starts a sequence leaves out, because it has told a match.
@@ -71,6 +77,7 @@ pub(crate) struct Machine {
     pub partials: Vec<Partial>,
     pub rows: TakenRows,
     pub passed: FxHashMap<SequenceId, Passed>,
+    /// How many runs there are beside those in the partial matches.
     runs: usize,
 }
 
@@ -94,7 +101,7 @@ impl Partial {
             count: if id == self.node { self.count + 1 } else { 1 },
             blocked: false,
             end_row: row.number,
-            taken: Run::taking(Some(&self.taken), node.step, position),
+            taken: self.taken.taking(node.step as u32, position),
             ..*self
         };
         next.settle(node);
@@ -102,9 +109,18 @@ impl Partial {
     }
 
     /// What decides its future.
-    fn future(&self, node: &Node) -> (u64, NodeId, u32, bool, Vec<Option<u64>>) {
-        let rows = node.referenced.keys().map(|step| Run::last_of(&self.taken, *step));
+    fn future(&self, node: &Node) -> (u64, NodeId, u32, bool, SmallVec<[Option<u64>; 2]>) {
+        let rows = node.referenced.keys().map(|step| self.taken.last_of(*step as u32));
         (self.start_row, self.node, self.count, self.blocked, rows.collect())
+    }
+
+    /// Whether both, of which none is complete, have the same future.
+    fn is_like(&self, other: &Self, node: &Node) -> bool {
+        (self.node, self.count, self.blocked) == (other.node, other.count, other.blocked)
+            && node
+                .referenced
+                .keys()
+                .all(|step| self.taken.last_of(*step as u32) == other.taken.last_of(*step as u32))
     }
 
     pub fn deadline(&self, tree: &Tree) -> i64 {
@@ -121,9 +137,10 @@ struct Coming<'m, 'r> {
 impl Coming<'_, '_> {
     fn position(&mut self, rows: &mut TakenRows, records: &mut Records) -> u64 {
         *self.position.get_or_insert_with(|| {
-            let Row { number, time, record, .. } = *self.row;
-            records.acquire(number, record);
-            rows.push(Some(TakenRow { number, time, record: record.clone() }))
+            let Row { number, time, record, holders, .. } = self.row;
+            records.acquire(record, holders.as_ref());
+            let holders = holders.clone();
+            rows.push(Some(TakenRow { number: *number, time: *time, record: Arc::clone(record), holders }))
         })
     }
 }
@@ -133,16 +150,24 @@ impl Machine {
         self.partials.is_empty()
     }
 
-    /// A row of the key. Matches that are final are added to `found`.
-    pub fn feed(&mut self, tree: &Tree, row: &Row<'_>, records: &mut Records, found: &mut Vec<Found>) {
+    /// A row of the key. Matches that are final are added to `found`. `next` is memory that is used again.
+    pub fn feed(
+        &mut self,
+        tree: &Tree,
+        row: &Row<'_>,
+        records: &mut Records,
+        next: &mut Vec<Partial>,
+        found: &mut Vec<Found>,
+    ) {
         let possible = tree.possible(row);
         let mut coming = Coming { row, position: None };
-        let mut next: Vec<Partial> = Vec::with_capacity(self.partials.len() + 1);
-        for partial in std::mem::take(&mut self.partials) {
+        let mut before = std::mem::take(&mut self.partials);
+        let mut lost_one = false;
+        for partial in before.drain(..) {
             if partial.is_complete {
                 next.push(partial);
             } else {
-                self.branch(partial, tree, &possible, &mut coming, records, &mut next);
+                lost_one |= !self.branch(partial, tree, &possible, &mut coming, records, next);
             }
         }
         for (_, id) in possible.iter().take_while(|(parent, _)| parent.is_none()) {
@@ -159,27 +184,31 @@ impl Machine {
                 blocked: false,
                 is_complete: false,
                 end_row: row.number,
-                taken: Run::taking(None, 0, position),
+                taken: Run::starting(position),
             };
             partial.settle(node);
             next.push(partial);
         }
-        self.partials = next;
-        self.prune(tree);
-        self.tell(tree, found);
-        self.settle(records);
+        lost_one |= self.prune(tree, next);
+        // There are many keys: no room for more than there are, unless it was there.
+        before.reserve_exact(next.len());
+        before.append(next);
+        self.partials = before;
+        lost_one |= self.tell(tree, found);
+        self.settle(lost_one, records);
     }
 
-    /// Adds what becomes of a partial match at a row, in the order of preference.
+    /// Adds what becomes of a partial match at a row, in the order of preference. Says whether anything does.
     fn branch(
         &mut self,
         partial: Partial,
         tree: &Tree,
-        possible: &[(Option<NodeId>, NodeId)],
+        possible: &Possible,
         coming: &mut Coming<'_, '_>,
         records: &mut Records,
         into: &mut Vec<Partial>,
-    ) {
+    ) -> bool {
+        let before = into.len();
         let node = &tree.nodes[partial.node];
         let can_take_more = partial.can_take_more(node);
         let row = coming.row;
@@ -209,17 +238,21 @@ impl Machine {
                 into.push(skipping);
             }
         }
+        into.len() > before
     }
 
     fn rest_holds(&self, condition: &Condition, row: &Row<'_>, partial: &Partial) -> bool {
-        condition.rest_holds(row, |step| self.rows.get(Run::last_of(&partial.taken, step)?))
+        condition.rest_holds(row, |step| self.rows.get(partial.taken.last_of(step as u32)?))
     }
 
     /// Lets partial matches go whose time is over before this moment.
     pub fn expire(&mut self, tree: &Tree, now: i64, records: &mut Records, found: &mut Vec<Found>) {
+        let before = self.partials.len();
         self.partials.retain(|partial| partial.is_complete || partial.deadline(tree) >= now);
-        self.tell(tree, found);
-        self.settle(records);
+        if self.partials.len() < before {
+            self.tell(tree, found);
+            self.settle(true, records);
+        }
     }
 
     /// After a sequence was removed: drops what no other can tell.
@@ -227,11 +260,15 @@ impl Machine {
         self.passed.retain(|sequence, _| tree.endings.contains_key(sequence));
         self.partials.retain(|partial| tree.nodes.get(partial.node).is_some());
         self.drop_passed(tree);
-        self.settle(records);
+        self.settle(true, records);
     }
 
     /// Whether a sequence leaves out all matches that start here.
     fn has_passed(&self, tree: &Tree, sequence: SequenceId, start: u64) -> bool {
+        // No sequence of the tree came after it, and none has told anything: so it is with most.
+        if start > tree.latest_epoch && self.passed.is_empty() {
+            return false;
+        }
         start <= tree.endings[&sequence].epoch
             || self
                 .passed
@@ -240,13 +277,15 @@ impl Machine {
     }
 
     /// Drops those that can never be told: below a complete match that excludes them, or with the same future as one
-    /// above.
-    fn prune(&mut self, tree: &Tree) {
-        let mut kept: Vec<Partial> = Vec::with_capacity(self.partials.len());
+    /// above. Says whether there were any.
+    fn prune(&self, tree: &Tree, partials: &mut Vec<Partial>) -> bool {
+        let count = partials.len();
         let mut futures = FxHashSet::default();
         // Of the last complete match of a sequence above: its start and its end.
         let mut above: FxHashMap<SequenceId, (u64, u64)> = FxHashMap::default();
-        for partial in std::mem::take(&mut self.partials) {
+        let mut kept = 0;
+        for at in 0..count {
+            let partial = &partials[at];
             let node = &tree.nodes[partial.node];
             let start = partial.start_row;
             if node.sequences.len() == 1
@@ -263,18 +302,31 @@ impl Machine {
                 Some(sequence) if partial.is_complete => {
                     above.insert(sequence, (start, partial.end_row));
                 }
-                _ if !futures.insert(partial.future(node)) => continue,
-                _ => {}
+                _ => {
+                    let is_known = if count <= FEW {
+                        // Those of one start lie together.
+                        let same = partials[..kept].iter().rev().take_while(|other| other.start_row == start);
+                        same.into_iter().any(|other| !other.is_complete && other.is_like(partial, node))
+                    } else {
+                        !futures.insert(partial.future(node))
+                    };
+                    if is_known {
+                        continue;
+                    }
+                }
             }
-            kept.push(partial);
+            // What is between is dropped, so that the order remains.
+            partials.swap(kept, at);
+            kept += 1;
         }
-        self.partials = kept;
+        partials.truncate(kept);
+        kept < count
     }
 
-    /// Takes out the complete matches that nothing above can replace.
-    fn tell(&mut self, tree: &Tree, found: &mut Vec<Found>) {
-        if !self.partials.iter().any(|partial| partial.is_complete) {
-            return;
+    /// Takes out the complete matches that nothing above can replace. Says whether there were any.
+    fn tell(&mut self, tree: &Tree, found: &mut Vec<Found>) -> bool {
+        if !self.has_complete() {
+            return false;
         }
         let mut kept: Vec<Partial> = Vec::with_capacity(self.partials.len());
         let mut has_told = false;
@@ -309,6 +361,12 @@ impl Machine {
         if has_told {
             self.drop_passed(tree);
         }
+        has_told
+    }
+
+    /// Whether a match waits until nothing above can replace it.
+    pub fn has_complete(&self) -> bool {
+        self.partials.iter().any(|partial| partial.is_complete)
     }
 
     /// Drops partial matches that all sequences leave out which they could lead to.
@@ -324,17 +382,25 @@ impl Machine {
 
     fn rows_of(&self, partial: &Partial) -> Vec<(usize, TakenRow)> {
         let mut rows = vec![];
-        for run in Run::chain(&partial.taken) {
+        for run in partial.taken.chain() {
             let taken = (run.first..=run.last).rev().filter_map(|position| self.rows.get(position));
-            rows.extend(taken.map(|row| (run.step, row.clone())));
+            rows.extend(taken.map(|row| (run.step as usize, row.clone())));
         }
         rows.reverse();
         rows
     }
 
-    /// Lets rows go that nobody holds, and what sequences have passed before the first start.
-    pub fn settle(&mut self, records: &mut Records) {
-        self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
+    /// Lets rows go that nobody holds, and what sequences have passed before the first start. Unless a partial match was
+    /// lost, every row is still held.
+    pub fn settle(&mut self, lost_one: bool, records: &mut Records) {
+        if lost_one || self.partials.iter().any(|partial| partial.taken.before.is_some()) {
+            self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
+        } else {
+            self.runs = 0;
+        }
+        if self.passed.is_empty() {
+            return;
+        }
         let first = self.partials.first().map_or(u64::MAX, |partial| partial.start_row);
         self.passed.retain(|_, passed| passed.last() >= first);
         for passed in self.passed.values_mut() {
@@ -343,9 +409,18 @@ impl Machine {
     }
 
     /// When the first partial match that is not complete comes to its end.
-    pub fn deadline(&self, tree: &Tree) -> Option<(i64, u64)> {
+    pub fn first_deadline(&self, tree: &Tree) -> Option<i64> {
         let open = self.partials.iter().find(|partial| !partial.is_complete)?;
-        Some((open.deadline(tree), open.start_row))
+        Some(open.deadline(tree))
+    }
+
+    /// When somebody has to look at it if no row comes: where a match waits, when what may replace it comes to its end;
+    /// otherwise not before everything has.
+    pub fn next_look(&self, tree: &Tree) -> Option<i64> {
+        if self.has_complete() {
+            return self.first_deadline(tree);
+        }
+        self.partials.last().map(|partial| partial.deadline(tree))
     }
 
     /// Without the records, which other keys may hold too.

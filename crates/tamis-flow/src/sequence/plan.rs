@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tamis_core::Result;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
 use super::machine::{Found, Machine, Partial, Row};
-use super::taken::Records;
+use super::taken::{Holders, Records};
 use super::tree::{Changed, NodeId, Tree};
+use crate::by_key::ByKey;
 use crate::key::{Key, key_bytes, key_of};
 use crate::selection::{SelectionId, Selections};
 use crate::slots::Slots;
@@ -37,21 +39,36 @@ pub(crate) struct SequencePlan {
     by_text: FxHashMap<String, Vec<SequenceId>>,
     pub(super) trees: Slots<Grown>,
     tree_of: FxHashMap<String, TreeId>,
-    by_selection: FxHashMap<SelectionId, Vec<TreeId>>,
+    /// By the number of the selection.
+    by_selection: Vec<SmallVec<[TreeId; 2]>>,
     /// Trees with a condition that no index can decide.
     always: Vec<TreeId>,
-    /// By the text of BY: its terms, and which strict trees have begun at a key, and so must see its every row.
-    keyed: FxHashMap<Arc<str>, Keyed>,
-    /// When partial matches come to their end: (time, first row, tree, key).
-    deadlines: BinaryHeap<Reverse<(i64, u64, TreeId, u64)>>,
-    keys: FxHashMap<u64, (TreeId, Key)>,
-    next_key: u64,
+    keyed: Slots<Keyed>,
+    /// The partial matches of each tree and key.
+    pub(super) machines: ByKey<Held>,
+    /// When somebody has to look at a key: (time, since when the key is there, its number).
+    looks: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    next_number: u64,
+    /// The clock. What came to its end before it may still be held, until somebody looks at its key.
+    now: Option<i64>,
     bytes: usize,
     pub(super) records: Records,
     pub shed_keys: u64,
+    room: Room,
 }
 
+/// Memory that is used again from event to event.
+#[derive(Default)]
+struct Room {
+    concerned: Vec<TreeId>,
+    /// Of an event, by the number of the BY.
+    keys: Vec<Option<Key>>,
+    partials: Vec<Partial>,
+}
+
+/// What BY says, and which strict trees have begun at a key, and so must see its every row.
 struct Keyed {
+    text: Arc<str>,
     terms: Vec<Term>,
     trees: usize,
     begun: FxHashMap<Key, Vec<TreeId>>,
@@ -64,18 +81,24 @@ pub(super) struct Sequence {
     pub tree: TreeId,
 }
 
-/// A tree and its partial matches.
+/// A tree and where its partial matches are.
 pub(super) struct Grown {
     identity: String,
-    by: Arc<str>,
+    /// The number of its BY.
+    by: u32,
     pub tree: Tree,
-    pub machines: FxHashMap<Key, Held>,
+    /// Numbers of keys.
+    pub machines: Vec<u32>,
 }
 
 pub(super) struct Held {
     pub machine: Machine,
+    tree: TreeId,
+    /// Its place among those of the tree.
+    place: u32,
+    /// Keys are numbered as they come.
     pub number: u64,
-    /// The deadline that is in the queue.
+    /// When somebody will look at it.
     queued: Option<i64>,
     bytes: usize,
 }
@@ -141,10 +164,13 @@ impl SequencePlan {
     }
 
     fn new_tree(&mut self, identity: String, written: &SequenceText, by: Arc<str>) -> TreeId {
-        let keyed = || Keyed { terms: written.by.clone(), trees: 0, begun: FxHashMap::default() };
-        self.keyed.entry(by.clone()).or_insert_with(keyed).trees += 1;
-        let machines = FxHashMap::default();
-        let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines };
+        let known = self.keyed.iter().find(|(_, keyed)| keyed.text == by).map(|(number, _)| number);
+        let by = known.unwrap_or_else(|| {
+            let terms = written.by.clone();
+            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: FxHashMap::default() })
+        });
+        self.keyed[by].trees += 1;
+        let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines: vec![] };
         let tree = self.trees.insert(grown);
         self.tree_of.insert(identity, tree);
         tree
@@ -156,11 +182,9 @@ impl SequencePlan {
         }
         let Some(grown) = self.trees.remove(id) else { return };
         self.tree_of.remove(&grown.identity);
-        if let Some(keyed) = self.keyed.get_mut(&grown.by) {
-            keyed.trees -= 1;
-            if keyed.trees == 0 {
-                self.keyed.remove(&grown.by);
-            }
+        self.keyed[grown.by].trees -= 1;
+        if self.keyed[grown.by].trees == 0 {
+            self.keyed.remove(grown.by);
         }
     }
 
@@ -175,15 +199,15 @@ impl SequencePlan {
         let was_open = tree.has_open_condition();
         let outcome = change(tree, selections);
         let Changed { added, gone } = std::mem::take(&mut tree.changed);
-        for selection in added {
-            self.by_selection.entry(selection).or_default().push(id);
+        for selection in added.into_iter().map(|selection| selection as usize) {
+            if self.by_selection.len() <= selection {
+                self.by_selection.resize(selection + 1, SmallVec::new());
+            }
+            self.by_selection[selection].push(id);
         }
         for selection in gone {
-            if let Some(trees) = self.by_selection.get_mut(&selection) {
+            if let Some(trees) = self.by_selection.get_mut(selection as usize) {
                 trees.retain(|other| *other != id);
-                if trees.is_empty() {
-                    self.by_selection.remove(&selection);
-                }
             }
         }
         match (was_open, tree.has_open_condition()) {
@@ -208,16 +232,13 @@ impl SequencePlan {
             }
         }
         self.changing(tree, selections, |tree, selections| tree.remove(id, selections))?;
-        let keys: Vec<Key> = self.trees[tree].machines.keys().cloned().collect();
-        for key in keys {
-            let grown = &mut self.trees[tree];
+        for number in self.trees[tree].machines.clone() {
+            let grown = &self.trees[tree];
             if grown.tree.is_empty() {
-                self.drop_machine(tree, &key);
-                continue;
-            }
-            if let Some(held) = grown.machines.get_mut(&key) {
-                held.machine.forget_removed(&grown.tree, &mut self.records);
-                self.settle(tree, &key);
+                self.drop_machine(number);
+            } else {
+                self.machines[number].machine.forget_removed(&grown.tree, &mut self.records);
+                self.settle(number);
             }
         }
         self.drop_if_empty(tree);
@@ -232,73 +253,99 @@ impl SequencePlan {
         record: &Arc<Record>,
         selected: &[SelectionId],
     ) -> Vec<Told> {
-        let mut concerned: Vec<TreeId> =
-            selected.iter().filter_map(|id| self.by_selection.get(id)).flatten().copied().collect();
+        let mut room = std::mem::take(&mut self.room);
+        let Room { concerned, keys, .. } = &mut room;
+        concerned.clear();
+        keys.clear();
+        keys.resize(self.keyed.bound(), None);
+        concerned.extend(selected.iter().filter_map(|id| self.by_selection.get(*id as usize)).flatten());
         concerned.extend(&self.always);
-        let mut keys: FxHashMap<Arc<str>, Key> = FxHashMap::default();
         for (by, keyed) in self.keyed.iter().filter(|(_, keyed)| !keyed.begun.is_empty()) {
             let key = key_of(&keyed.terms, record);
             concerned.extend(keyed.begun.get(&key).into_iter().flatten());
-            keys.insert(by.clone(), key);
+            keys[by as usize] = Some(key);
         }
         concerned.sort_unstable();
         concerned.dedup();
-        let row = Row { number, time, record, selected };
-        let mut told = vec![];
-        for id in concerned {
-            let Self { trees, keyed, records, .. } = self;
-            let grown = &mut trees[id];
-            let key = match keys.get(&grown.by) {
-                Some(key) => key,
-                None => keys.entry(grown.by.clone()).or_insert(key_of(&keyed[&grown.by].terms, record)),
-            };
+        let holders = (concerned.len() > 1).then(Holders::default);
+        let row = Row { number, time, record, selected, holders };
+        let (mut told, mut found) = (vec![], vec![]);
+        for id in &room.concerned {
+            let Self { trees, keyed, machines, records, .. } = self;
+            let Grown { tree, by, .. } = &trees[*id];
+            let key = room.keys[*by as usize].get_or_insert_with(|| key_of(&keyed[*by].terms, record));
             if key.iter().any(|value| matches!(value, Value::Null)) {
                 continue;
             }
-            let mut found = vec![];
-            match grown.machines.get_mut(key) {
-                Some(held) => {
-                    held.machine.feed(&grown.tree, &row, records, &mut found);
-                    self.settle(id, key);
+            match machines.find(*id, key) {
+                Some(number) => {
+                    let machine = &mut machines[number].machine;
+                    // Where a match waits, this was done in time.
+                    if machine.first_deadline(tree).is_some_and(|deadline| deadline < time) {
+                        machine.expire(tree, time, records, &mut found);
+                    }
+                    machine.feed(tree, &row, records, &mut room.partials, &mut found);
+                    self.settle(number);
                 }
                 None => {
                     let mut machine = Machine::default();
-                    machine.feed(&grown.tree, &row, records, &mut found);
+                    machine.feed(tree, &row, records, &mut room.partials, &mut found);
                     if !machine.is_empty() {
-                        self.hold(id, key.clone(), machine);
+                        self.hold(*id, key.clone(), machine);
                     }
                 }
             }
-            told.extend(found.into_iter().map(|found| self.told(found)));
+            told.extend(found.drain(..).map(|found| self.told(found)));
         }
+        self.room = room;
         told
     }
 
     /// Partial matches whose time is over before this moment end; what waited for them is told.
     pub fn expire(&mut self, now: i64) -> Vec<Told> {
+        self.now = self.now.max(Some(now));
         let mut told = vec![];
-        while let Some(Reverse((deadline, _, id, number))) = self.deadlines.peek().copied() {
-            if deadline >= now {
+        while let Some(Reverse((time, since, number))) = self.looks.peek().copied() {
+            if time >= now {
                 break;
             }
-            self.deadlines.pop();
-            let Some((_, key)) = self.keys.get(&number).cloned() else { continue };
-            let Some(grown) = self.trees.get_mut(id) else { continue };
-            let Some(held) = grown.machines.get_mut(&key) else { continue };
-            if held.queued != Some(deadline) {
+            self.looks.pop();
+            let Some(held) = self.machines.get_mut(number) else { continue };
+            if held.number != since || held.queued != Some(time) {
                 continue;
             }
             held.queued = None;
-            let mut found = vec![];
-            held.machine.expire(&grown.tree, deadline.saturating_add(1), &mut self.records, &mut found);
-            self.settle(id, &key);
-            let ended = found.into_iter().map(|found| {
+            let tree = &self.trees[held.tree].tree;
+            let mut ended = vec![];
+            // One deadline after the other while a match waits, which says when it became final.
+            while held.machine.has_complete()
+                && let Some(deadline) = held.machine.first_deadline(tree)
+                && deadline < now
+            {
+                let mut found = vec![];
+                held.machine.expire(tree, deadline.saturating_add(1), &mut self.records, &mut found);
+                ended.extend(found.into_iter().map(|found| (deadline, found)));
+            }
+            // Rows that came meanwhile may still go on: then all are kept, whenever that was.
+            if held.machine.next_look(tree).is_none_or(|deadline| deadline < now) {
+                held.machine.expire(tree, now, &mut self.records, &mut vec![]);
+            }
+            self.settle(number);
+            told.extend(ended.into_iter().map(|(deadline, found)| {
                 let told = self.told(found);
                 Told { order: (deadline, told.order.1), ..told }
-            });
-            told.extend(ended);
+            }));
         }
         told
+    }
+
+    /// Drops all that came to its end before this moment, after [`expire`](Self::expire).
+    pub fn expire_all(&mut self, now: i64) {
+        for number in 0..self.machines.bound() {
+            let Some(held) = self.machines.get_mut(number) else { continue };
+            held.machine.expire(&self.trees[held.tree].tree, now, &mut self.records, &mut vec![]);
+            self.settle(number);
+        }
     }
 
     fn told(&self, found: Found) -> Told {
@@ -317,67 +364,67 @@ impl SequencePlan {
         }
     }
 
-    pub(super) fn hold(&mut self, id: TreeId, key: Key, machine: Machine) {
-        let number = self.next_key;
-        self.next_key += 1;
-        self.keys.insert(number, (id, key.clone()));
-        let grown = &mut self.trees[id];
-        if grown.tree.strict
-            && let Some(keyed) = self.keyed.get_mut(&grown.by)
-        {
-            keyed.begun.entry(key.clone()).or_default().push(id);
+    pub(super) fn hold(&mut self, tree: TreeId, key: Key, machine: Machine) {
+        let grown = &mut self.trees[tree];
+        if grown.tree.strict {
+            self.keyed[grown.by].begun.entry(key.clone()).or_default().push(tree);
         }
-        grown.machines.insert(key.clone(), Held { machine, number, queued: None, bytes: 0 });
-        self.settle(id, &key);
+        let (place, since) = (grown.machines.len() as u32, self.next_number);
+        self.next_number += 1;
+        let held = Held { machine, tree, place, number: since, queued: None, bytes: 0 };
+        let number = self.machines.insert(tree, key, held);
+        grown.machines.push(number);
+        self.settle(number);
     }
 
-    /// Drops what is empty, counts the bytes, and queues the next deadline.
-    fn settle(&mut self, id: TreeId, key: &Key) {
-        let grown = &mut self.trees[id];
-        let Some(held) = grown.machines.get_mut(key) else { return };
+    /// Drops what is empty, counts the bytes, and sees to it that somebody looks at the key in time.
+    fn settle(&mut self, number: u32) {
+        let key = key_bytes(self.machines.key(number));
+        let held = &mut self.machines[number];
+        let tree = &self.trees[held.tree].tree;
         if held.machine.is_empty() {
-            self.drop_machine(id, key);
+            self.drop_machine(number);
             return;
         }
         self.bytes -= held.bytes;
-        held.bytes = held.machine.bytes() + size_of::<Held>() + 3 * key_bytes(key) + 144;
+        held.bytes = held.machine.bytes() + size_of::<Held>() + size_of::<Key>() + key + 48;
         self.bytes += held.bytes;
-        let deadline = held.machine.deadline(&grown.tree);
-        if held.queued != deadline.map(|(time, _)| time) {
-            held.queued = deadline.map(|(time, _)| time);
-            if let Some((time, row)) = deadline {
-                self.deadlines.push(Reverse((time, row, id, held.number)));
-                self.drop_stale_deadlines();
-            }
+        if let Some(look) = held.machine.next_look(tree)
+            && held.queued.is_none_or(|queued| look < queued)
+        {
+            held.queued = Some(look);
+            self.looks.push(Reverse((look, held.number, number)));
+            self.drop_stale_looks();
         }
     }
 
-    /// Deadlines of keys that went on, or away, wait in the queue: at most as many as others.
-    fn drop_stale_deadlines(&mut self) {
-        if self.deadlines.len() <= 2 * self.keys.len() + 64 {
+    /// Looks that are no longer wanted wait in the queue: at most as many as others.
+    fn drop_stale_looks(&mut self) {
+        if self.looks.len() <= 2 * self.machines.len() + 64 {
             return;
         }
-        let mut deadlines = std::mem::take(&mut self.deadlines);
-        deadlines.retain(|Reverse((time, _, tree, number))| {
-            let held = self.keys.get(number).and_then(|(_, key)| self.trees.get(*tree)?.machines.get(key));
-            held.is_some_and(|held| held.number == *number && held.queued == Some(*time))
+        self.looks.retain(|Reverse((time, since, number))| {
+            let held = self.machines.get(*number);
+            held.is_some_and(|held| held.number == *since && held.queued == Some(*time))
         });
-        self.deadlines = deadlines;
     }
 
-    fn drop_machine(&mut self, id: TreeId, key: &Key) {
-        let grown = &mut self.trees[id];
-        let Some(held) = grown.machines.remove(key) else { return };
-        held.machine.rows.iter().flatten().for_each(|row| self.records.release(row.number));
+    fn drop_machine(&mut self, number: u32) {
+        let Some((key, held)) = self.machines.remove(number) else { return };
+        held.machine.rows.iter().flatten().for_each(|row| self.records.release(row));
         self.bytes -= held.bytes;
-        self.keys.remove(&held.number);
+        let grown = &mut self.trees[held.tree];
+        grown.machines.swap_remove(held.place as usize);
+        if let Some(moved) = grown.machines.get(held.place as usize) {
+            self.machines[*moved].place = held.place;
+        }
+        let begun = &mut self.keyed[grown.by].begun;
         if grown.tree.strict
-            && let Some(keyed) = self.keyed.get_mut(&grown.by)
-            && let Some(ids) = keyed.begun.get_mut(key)
+            && let Some(ids) = begun.get_mut(&key)
         {
-            ids.retain(|other| *other != id);
+            ids.retain(|other| *other != held.tree);
             if ids.is_empty() {
-                keyed.begun.remove(key);
+                begun.remove(&key);
             }
         }
     }
@@ -395,23 +442,18 @@ impl SequencePlan {
         if self.bytes() <= most {
             return;
         }
-        let mut held: Vec<(u64, &str, TreeId, Key)> = vec![];
-        for (id, grown) in self.trees.iter() {
-            let starts = grown.machines.iter();
-            held.extend(
-                starts.map(|(key, held)| {
-                    (held.machine.partials[0].start_row, &*grown.identity, id, key.clone())
-                }),
-            );
-        }
-        // By what they are and not by number, so that a flow that was opened again sheds the same.
-        held.sort_unstable_by_key(|(start, identity, ..)| (*start, *identity));
-        let in_order: Vec<(TreeId, Key)> = held.into_iter().map(|(_, _, id, key)| (id, key)).collect();
-        for (id, key) in in_order {
+        let starts = self.machines.iter().map(|(number, _, held)| {
+            (held.machine.partials[0].start_row, &*self.trees[held.tree].identity, number)
+        });
+        let mut held: Vec<(u64, &str, u32)> = starts.collect();
+        // By what they are before their number, so that a flow that was opened again sheds the same.
+        held.sort_unstable();
+        let in_order: Vec<u32> = held.into_iter().map(|(_, _, number)| number).collect();
+        for number in in_order {
             if self.bytes() <= most {
                 break;
             }
-            self.drop_machine(id, &key);
+            self.drop_machine(number);
             self.shed_keys += 1;
         }
     }
@@ -420,8 +462,9 @@ impl SequencePlan {
     pub fn describe(&self) -> BTreeMap<SequenceId, SequenceDescription<'_>> {
         let mut described = BTreeMap::new();
         for (id, grown) in self.trees.iter() {
-            let Counts { partials, keys } = grown.counts();
-            let bytes = grown.machines.values().map(Held::whole_bytes).sum::<usize>();
+            let Counts { partials, keys } = self.counts(grown);
+            let held = grown.machines.iter().map(|number| self.machines[*number].whole_bytes());
+            let bytes = held.sum::<usize>();
             let share = bytes / grown.tree.endings.len().max(1);
             for (sequence, ending) in &grown.tree.endings {
                 let held = &self.sequences[*sequence];
@@ -430,7 +473,7 @@ impl SequencePlan {
                 let of = |counts: &FxHashMap<NodeId, usize>, node| counts.get(node).copied().unwrap_or(0);
                 let description = SequenceDescription {
                     text: &held.text,
-                    by: &self.keyed[&grown.by].terms,
+                    by: &self.keyed[grown.by].terms,
                     uses: held.uses,
                     keys: ending.path.iter().map(|node| of(&keys, node)).max().unwrap_or(0),
                     partial_matches: ending.path.iter().map(|node| of(&partials, node)).sum(),
@@ -448,7 +491,7 @@ impl SequencePlan {
     pub fn prefixes(&self) -> Vec<PrefixDescription> {
         let mut described = vec![];
         for (id, grown) in self.trees.iter() {
-            let counts = grown.counts();
+            let counts = self.counts(grown);
             for (node, shared) in grown.tree.nodes.iter().filter(|(_, node)| node.sequences.len() > 1) {
                 let partial_matches = counts.partials.get(&node).copied().unwrap_or(0);
                 described.push(PrefixDescription {
@@ -467,10 +510,31 @@ impl SequencePlan {
 
     /// How many partial matches there are at the key of a record.
     pub fn look(&self, id: SequenceId, record: &Record) -> usize {
-        let grown = &self.trees[self.sequences[id].tree];
-        let held = grown.machines.get(&key_of(&self.keyed[&grown.by].terms, record));
-        let partials = held.map_or(&[][..], |held| &held.machine.partials);
-        partials.iter().filter(|partial| grown.tree.leads_to(partial.node, id)).count()
+        let tree = self.sequences[id].tree;
+        let grown = &self.trees[tree];
+        let key = key_of(&self.keyed[grown.by].terms, record);
+        let Some(number) = self.machines.find(tree, &key) else { return 0 };
+        let partials = self.living(&grown.tree, &self.machines[number].machine);
+        partials.filter(|partial| grown.tree.leads_to(partial.node, id)).count()
+    }
+
+    /// The partial matches that have not come to their end.
+    fn living<'m>(&self, tree: &'m Tree, machine: &'m Machine) -> impl Iterator<Item = &'m Partial> {
+        let now = self.now.unwrap_or(i64::MIN);
+        machine.partials.iter().filter(move |partial| partial.is_complete || partial.deadline(tree) >= now)
+    }
+
+    fn counts(&self, grown: &Grown) -> Counts {
+        let mut counts = Counts { partials: FxHashMap::default(), keys: FxHashMap::default() };
+        for number in &grown.machines {
+            let living = self.living(&grown.tree, &self.machines[*number].machine);
+            let mut nodes: Vec<NodeId> = living.map(|partial| partial.node).collect();
+            nodes.iter().for_each(|node| *counts.partials.entry(*node).or_insert(0) += 1);
+            nodes.sort_unstable();
+            nodes.dedup();
+            nodes.iter().for_each(|node| *counts.keys.entry(*node).or_insert(0) += 1);
+        }
+        counts
     }
 
     pub fn epoch(&self, id: SequenceId) -> u64 {
@@ -482,20 +546,6 @@ impl SequencePlan {
 struct Counts {
     partials: FxHashMap<NodeId, usize>,
     keys: FxHashMap<NodeId, usize>,
-}
-
-impl Grown {
-    fn counts(&self) -> Counts {
-        let mut counts = Counts { partials: FxHashMap::default(), keys: FxHashMap::default() };
-        for held in self.machines.values() {
-            let mut nodes: Vec<NodeId> = held.machine.partials.iter().map(|partial| partial.node).collect();
-            nodes.iter().for_each(|node| *counts.partials.entry(*node).or_insert(0) += 1);
-            nodes.sort_unstable();
-            nodes.dedup();
-            nodes.iter().for_each(|node| *counts.keys.entry(*node).or_insert(0) += 1);
-        }
-        counts
-    }
 }
 
 impl Held {

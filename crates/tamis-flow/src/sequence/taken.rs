@@ -7,13 +7,15 @@
 //! ```
 //!
 //! A partial match is a chain of runs, the last one first. A greedy step takes one row after the other, so that a run
-//! grows instead of the chain: a match of a thousand rows has as many runs as it has steps, mostly. Chains share what they
-//! have in common.
+//! grows instead of the chain: a match of a thousand rows has as many runs as it has steps, mostly. The last run lies in
+//! the partial match itself; the chains before it share what they have in common.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use tamis_core::event::Record;
 
 use crate::key::record_bytes;
@@ -23,12 +25,17 @@ pub(crate) struct TakenRow {
     pub number: u64,
     pub time: i64,
     pub record: Arc<Record>,
+    /// How many keys hold the record; none: no other can.
+    pub holders: Option<Holders>,
 }
 
+/// How many keys hold a record.
+pub(crate) type Holders = Arc<AtomicU32>;
+
 /// Rows that follow one another, taken for one step.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
-    pub step: usize,
+    pub step: u32,
     /// Positions among the rows of the key.
     pub first: u64,
     pub last: u64,
@@ -47,23 +54,32 @@ impl Drop for Run {
 
 impl Run {
     /// The chain with one more row.
-    pub fn taking(head: Option<&Arc<Run>>, step: usize, row: u64) -> Arc<Run> {
-        match head {
-            Some(head) if head.step == step && head.last + 1 == row => {
-                Arc::new(Run { step, first: head.first, last: row, before: head.before.clone() })
-            }
-            _ => Arc::new(Run { step, first: row, last: row, before: head.cloned() }),
+    pub fn taking(&self, step: u32, row: u64) -> Run {
+        if self.step == step && self.last + 1 == row {
+            Run { step, first: self.first, last: row, before: self.before.clone() }
+        } else {
+            Run { step, first: row, last: row, before: Some(Arc::new(self.clone())) }
         }
     }
 
+    /// The first row.
+    pub fn starting(row: u64) -> Run {
+        Run { step: 0, first: row, last: row, before: None }
+    }
+
     /// The position of the last row that a step took.
-    pub fn last_of(head: &Arc<Run>, step: usize) -> Option<u64> {
-        Self::chain(head).find(|run| run.step == step).map(|run| run.last)
+    pub fn last_of(&self, step: u32) -> Option<u64> {
+        self.chain().find(|run| run.step == step).map(|run| run.last)
     }
 
     /// The runs from the last one to the first.
-    pub fn chain(head: &Arc<Run>) -> impl Iterator<Item = &Arc<Run>> {
-        std::iter::successors(Some(head), |run| run.before.as_ref())
+    pub fn chain(&self) -> impl Iterator<Item = &Run> {
+        std::iter::once(self).chain(self.earlier().map(|run| &**run))
+    }
+
+    /// The runs before this one, the last one first.
+    pub fn earlier(&self) -> impl Iterator<Item = &Arc<Run>> {
+        std::iter::successors(self.before.as_ref(), |run| run.before.as_ref())
     }
 }
 
@@ -80,6 +96,10 @@ impl TakenRows {
     }
 
     pub fn push(&mut self, row: Option<TakenRow>) -> u64 {
+        // Keys have few rows, and there are many keys.
+        if self.rows.len() < 8 {
+            self.rows.reserve_exact(1);
+        }
         self.rows.push_back(row);
         self.first + self.rows.len() as u64 - 1
     }
@@ -98,25 +118,25 @@ impl TakenRows {
         self.rows.len()
     }
 
-    /// Lets rows go that no chain holds, and says how many runs the chains have together.
-    pub fn keep_only<'c>(
-        &mut self,
-        heads: impl Iterator<Item = &'c Arc<Run>>,
-        records: &mut Records,
-    ) -> usize {
+    /// Lets rows go that no chain holds, and says how many runs the chains share or might share.
+    pub fn keep_only<'c>(&mut self, heads: impl Iterator<Item = &'c Run>, records: &mut Records) -> usize {
         let mut seen: FxHashSet<*const Run> = FxHashSet::default();
-        let mut held = vec![false; self.rows.len()];
+        let mut held: SmallVec<[bool; 64]> = SmallVec::from_elem(false, self.rows.len());
+        let mut hold = |run: &Run| {
+            held[(run.first - self.first) as usize..=(run.last - self.first) as usize].fill(true);
+        };
         for head in heads {
-            for run in Run::chain(head) {
+            hold(head);
+            for run in head.earlier() {
                 if !seen.insert(Arc::as_ptr(run)) {
                     break;
                 }
-                held[(run.first - self.first) as usize..=(run.last - self.first) as usize].fill(true);
+                hold(run);
             }
         }
         for (row, is_held) in self.rows.iter_mut().zip(held) {
             if !is_held && let Some(gone) = row.take() {
-                records.release(gone.number);
+                records.release(&gone);
             }
         }
         while let Some(None) = self.rows.back() {
@@ -130,28 +150,23 @@ impl TakenRows {
     }
 }
 
-/// The records that rows of any key hold, each counted once however many partial matches took it.
+/// The bytes of the records that rows of any key hold, each counted once however many partial matches took it.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    held: FxHashMap<u64, (u32, usize)>,
     bytes: usize,
 }
 
 impl Records {
-    pub fn acquire(&mut self, number: u64, record: &Record) {
-        let (uses, bytes) = self.held.entry(number).or_insert_with(|| (0, record_bytes(record) + 32));
-        *uses += 1;
-        if *uses == 1 {
-            self.bytes += *bytes;
+    /// One more key holds a record.
+    pub fn acquire(&mut self, record: &Record, holders: Option<&Holders>) {
+        if holders.is_none_or(|holders| holders.fetch_add(1, Ordering::Relaxed) == 0) {
+            self.bytes += record_bytes(record);
         }
     }
 
-    pub fn release(&mut self, number: u64) {
-        let Some((uses, bytes)) = self.held.get_mut(&number) else { return };
-        *uses -= 1;
-        if *uses == 0 {
-            self.bytes -= *bytes;
-            self.held.remove(&number);
+    pub fn release(&mut self, row: &TakenRow) {
+        if row.holders.as_ref().is_none_or(|holders| holders.fetch_sub(1, Ordering::Relaxed) == 1) {
+            self.bytes -= record_bytes(&row.record);
         }
     }
 

@@ -16,6 +16,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tamis_core::Result;
 
 use super::condition::{Condition, refuse_later_steps};
@@ -26,6 +27,9 @@ use crate::slots::Slots;
 use crate::text::{SequenceText, StepText};
 
 pub(crate) type NodeId = u32;
+
+/// Nodes with their parents, in order.
+pub(crate) type Possible = SmallVec<[(Option<NodeId>, NodeId); 4]>;
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -66,6 +70,8 @@ pub(crate) struct Tree {
     pub within: i64,
     pub nodes: Slots<Node>,
     pub endings: FxHashMap<SequenceId, Ending>,
+    /// No sequence began later, also of those that are gone.
+    pub latest_epoch: u64,
     /// By parent and text.
     inner: FxHashMap<(Option<NodeId>, String), NodeId>,
     /// The nodes whose step has this selection as its condition.
@@ -135,6 +141,7 @@ impl Tree {
         }
         let ending = Ending { epoch, skip_to_next: written.skip_to_next, path, referenced };
         self.endings.insert(id, ending);
+        self.latest_epoch = self.latest_epoch.max(epoch);
         Ok(())
     }
 
@@ -267,16 +274,16 @@ impl Tree {
     }
 
     /// The nodes whose step a row may take by what an index says, as (parent, node) and in order.
-    pub fn possible(&self, row: &Row<'_>) -> Vec<(Option<NodeId>, NodeId)> {
+    pub fn possible(&self, row: &Row<'_>) -> Possible {
         let by_index = |selection: &SelectionId| self.by_selection.get(selection).into_iter().flatten();
-        let mut found: Vec<NodeId> = if row.selected.len() <= self.by_selection.len() {
-            row.selected.iter().flat_map(by_index).copied().collect()
+        let known = |node: &NodeId| (self.nodes[*node].parent, *node);
+        let mut found: Possible = if row.selected.len() <= self.by_selection.len() {
+            row.selected.iter().flat_map(by_index).map(known).collect()
         } else {
             let held = self.by_selection.keys().filter(|known| row.selected.binary_search(known).is_ok());
-            held.flat_map(by_index).copied().collect()
+            held.flat_map(by_index).map(known).collect()
         };
-        found.extend(&self.open);
-        let mut found: Vec<_> = found.into_iter().map(|node| (self.nodes[node].parent, node)).collect();
+        found.extend(self.open.iter().map(known));
         found.sort_unstable();
         found
     }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt::{self, Formatter};
+use std::num::NonZeroU64;
 
 use rustc_hash::FxHashMap;
 use tamis_core::event::{Value, ValueRef};
@@ -75,18 +76,20 @@ pub(crate) struct Running {
     state: State,
 }
 
+/// Two words, because there is one for every key and window; counts need no more.
 #[derive(Clone, Debug)]
 enum State {
     /// Nothing but the numbers of the rows.
     Nothing,
     Present(u64),
-    Distinct(FxHashMap<Value, u32>),
+    Distinct(Box<FxHashMap<Value, u32>>),
     Sum(Box<Sum>),
     Moments(Box<Moments>),
     /// The numbers of rows that are, or will be, the extreme one.
-    Extreme(VecDeque<u64>),
-    /// Of the last row with a value.
-    Last(Option<u64>),
+    #[allow(clippy::box_collection)] // a word, so that counts are small
+    Extreme(Box<VecDeque<u64>>),
+    /// One more than the number of the last row with a value.
+    Last(Option<NonZeroU64>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -110,10 +113,10 @@ impl Running {
         let state = match aggregate {
             Aggregate::CountRows | Aggregate::First | Aggregate::Lag(_) => State::Nothing,
             Aggregate::Count => State::Present(0),
-            Aggregate::CountDistinct => State::Distinct(FxHashMap::default()),
+            Aggregate::CountDistinct => State::Distinct(Box::default()),
             Aggregate::Sum | Aggregate::Avg => State::Sum(Box::default()),
             Aggregate::Stddev => State::Moments(Box::default()),
-            Aggregate::Min | Aggregate::Max => State::Extreme(VecDeque::new()),
+            Aggregate::Min | Aggregate::Max => State::Extreme(Box::default()),
             Aggregate::Last => State::Last(None),
         };
         Self { start, state }
@@ -147,7 +150,7 @@ impl Running {
             }
             State::Last(last) => {
                 if is_present(value) {
-                    *last = Some(row);
+                    *last = NonZeroU64::new(row + 1);
                 }
             }
         }
@@ -179,7 +182,7 @@ impl Running {
                 }
             }
             State::Last(last) => {
-                if *last == Some(row) {
+                if *last == NonZeroU64::new(row + 1) {
                     *last = None;
                 }
             }
@@ -202,7 +205,7 @@ impl Running {
             (State::Sum(sum), _) => sum.value(),
             (State::Moments(moments), _) => moments.deviation(),
             (State::Extreme(candidates), _) => candidates.front().and_then(|row| found(*row)),
-            (State::Last(last), _) => (*last).and_then(found),
+            (State::Last(last), _) => (*last).and_then(|after| found(after.get() - 1)),
         }
     }
 

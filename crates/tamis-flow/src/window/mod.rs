@@ -1,11 +1,12 @@
 //! Windows: rows that are kept per key, and aggregates over them that are kept up to date.
 //!
-//! `store` has the rows of one key, once for all windows that look at the same ones; `aggregate` what is computed of
+//! `rows_of_key` has the rows of one key, once for all windows that look at the same ones; `aggregate` what is computed of
 //! them; `plan` the definitions, each kept once however many queries use it.
 
 mod aggregate;
 mod exact_sum;
 mod plan;
+mod positions;
 mod rows_of_key;
 
 use crate::text::interval_text;
@@ -28,6 +29,14 @@ impl Frame {
     /// Positions are row numbers, not times.
     pub fn counts_rows(self) -> bool {
         matches!(self, Frame::Rows(_))
+    }
+
+    /// For how long it may hold a row; none if time has nothing to do with it.
+    pub fn length(self) -> Option<i64> {
+        match self {
+            Frame::Range(length) | Frame::Tumbling(length) => Some(length),
+            Frame::Rows(_) => None,
+        }
     }
 
     /// The first position inside the window of an event at this one.

@@ -1,14 +1,17 @@
 //! The windows of one stream: each distinct (aggregate, filter, partition, frame) is kept once, rows are shared by
 //! all windows with the same filter and partition, and keys by all windows with the same partition.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
 use super::Aggregate;
-use super::rows_of_key::{Store, Wanted};
+use super::rows_of_key::{AllWanted, Store, Wanted};
+use crate::by_key::ByKey;
 use crate::codec::{Damage, Reader, Writer};
 use crate::key::{Key, key_bytes, key_of, value_of};
 use crate::selection::SelectionId;
@@ -20,6 +23,10 @@ pub(crate) type AggregateId = u32;
 /// An aggregate and its value at an event.
 pub(crate) type Fed = (AggregateId, Value);
 
+/// How many keys an event may look at whose rows are over. More than one, so that their number goes down; few, so that no
+/// event waits for all keys after a pause.
+const MOST_EXPIRED_BY_AN_EVENT: usize = 8;
+
 #[derive(Default)]
 pub(crate) struct WindowPlan {
     partitions: Slots<Partition>,
@@ -29,9 +36,13 @@ pub(crate) struct WindowPlan {
     store_by_identity: FxHashMap<(u32, Option<SelectionId>, bool), u32>,
     /// By canonical text: those that started at different moments, the oldest first.
     aggregate_by_text: FxHashMap<Arc<str>, Vec<AggregateId>>,
-    stores_by_selection: FxHashMap<SelectionId, Vec<u32>>,
+    /// By the number of the selection.
+    stores_by_selection: Vec<SmallVec<[u32; 2]>>,
     /// Aggregates that no query uses, whose state is still in some keys.
     dead: Vec<AggregateId>,
+    /// The stores that the filters of an event feed, and those of one partition: memory that is used again.
+    fed: Vec<u32>,
+    affected: Vec<u32>,
     /// How many keys were dropped to stay below the limit.
     pub shed_keys: u64,
 }
@@ -39,19 +50,23 @@ pub(crate) struct WindowPlan {
 struct Partition {
     terms: Vec<Term>,
     text: String,
-    numbers: FxHashMap<Key, u32>,
-    keys: Slots<Entry>,
+    keys: ByKey<Entry>,
     /// The stores without a filter.
     unfiltered: Vec<u32>,
     stores: u32,
-    /// Where the search for keys without rows goes on.
-    sweep: u32,
+    /// The longest time for which a window holds a row; none if there are windows of rows only.
+    horizon: Option<i64>,
+    /// When somebody last looked at a key, by time. After the horizon it is looked at again, so that keys without events go
+    /// away.
+    looked_at: VecDeque<(i64, u32)>,
     bytes: usize,
 }
 
 /// What is known of one key.
+#[derive(Default)]
 struct Entry {
-    key: Key,
+    /// When it was last looked at, if it waits to be looked at again.
+    looked_at: Option<i64>,
     /// How many events of this key came since there is an entry: their positions in windows of rows.
     rows_seen: i64,
     /// The number of its last event in the stream: what says for how long it is idle.
@@ -65,7 +80,7 @@ struct StoreDefinition {
     selection: Option<SelectionId>,
     counts_rows: bool,
     columns: Vec<Option<Term>>,
-    wanted: Vec<Wanted>,
+    wanted: AllWanted,
 }
 
 struct AggregateDefinition {
@@ -105,6 +120,8 @@ impl WindowPlan {
         same.sort_by_key(|id| self.aggregates[*id].epoch);
         let want = Wanted { id, aggregate: term.aggregate, frame: term.frame, column };
         self.stores[store].wanted.push(want);
+        let horizon = &mut self.partitions[partition].horizon;
+        *horizon = (*horizon).max(term.frame.length());
         if backfill {
             for (_, entry) in self.partitions[partition].keys.iter_mut() {
                 for held in entry.stores.iter_mut().filter(|held| held.definition == store) {
@@ -123,11 +140,11 @@ impl WindowPlan {
         let id = self.partitions.insert(Partition {
             terms: terms.to_vec(),
             text: text.clone(),
-            numbers: FxHashMap::default(),
-            keys: Slots::default(),
+            keys: ByKey::default(),
             unfiltered: vec![],
             stores: 0,
-            sweep: 0,
+            horizon: None,
+            looked_at: VecDeque::new(),
             bytes: 0,
         });
         self.partition_by_text.insert(text, id);
@@ -140,12 +157,18 @@ impl WindowPlan {
             return id;
         }
         let definition =
-            StoreDefinition { partition, selection, counts_rows, columns: vec![], wanted: vec![] };
+            StoreDefinition { partition, selection, counts_rows, columns: vec![], wanted: AllWanted::new() };
         let id = self.stores.insert(definition);
         self.store_by_identity.insert(identity, id);
         self.partitions[partition].stores += 1;
         match selection {
-            Some(selection) => self.stores_by_selection.entry(selection).or_default().push(id),
+            Some(selection) => {
+                let at = selection as usize;
+                if self.stores_by_selection.len() <= at {
+                    self.stores_by_selection.resize(at + 1, SmallVec::new());
+                }
+                self.stores_by_selection[at].push(id);
+            }
             None => self.partitions[partition].unfiltered.push(id),
         }
         id
@@ -192,9 +215,8 @@ impl WindowPlan {
             }
         }
         for (_, partition) in self.partitions.iter_mut() {
-            let keys: Vec<u32> = partition.keys.iter().map(|(id, _)| id).collect();
-            for key in keys {
-                let entry = &mut partition.keys[key];
+            for key in 0..partition.keys.bound() {
+                let Some(entry) = partition.keys.get_mut(key) else { continue };
                 for held in &mut entry.stores {
                     if touched.binary_search(&held.definition).is_ok() {
                         held.forget(&self.stores[held.definition].wanted);
@@ -212,6 +234,11 @@ impl WindowPlan {
                 self.drop_store(store);
             }
         }
+        for (id, partition) in self.partitions.iter_mut() {
+            let stores = self.stores.iter().filter(|(_, store)| store.partition == id);
+            let frames = stores.flat_map(|(_, store)| store.wanted.iter().map(|want| want.frame.length()));
+            partition.horizon = frames.max().flatten();
+        }
     }
 
     /// Nothing feeds the store any more, and no new aggregate finds it.
@@ -220,11 +247,8 @@ impl WindowPlan {
         self.store_by_identity.remove(&(definition.partition, definition.selection, definition.counts_rows));
         match definition.selection {
             Some(selection) => {
-                if let Some(stores) = self.stores_by_selection.get_mut(&selection) {
+                if let Some(stores) = self.stores_by_selection.get_mut(selection as usize) {
                     stores.retain(|store| *store != id);
-                    if stores.is_empty() {
-                        self.stores_by_selection.remove(&selection);
-                    }
                 }
             }
             None => self.partitions[definition.partition].unfiltered.retain(|store| *store != id),
@@ -256,13 +280,14 @@ impl WindowPlan {
         if !self.dead.is_empty() && self.dead.len() * 64 >= self.keys() {
             self.sweep_dead();
         }
-        let Self { partitions, stores, stores_by_selection, .. } = self;
-        let fed: Vec<u32> =
-            selected.iter().filter_map(|id| stores_by_selection.get(id)).flatten().copied().collect();
+        let Self { partitions, stores, stores_by_selection, fed, affected, .. } = self;
+        fed.clear();
+        fed.extend(selected.iter().filter_map(|id| stores_by_selection.get(*id as usize)).flatten());
         for (id, partition) in partitions.iter_mut() {
-            let affected = fed.iter().copied().filter(|store| stores[*store].partition == id);
-            let affected: Vec<u32> = affected.chain(partition.unfiltered.iter().copied()).collect();
-            partition.feed(event, time, record, &affected, stores, values);
+            affected.clear();
+            affected.extend(fed.iter().filter(|store| stores[**store].partition == id));
+            affected.extend(&partition.unfiltered);
+            partition.feed(event, time, record, affected, stores, values);
             partition.expire_some(time, stores);
         }
     }
@@ -273,7 +298,7 @@ impl WindowPlan {
         let mut values = vec![];
         for (_, partition) in self.partitions.iter_mut() {
             let key = key_of(&partition.terms, record);
-            let Some(&number) = partition.numbers.get(&key) else { continue };
+            let Some(number) = partition.keys.find(0, &key) else { continue };
             let entry = &mut partition.keys[number];
             for held in &mut entry.stores {
                 let definition = &self.stores[held.definition];
@@ -297,8 +322,8 @@ impl WindowPlan {
     pub fn expire_all(&mut self, time: i64) {
         self.sweep_dead();
         for (_, partition) in self.partitions.iter_mut() {
-            for _ in 0..partition.keys.bound() {
-                partition.expire_next(time, &self.stores);
+            for key in 0..partition.keys.bound() {
+                partition.expire(key, time, &self.stores);
             }
         }
     }
@@ -312,7 +337,7 @@ impl WindowPlan {
         let mut idle: Vec<(u64, &str, u32, u32)> = vec![];
         for (id, partition) in self.partitions.iter() {
             let keys = partition.keys.iter();
-            idle.extend(keys.map(|(key, entry)| (entry.last_event, &*partition.text, id, key)));
+            idle.extend(keys.map(|(key, _, entry)| (entry.last_event, &*partition.text, id, key)));
         }
         // By what they are before their numbers, so that a flow that was opened again sheds the same.
         idle.sort_unstable();
@@ -335,7 +360,7 @@ impl WindowPlan {
         let store = definition.store;
         let wanted = self.stores[store].wanted.len().max(1);
         let (mut rows, mut bytes, mut keys) = (0, 0, 0);
-        for (_, entry) in self.partitions[self.stores[store].partition].keys.iter() {
+        for (_, _, entry) in self.partitions[self.stores[store].partition].keys.iter() {
             for held in entry.stores.iter().filter(|held| held.definition == store) {
                 keys += 1;
                 rows += held.len();
@@ -381,9 +406,9 @@ impl WindowPlan {
         to.unsigned(self.shed_keys);
         to.unsigned(self.keys() as u64);
         for (_, partition) in self.partitions.iter() {
-            for (_, entry) in partition.keys.iter() {
+            for (_, key, entry) in partition.keys.iter() {
                 to.text(&partition.text);
-                to.values(&entry.key);
+                to.values(key);
                 to.signed(entry.rows_seen);
                 to.unsigned(entry.last_event);
                 to.unsigned(entry.stores.len() as u64);
@@ -394,7 +419,7 @@ impl WindowPlan {
                     to.unsigned(number[&definition.wanted[0].id]);
                     to.unsigned(parts.end);
                     to.unsigned(parts.positions.len() as u64);
-                    parts.positions.iter().for_each(|position| to.signed(*position));
+                    parts.positions.iter().for_each(|position| to.signed(position));
                     let columns = parts
                         .columns
                         .iter()
@@ -426,9 +451,9 @@ impl WindowPlan {
         for _ in 0..from.unsigned()? {
             let text = from.text()?;
             let partition = *self.partition_by_text.get(&text).ok_or(Damage)?;
-            let key = from.values()?;
+            let key = Key::from(from.values()?);
             let (rows_seen, last_event) = (from.signed()?, from.unsigned()?);
-            let mut entry = Entry { key, rows_seen, last_event, stores: vec![], bytes: 0 };
+            let mut entry = Entry { rows_seen, last_event, ..Entry::default() };
             for _ in 0..from.unsigned()? {
                 let store = self.aggregates[id_of(from.unsigned()?)?].store;
                 let definition = &self.stores[store];
@@ -463,11 +488,13 @@ impl WindowPlan {
                 entry.stores.push(held);
             }
             let partition = &mut self.partitions[partition];
-            let key = entry.key.clone();
-            let number = partition.keys.insert(entry);
-            if partition.numbers.insert(key, number).is_some() {
+            if partition.keys.find(0, &key).is_some() {
                 return Err(Damage);
             }
+            // Looked at with the next event: nobody knows for how long it was idle.
+            entry.looked_at = Some(i64::MIN);
+            let number = partition.keys.insert(0, key, entry);
+            partition.looked_at.push_back((i64::MIN, number));
             partition.settle(number);
         }
         Ok(())
@@ -525,25 +552,28 @@ impl Partition {
         values: &mut Vec<Fed>,
     ) {
         let key = key_of(&self.terms, record);
-        let number = match self.numbers.get(&key) {
-            Some(number) => *number,
+        let number = match self.keys.find(0, &key) {
+            Some(number) => number,
             None if affected.is_empty() => return,
-            None => {
-                let entry = Entry { key: key.clone(), rows_seen: 0, last_event: 0, stores: vec![], bytes: 0 };
-                let number = self.keys.insert(entry);
-                self.numbers.insert(key, number);
-                number
-            }
+            None => self.keys.insert(0, key, Entry::default()),
         };
         let entry = &mut self.keys[number];
         let row = entry.rows_seen;
         entry.rows_seen += 1;
         entry.last_event = event;
+        if entry.looked_at.is_none() && self.horizon.is_some() {
+            entry.looked_at = Some(time);
+            self.looked_at.push_back((time, number));
+        }
         for &store in affected {
             let definition = &definitions[store];
             let held = match entry.stores.iter().position(|held| held.definition == store) {
                 Some(at) => &mut entry.stores[at],
                 None => {
+                    // Keys have few stores, and there are many keys: no room for more than there are.
+                    if entry.stores.len() < 8 {
+                        entry.stores.reserve_exact(1);
+                    }
                     entry.stores.push(Store::new(store));
                     entry.stores.last_mut().expect("it was just put there")
                 }
@@ -566,34 +596,50 @@ impl Partition {
         entry.stores.retain(|held| held.len() > 0);
         self.bytes -= entry.bytes;
         if entry.stores.is_empty() {
-            let entry = self.keys.remove(number).expect("it is there");
-            self.numbers.remove(&entry.key);
+            self.keys.remove(number);
             return;
         }
-        let key = 2 * key_bytes(&entry.key) + 48;
-        entry.bytes = size_of::<Entry>() + key + entry.stores.iter().map(Store::bytes).sum::<usize>();
+        let stores = entry.stores.iter().map(Store::bytes).sum::<usize>();
+        let key = size_of::<Key>() + key_bytes(self.keys.key(number));
+        let entry = &mut self.keys[number];
+        entry.bytes = size_of::<Entry>() + key + 16 + stores;
         self.bytes += entry.bytes;
     }
 
-    /// Looks at two keys, so that those without events go away however many there are.
+    /// Looks at keys whose rows may all be over.
     fn expire_some(&mut self, time: i64, definitions: &Slots<StoreDefinition>) {
-        for _ in 0..2 {
-            self.expire_next(time, definitions);
+        let Some(horizon) = self.horizon else { return };
+        for _ in 0..MOST_EXPIRED_BY_AN_EVENT {
+            let Some(&(looked_at, number)) = self.looked_at.front() else { return };
+            if looked_at.saturating_add(horizon) >= time {
+                return;
+            }
+            self.looked_at.pop_front();
+            match self.keys.get_mut(number) {
+                Some(entry) if entry.looked_at == Some(looked_at) => entry.looked_at = None,
+                // Another key has the number now.
+                _ => continue,
+            }
+            self.expire(number, time, definitions);
+            // What windows of rows hold is never over.
+            if let Some(entry) = self.keys.get_mut(number)
+                && entry.stores.iter().any(|held| !definitions[held.definition].counts_rows)
+            {
+                entry.looked_at = Some(time);
+                self.looked_at.push_back((time, number));
+            }
         }
     }
 
-    fn expire_next(&mut self, time: i64, definitions: &Slots<StoreDefinition>) {
-        if self.keys.bound() == 0 {
-            return;
-        }
-        self.sweep = (self.sweep + 1) % self.keys.bound() as u32;
-        let Some(entry) = self.keys.get_mut(self.sweep) else { return };
+    /// Drops what the windows of an event at this time no longer hold of a key.
+    fn expire(&mut self, number: u32, time: i64, definitions: &Slots<StoreDefinition>) {
+        let Some(entry) = self.keys.get_mut(number) else { return };
         for held in &mut entry.stores {
             let definition = &definitions[held.definition];
             if !definition.counts_rows {
                 held.refresh(time, &definition.wanted);
             }
         }
-        self.settle(self.sweep);
+        self.settle(number);
     }
 }

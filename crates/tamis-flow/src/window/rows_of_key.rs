@@ -12,10 +12,12 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
 use tamis_core::event::Value;
 
 use super::Frame;
 use super::aggregate::{Aggregate, Running};
+use super::positions::Positions;
 use crate::key::heap_bytes;
 
 static NULL: Value = Value::Null;
@@ -29,15 +31,24 @@ pub(crate) struct Wanted {
     pub column: Option<u32>,
 }
 
+/// One allocation fewer where a store has one aggregate, which most have.
+pub(crate) type AllWanted = SmallVec<[Wanted; 1]>;
+
 #[derive(Debug)]
 pub(crate) struct Store {
     pub definition: u32,
     /// The number that the next row gets.
     end: u64,
-    positions: VecDeque<i64>,
-    columns: Vec<VecDeque<Value>>,
-    running: Vec<(u32, Running)>,
-    /// Bytes of texts and arrays in the columns.
+    positions: Positions,
+    /// Of counts there are none.
+    columns: Option<Box<Columns>>,
+    running: SmallVec<[(u32, Running); 1]>,
+}
+
+#[derive(Debug, Default)]
+struct Columns {
+    values: Vec<VecDeque<Value>>,
+    /// Bytes of texts and arrays.
     heap: usize,
 }
 
@@ -60,13 +71,14 @@ impl Rows<'_> {
     }
 }
 
-fn rows(columns: &[VecDeque<Value>], end: u64, column: Option<u32>) -> Rows<'_> {
-    Rows { column: column.and_then(|column| columns.get(column as usize)), end }
+fn rows(columns: &Option<Box<Columns>>, end: u64, column: Option<u32>) -> Rows<'_> {
+    let column = column.and_then(|column| columns.as_ref()?.values.get(column as usize));
+    Rows { column, end }
 }
 
 impl Store {
     pub fn new(definition: u32) -> Self {
-        Self { definition, end: 0, positions: VecDeque::new(), columns: vec![], running: vec![], heap: 0 }
+        Self { definition, end: 0, positions: Positions::default(), columns: None, running: SmallVec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -76,15 +88,16 @@ impl Store {
     /// Adds a row. `values` are those of the columns in use; none for those that are not.
     pub fn feed(&mut self, position: i64, values: impl Iterator<Item = Option<Value>>, wanted: &[Wanted]) {
         let row = self.end;
-        self.positions.push_back(position);
+        self.positions.push(position);
         self.end += 1;
         for (at, value) in values.enumerate() {
-            if self.columns.len() <= at {
-                self.columns.push(VecDeque::new());
+            let columns = self.columns.get_or_insert_default();
+            if columns.values.len() <= at {
+                columns.values.push(VecDeque::new());
             }
             if let Some(value) = value {
-                self.heap += heap_bytes(&value);
-                self.columns[at].push_back(value);
+                columns.heap += heap_bytes(&value);
+                columns.values[at].push_back(value);
             }
         }
         for want in wanted {
@@ -110,11 +123,9 @@ impl Store {
     /// An aggregate as it is once the rows from `start` on have come.
     pub fn restore(&mut self, want: &Wanted, start: u64) {
         let mut running = Running::new(want.aggregate, start);
-        let end = self.end;
-        for row in start..end {
-            // What the aggregate saw when this row was the last one.
-            let column = want.column.and_then(|column| self.columns.get(column as usize));
-            let rows = Rows { column, end };
+        // What the aggregate saw when a row was the last one.
+        let rows = rows(&self.columns, self.end, want.column);
+        for row in start..self.end {
             running.enter(want.aggregate, row, rows.value(row), &rows);
         }
         self.running.retain(|(id, _)| *id != want.id);
@@ -129,7 +140,7 @@ impl Store {
             let Some((_, running)) = self.running.iter_mut().find(|(id, _)| *id == want.id) else { continue };
             let low = want.frame.low(position);
             let rows = rows(&self.columns, self.end, want.column);
-            while running.start < self.end && self.positions[(running.start - first) as usize] < low {
+            while running.start < self.end && self.positions.at((running.start - first) as usize) < low {
                 let row = running.start;
                 running.leave(rows.value(row));
             }
@@ -139,12 +150,13 @@ impl Store {
         if drop == 0 {
             return;
         }
-        self.positions.drain(..drop);
+        self.positions.drop_first(drop);
         let kept = self.positions.len();
-        for column in &mut self.columns {
+        let Some(columns) = &mut self.columns else { return };
+        for column in &mut columns.values {
             while column.len() > kept {
                 let gone = column.pop_front().expect("it is longer than that");
-                self.heap -= heap_bytes(&gone);
+                columns.heap -= heap_bytes(&gone);
             }
         }
     }
@@ -158,9 +170,10 @@ impl Store {
     /// Forgets aggregates that nobody wants any more, and the values of columns that nobody looks at.
     pub fn forget(&mut self, wanted: &[Wanted]) {
         self.running.retain(|(id, _)| wanted.iter().any(|want| want.id == *id));
-        for (at, column) in self.columns.iter_mut().enumerate() {
+        let Some(columns) = &mut self.columns else { return };
+        for (at, column) in columns.values.iter_mut().enumerate() {
             if !wanted.iter().any(|want| want.column == Some(at as u32)) {
-                self.heap -= column.iter().map(heap_bytes).sum::<usize>();
+                columns.heap -= column.iter().map(heap_bytes).sum::<usize>();
                 *column = VecDeque::new();
             }
         }
@@ -168,11 +181,14 @@ impl Store {
 
     /// What the contents take, whatever room there is for more: the same after opening as before.
     pub fn bytes(&self) -> usize {
+        let columns = self.columns.as_ref().map_or(0, |columns| {
+            let values = columns.values.iter().map(|column| column.len() * size_of::<Value>());
+            columns.heap + values.sum::<usize>()
+        });
         size_of::<Self>()
-            + self.positions.len() * 8
-            + self.columns.iter().map(|column| column.len() * size_of::<Value>()).sum::<usize>()
+            + self.positions.bytes()
+            + columns
             + self.running.iter().map(|(_, running)| 8 + running.bytes()).sum::<usize>()
-            + self.heap
     }
 
     /// What has to be stored: the positions, the columns, and where each aggregate starts.
@@ -180,7 +196,7 @@ impl Store {
         StoreParts {
             end: self.end,
             positions: &self.positions,
-            columns: &self.columns,
+            columns: self.columns.as_ref().map_or(&[], |columns| &columns.values),
             starts: self.running.iter().map(|(id, running)| (*id, running.start)).collect(),
         }
     }
@@ -188,14 +204,15 @@ impl Store {
     /// A store from what was stored; aggregates are restored one by one.
     pub fn from_parts(definition: u32, end: u64, positions: Vec<i64>, columns: Vec<Vec<Value>>) -> Self {
         let heap = columns.iter().flatten().map(heap_bytes).sum();
-        let columns = columns.into_iter().map(VecDeque::from).collect();
-        Self { definition, end, positions: positions.into(), columns, running: vec![], heap }
+        let values: Vec<VecDeque<Value>> = columns.into_iter().map(VecDeque::from).collect();
+        let columns = (!values.is_empty()).then(|| Box::new(Columns { values, heap }));
+        Self { end, positions: positions.into_iter().collect(), columns, ..Self::new(definition) }
     }
 }
 
 pub(crate) struct StoreParts<'s> {
     pub end: u64,
-    pub positions: &'s VecDeque<i64>,
+    pub positions: &'s Positions,
     pub columns: &'s [VecDeque<Value>],
     pub starts: Vec<(u32, u64)>,
 }

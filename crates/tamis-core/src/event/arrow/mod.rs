@@ -35,9 +35,12 @@ use arrow_array::RecordBatch;
 
 use super::error::EventError;
 use super::value::Kind;
-use super::{Event, Schema, TermId, Terms, Unreadable, ValueRef};
+use super::{Event, Names, Record, Schema, TermId, Terms, Unreadable, Value, ValueRef};
 
 pub use column::{ColumnView, See};
+
+/// Sets of columns of which names are remembered while rows become records.
+const MOST_KINDS_OF_ROWS: usize = 16;
 
 /// The rows of a batch as events for one index.
 pub struct ArrowEvents<'b> {
@@ -160,6 +163,50 @@ impl<'b> ArrowEvents<'b> {
             event.values.extend(found.iter().map(|(term, truth)| (*term, ValueRef::Bool(*truth))));
             event.values.sort_unstable_by_key(|(term, _)| *term);
         }
+    }
+
+    /// The rows as records of their own. Those with the same columns present share their names.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    /// use tamis_core::event::{arrow::ArrowEvents, Terms, Value};
+    ///
+    /// let column = |values| Arc::new(Int64Array::from(values)) as ArrayRef;
+    /// let columns = [("b", column(vec![Some(1), None, Some(2)])), ("a", column(vec![Some(3), Some(4), Some(5)]))];
+    /// let batch = RecordBatch::try_from_iter(columns).unwrap();
+    /// let mut terms = Terms::default();
+    /// ["b", "a"].map(|name| terms.intern(name));
+    ///
+    /// let records = ArrowEvents::new(&batch, &terms, None).unwrap().records(&terms);
+    /// assert_eq!(records[0].get("b"), Some(&Value::Int(1)));
+    /// assert_eq!(records[1].values().collect::<Vec<_>>(), [("a", &Value::Int(4))]);
+    /// assert!(Arc::ptr_eq(records[0].names(), records[2].names()));
+    /// ```
+    pub fn records(&self, terms: &Terms) -> Vec<Record> {
+        let mut columns: Vec<(&str, &ColumnView<'b>)> =
+            self.columns.iter().map(|(id, column)| (terms.name(*id), column)).collect();
+        columns.sort_unstable_by_key(|(name, _)| *name);
+        // By the columns that are present, the latest first.
+        let mut known: Vec<(Vec<u32>, Names)> = vec![];
+        let (mut present, mut values): (Vec<u32>, Vec<Value>) = (vec![], vec![]);
+        let record = |row| {
+            present.clear();
+            for (place, (_, column)) in (0..).zip(&columns) {
+                if let Some(value) = column.value(row) {
+                    present.push(place);
+                    values.push(value.to_owned());
+                }
+            }
+            let at = known.iter().position(|(known, _)| *known == present).unwrap_or_else(|| {
+                let names = present.iter().map(|place| columns[*place as usize].0.into()).collect();
+                known.truncate(MOST_KINDS_OF_ROWS - 1);
+                known.insert(0, (present.clone(), names));
+                0
+            });
+            Record::sharing(&known[at].1, values.drain(..).collect())
+        };
+        (0..self.rows).map(record).collect()
     }
 
     fn booleans_of(&self, row: usize, terms: &Terms) -> Box<[(TermId, bool)]> {
