@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import strategies
+from events import SCHEMA
 from oracle import FALSE, TRUE, UNDEFINED, Node, evaluate
 from tamis import parse
 from writer import to_text
@@ -30,6 +31,7 @@ TYPES = {
     "words": pa.list_(pa.string()),
     "person": PERSON,
     "naïve key": pa.string(),
+    "items": SCHEMA.field("items").type,
 }
 
 

@@ -48,6 +48,8 @@ const EXPRESSIONS: &[&str] = &[
     "within_distance(lat, lon, 52.52, 13.40, 1500) OR within_polygon(lat, lon, 'POLYGON((0 0, 4 0, 4 4, 0 0))')",
     "ts > current_timestamp() - INTERVAL 7 DAYS AND finished - started > INTERVAL 90 MINUTES AND a <=> b",
     "timestampdiff(HOUR, a, b) > 1 AND date_trunc('MONTH', ts + INTERVAL 1 MONTH) < ts AND element_at(n, -1) % 3 = 1",
+    "xpath(doc, '/a[b > 5]^2//c[@x = \"1\" and not(d)]') AND round(x, 2) = abs(y) AND (a < b) = coalesce(c, TRUE)",
+    "any(tags, t -> exists(o, t -> t.x > least) XNOR trim(t) || 'x' <=> substring(t, -2, 1)) IS NOT UNKNOWN",
     "x IN () AND (((y)) > DATE '2026-01-31') OR DOUBLE 'NaN' = z",
 ];
 
@@ -57,7 +59,7 @@ const EVENTS: &[&str] = &[
     r#"{"$event": {"hours": {"$interval": [20, 30]}, "t": {"$timestamp": "2026-01-31T12:00:00Z"}},
         "$weights": {"hours": 0.6}}"#,
     r#"{"big": 9223372036854775807, "huge": 1e308, "deep": {"a": {"b": {"c": {}}}}, "rows": [{"x": 1}]}"#,
-    r#"{"items": [{"sku": "A", "price": 7}, null], "tags": ["ab", null], "orders": [{"limit": 1, "items": [{"price": 9}]}],
+    r#"{"doc": "<a><b>7</b></a>", "items": [{"sku": "A", "price": 7}, null], "tags": ["ab", null], "orders": [{"limit": 1, "items": [{"price": 9}]}],
         "lat": 52.5, "lon": 13.4, "least": 1, "mixed": [1, "x", 99999999999999999999], "d": "10.1.2.3"}"#,
 ];
 

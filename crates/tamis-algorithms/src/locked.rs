@@ -55,7 +55,7 @@ impl LockedEngine {
     pub fn new(name: &'static str, algorithm: Box<dyn Algorithm>) -> Self {
         let state = LockedState {
             generation: 0,
-            terms: new_terms(),
+            terms: new_terms().keeping_strings(),
             id_kind: None,
             algorithm,
             rows: vec![],

@@ -119,6 +119,14 @@ const TEXTS: &[&str] = &[
     "x NOT LIKE '50\\%_' AND y ILIKE 'é%' XOR z RLIKE '^a[bc]+$'",
     "AT MOST 1 OF (a > 1, (b LIKE 'x%') IS NOT TRUE, c) OR (a XOR b > 1) IS UNKNOWN",
     "startswith(`odd name`, 'a') XNOR arrays_overlap(tags, ARRAY('a', NULL))",
+    "hour(from_utc_timestamp(ts, 'Europe/Berlin')) BETWEEN 8 AND 18 AND price * (quantity + 1) > 9.5 / rate",
+    "lower(concat(a, 'x')) = b OR CAST(c AS int) % 2 = 0 OR ip_in(d, '10.0.0.0/8') OR (a < b) = coalesce(c, TRUE)",
+    "exists(items, i -> i.price > 5 AND i.sku = 'A') OR forall(tags, t -> length(t) > 2) OR ANY(tags) LIKE 'a%'",
+    "exists(orders, o -> exists(o.items, i -> i.price > o.limit + least)) AND NOT ANY(all_strings()) ILIKE '%key%'",
+    "within_distance(lat, lon, 52.52, 13.40, 1500) OR within_polygon(lat, lon, 'POLYGON((0 0, 4 0, 4 4, 0 0))')",
+    "ts > current_timestamp() - INTERVAL 7 DAYS AND finished - started > INTERVAL 90 MINUTES AND a <=> b",
+    "timestampdiff(HOUR, a, b) > 1 AND date_trunc('MONTH', ts + INTERVAL 1 MONTH) < ts AND element_at(n, -1) % 3 = 1",
+    "xpath(doc, '/a[b > 5]^2//c[@x = \"1\" and not(d)]') AND EXACTLY 1 OF (a, b IS FALSE, round(x, 2) = abs(y))",
     "t >= TIMESTAMP '2026-01-31 12:00:00' -- why not\n AND f != double('NaN') AND flag IS NOT NULL AND 1e3 > g",
 ];
 
@@ -146,6 +154,19 @@ fn expressions_as_text() {
         "<=>",
         "\u{1F980}",
         "TIMESTAMP '",
+        "exists(a, x -> ",
+        "ANY(all_strings())",
+        "AT LEAST 2 OF (",
+        " IS NOT UNKNOWN",
+        "CAST(",
+        " AS int)",
+        "coalesce(",
+        " + INTERVAL 1 MONTH",
+        "current_timestamp()",
+        " % ",
+        "x.y",
+        "xpath(d, '//a')",
+        "within_distance(a, b, 1, 2, 3)",
     ];
     fuzz(&bytes(TEXTS), &words, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return false };
@@ -174,6 +195,10 @@ fn expressions_as_json() {
         "]",
         "\"and\":",
         "\"not\":",
+        "\"is_true\":",
+        "\"at_least\": 1, \"of\":",
+        "\"term\": \"exists(a, x -> x > 1)\"",
+        "\"operator\": \"truth\"",
         "null",
         "{\"$float\": \"NaN\"}",
         "1e999",
@@ -197,6 +222,7 @@ fn events_as_json() {
         r#"{"age": 27, "address": {"city": "Geneva\u00e9"}, "tags": ["a", null], "x": -1.5e3}"#,
         r#"{"hours": {"$interval": [20, 30]}, "t": {"$timestamp": "2026-01-31T12:00:00Z"}, "n": {"$float": "NaN"}}"#,
         r#"{"$event": {"a.b": true}, "$weights": {"a.b": 0.6}}"#,
+        r#"{"items": [{"sku": "A", "parts": [{"price": 7}, null], "of": {"x": 1.5}}, null], "at": {"$where": "> 15"}}"#,
     ]);
     let words = [
         "{",

@@ -16,7 +16,7 @@ use tamis_core::engine::unexpected_values::Surprise;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
 use tamis_core::fork::Busy;
-use tamis_core::query::{Query, current_time};
+use tamis_core::query::{Ask, Query, current_time};
 
 use crate::convert::walk_mapping;
 use crate::errors::{OrRaise, warn_of_value};
@@ -142,7 +142,9 @@ impl<'q> Moment<'q> {
 
     /// The terms to read events with.
     pub fn terms<'t>(&self, terms: &'t Terms) -> Cow<'t, Terms> {
-        if terms.needs_now() { Cow::Owned(terms.at(self.now)) } else { Cow::Borrowed(terms) }
+        let is_scored = matches!(self.query.ask, Ask::Best(_)) && terms.strings().is_some();
+        let at_moment = if terms.needs_now() { Cow::Owned(terms.at(self.now)) } else { Cow::Borrowed(terms) };
+        if is_scored { Cow::Owned(at_moment.into_owned().keeping_strings()) } else { at_moment }
     }
 
     /// The query, with its moment where an expression looks at it.

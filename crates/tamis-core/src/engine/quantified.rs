@@ -21,6 +21,7 @@ use super::{Id, Subscription};
 use crate::event::{Event, TermId, Terms, Value, ValueRef};
 use crate::expr::Expr;
 use crate::expr::quantifier::{Elements, Named, Quantified, Quantifier};
+use crate::predicate::block_lookup::{Fires, LookedUpBlock};
 use crate::term::boolean::{BooleanTerm, EachInTurn, Finder, Finders, Member, value_of};
 use crate::term::{NOW, Term};
 
@@ -38,6 +39,9 @@ impl Finders for Indexed {
         Some(Box::new(InnerIndex::new(members, &quantified?)?))
     }
 }
+
+/// Elements that are looked up together: enough to wait for memory once, whatever the length of an array.
+const TOGETHER: usize = 64;
 
 const ELEMENT: &str = "@e";
 const OUTER: &str = "@o";
@@ -147,10 +151,122 @@ impl InnerIndex {
     }
 }
 
+impl InnerIndex {
+    /// Looks up the values of all elements together, term by term, and matches the elements one after the other. Says how
+    /// many there are.
+    fn find_together<'a>(
+        &self,
+        elements: &Elements<'_, 'a>,
+        outer: &[(TermId, ValueRef<'a>)],
+        is_scalar: bool,
+        space: &mut Space,
+        found: &mut dyn FnMut(usize, bool),
+    ) -> u32 {
+        let catalog = &self.segment.layout.catalog;
+        let mut looked_up = std::mem::take(&mut space.looked_up).emptied();
+        let mut shown: Vec<(TermId, u32, ValueRef<'a>)> = vec![];
+        let (mut left, mut total) = (elements.iter().peekable(), 0);
+        while left.peek().is_some() {
+            shown.clear();
+            let mut count = 0;
+            for element in left.by_ref().take(TOGETHER) {
+                shown.extend(outer.iter().map(|(id, value)| (*id, count, *value)));
+                self.values_of(element, |id, value| shown.push((id, count, value)));
+                count += 1;
+            }
+            shown.sort_unstable_by_key(|(id, element, _)| (*id, *element));
+            looked_up.clear(count as usize);
+            for of_term in shown.chunk_by(|(one, ..), (other, ..)| one == other) {
+                let values = of_term.iter().map(|(_, element, value)| (*element, *value));
+                looked_up.place_values(catalog, of_term[0].0, values);
+            }
+            looked_up.arrange();
+            for element in 0..count as usize {
+                self.match_element(&looked_up.event(element), is_scalar, space, found);
+            }
+            total += count;
+        }
+        space.looked_up = looked_up.emptied();
+        total
+    }
+
+    /// The same where something is computed for each element.
+    fn find_one_by_one<'a>(
+        &self,
+        elements: &Elements<'_, 'a>,
+        outer: &[(TermId, ValueRef<'a>)],
+        is_scalar: bool,
+        terms: &Terms,
+        space: &mut Space,
+        found: &mut dyn FnMut(usize, bool),
+    ) -> u32 {
+        let mut total = 0;
+        for element in elements.iter() {
+            total += 1;
+            let mut values = outer.to_vec();
+            self.values_of(element, |id, value| values.push((id, value)));
+            values.sort_unstable_by_key(|(id, _)| *id);
+            let mut room: Vec<Value> = vec![];
+            terms.compute(&mut values, &mut room);
+            self.match_element(&Event { values, ..Event::default() }, is_scalar, space, found);
+        }
+        total
+    }
+
+    /// Calls `add` with the terms that an element gives a value.
+    #[inline]
+    fn values_of<'a>(&self, element: ValueRef<'a>, mut add: impl FnMut(TermId, ValueRef<'a>)) {
+        match element {
+            ValueRef::Null => {}
+            ValueRef::Fields(fields) => {
+                self.element.into_iter().for_each(|id| add(id, ValueRef::Record));
+                for (name, value) in fields {
+                    if let Some(id) = self.fields.get(name) {
+                        add(*id, value.as_ref());
+                    }
+                }
+            }
+            element => self.element.into_iter().for_each(|id| add(id, element)),
+        }
+    }
+
+    /// Says which members some body of which is true for an element.
+    #[inline]
+    fn match_element(
+        &self,
+        event: &impl Fires,
+        is_scalar: bool,
+        space: &mut Space,
+        found: &mut dyn FnMut(usize, bool),
+    ) {
+        let Space { scratch, counts, found: known, .. } = space;
+        let layout = &self.segment.layout;
+        layout.matching_units(event, scratch, &mut |unit: u32| {
+            for &row in layout.rows_of(unit) {
+                // Without *all* bodies, each member has one row, and none is a `forall`.
+                let (member, side) = if self.has_all { self.rows[row as usize] } else { (row, Side::Any) };
+                if is_scalar && !self.takes_scalars[member as usize] {
+                    continue;
+                }
+                match side {
+                    Side::Any => {
+                        if known.insert(member, ()).is_none() {
+                            found(member as usize, !self.has_all || self.any_means[member as usize]);
+                        }
+                    }
+                    Side::All => *counts.entry(member).or_default() += 1,
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    }
+}
+
 /// Working memory, reused from event to event.
 #[derive(Default)]
 struct Space {
     scratch: Scratch,
+    looked_up: LookedUpBlock<'static>,
     /// For how many elements the *all* body of each member is true.
     counts: FxHashMap<u32, u32>,
     /// Members whose *any* body was true already.
@@ -184,54 +300,11 @@ impl Finder for InnerIndex {
         let mut space = SPACE.take().unwrap_or_default();
         space.counts.clear();
         space.found.clear();
-        let mut total = 0;
-        // One event after the other in the same memory, unless something is computed for them.
-        let computes = terms.has_computed() || terms.needs_now();
-        let mut shown = Event::default();
-        for element in elements.iter() {
-            total += 1;
-            let inner = &mut shown.values;
-            inner.clear();
-            inner.extend_from_slice(&outer);
-            match element {
-                ValueRef::Null => {}
-                ValueRef::Fields(fields) => {
-                    inner.extend(self.element.map(|id| (id, ValueRef::Record)));
-                    let known = fields
-                        .iter()
-                        .filter_map(|(name, value)| self.fields.get(name).map(|id| (*id, value.as_ref())));
-                    inner.extend(known);
-                }
-                element => inner.extend(self.element.map(|id| (id, element))),
-            }
-            inner.sort_unstable_by_key(|(id, _)| *id);
-            let mut room: Vec<Value> = vec![];
-            let with_computed = computes.then(|| {
-                let mut values = inner.clone();
-                terms.compute(&mut values, &mut room);
-                Event { values, ..Event::default() }
-            });
-            let shown = with_computed.as_ref().unwrap_or(&shown);
-            let Space { scratch, counts, found: known } = &mut *space;
-            let layout = &self.segment.layout;
-            layout.matching_units(shown, scratch, &mut |unit: u32| {
-                for &row in layout.rows_of(unit) {
-                    let (member, side) = self.rows[row as usize];
-                    if is_scalar && !self.takes_scalars[member as usize] {
-                        continue;
-                    }
-                    match side {
-                        Side::Any => {
-                            if known.insert(member, ()).is_none() {
-                                found(member as usize, self.any_means[member as usize]);
-                            }
-                        }
-                        Side::All => *counts.entry(member).or_default() += 1,
-                    }
-                }
-                ControlFlow::Continue(())
-            });
-        }
+        let total = if terms.has_computed() || terms.needs_now() {
+            self.find_one_by_one(&elements, &outer, is_scalar, terms, &mut space, found)
+        } else {
+            self.find_together(&elements, &outer, is_scalar, &mut space, found)
+        };
         if self.has_all {
             if total == 0 {
                 for (member, side) in &self.rows {

@@ -318,7 +318,20 @@ impl Writer {
             "*" if spark => format!("try_multiply({all})"),
             "/" if spark => format!("try_divide(CAST({first} AS DOUBLE), {second})"),
             "/" => format!("(CASE WHEN {second} <> 0 THEN CAST({first} AS DOUBLE) / {second} END)"),
-            "%" => format!("(CASE WHEN {second} <> 0 THEN {first} % {second} END)"),
+            // Nothing is left of a division by -1, as by 1; but there the smallest integer overflows.
+            "%" => format!(
+                "(CASE WHEN {second} <> 0 THEN {first} % CASE {second} WHEN -1 THEN 1 ELSE {second} END END)"
+            ),
+            "+" | "-" | "*" => format!("TRY({first} {name} {second})"),
+            "abs" if spark => {
+                format!("(CASE WHEN {first} >= 0 THEN {first} ELSE try_subtract(0, {first}) END)")
+            }
+            "abs" | "round" if !spark => format!("TRY({name}({all}))"),
+            // A float of which the integer does not fit into 64 bits is cut off at the largest.
+            "floor" | "ceil" if spark => {
+                format!("(CASE WHEN TRY_CAST({first} AS BIGINT) IS NOT NULL THEN {name}({all}) END)")
+            }
+            "floor" | "ceil" => format!("TRY_CAST({name}({all}) AS BIGINT)"),
             "+ months" if spark => format!("try_add({first}, INTERVAL '{second}' MONTH)"),
             "+ months" => format!("({first} + to_months({second}))"),
             "+ micros" if spark => match &computed.arguments()[1] {
@@ -352,11 +365,19 @@ impl Writer {
             "size" => format!("{}({all})", if spark { "array_size" } else { "len" }),
             "element_at" => format!("{}({all})", if spark { "try_element_at" } else { "list_extract" }),
             "cast as int" if !spark => {
-                // DuckDB rounds where Spark cuts off.
+                // DuckDB rounds where Spark cuts off, also in text, and knows no seconds of a timestamp.
                 format!(
-                    "TRY_CAST(CASE typeof({first}) WHEN 'DOUBLE' THEN trunc(TRY_CAST({first} AS DOUBLE))::VARCHAR ELSE {first}::VARCHAR END AS BIGINT)"
+                    "TRY_CAST(CASE typeof({first}) WHEN 'DOUBLE' THEN trunc(TRY_CAST({first} AS DOUBLE))::VARCHAR \
+                     WHEN 'TIMESTAMP' THEN (epoch_us(date_trunc('second', TRY_CAST({first} AS TIMESTAMP))) // 1000000)::VARCHAR \
+                     WHEN 'VARCHAR' THEN regexp_extract({first}::VARCHAR, '^\\s*([+-]?[0-9]+)\\s*$', 1) \
+                     ELSE {first}::VARCHAR END AS BIGINT)"
                 )
             }
+            "cast as timestamp" if !spark => format!(
+                "CASE WHEN typeof({first}) IN ('BIGINT', 'INTEGER') THEN TRY(make_timestamp(TRY_CAST({first} AS BIGINT) * 1000000)) \
+                 WHEN typeof({first}) = 'DOUBLE' THEN TRY(make_timestamp(CAST(floor(TRY_CAST({first} AS DOUBLE) * 1e6) AS BIGINT))) \
+                 ELSE TRY_CAST({first} AS TIMESTAMP) END"
+            ),
             _ => match computed.function().notation() {
                 Notation::Call => format!("{name}({all})"),
                 Notation::Infix(_) | Notation::Interval(_) => format!("({first} {name} {second})"),
@@ -512,6 +533,17 @@ mod tests {
                 "a OR b AND NULL",
                 "`a` OR (`b` AND CAST(NULL AS BOOLEAN))",
                 r#""a" OR ("b" AND CAST(NULL AS BOOLEAN))"#,
+            ),
+            ("a + b > 1", "try_add(`a`, `b`) > 1", r#"TRY("a" + "b") > 1"#),
+            (
+                "abs(a) = 1",
+                "(CASE WHEN `a` >= 0 THEN `a` ELSE try_subtract(0, `a`) END) = 1",
+                r#"TRY(abs("a")) = 1"#,
+            ),
+            (
+                "floor(a) = 1",
+                "(CASE WHEN TRY_CAST(`a` AS BIGINT) IS NOT NULL THEN floor(`a`) END) = 1",
+                r#"TRY_CAST(floor("a") AS BIGINT) = 1"#,
             ),
             ("`say \"hi\"` IS NOT NULL", "`say \"hi\"` IS NOT NULL", r#""say ""hi""" IS NOT NULL"#),
         ] {

@@ -6,12 +6,12 @@
 use std::ops::Range;
 
 use super::bits::Bits;
-use super::catalog::{AttributeEntry, Catalog, Fired, Lookups};
+use super::catalog::{AttributeEntry, Catalog, FETCHED, Fired, Lookups, NO_ATTRIBUTE};
 use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
 use crate::event::arrow::{ColumnView, See};
 use crate::event::value::Kind;
-use crate::event::{Event, ValueRef};
+use crate::event::{Event, TermId, ValueRef};
 
 /// Where a value lies in the tables of its attribute.
 #[derive(Clone, Copy, Debug)]
@@ -72,24 +72,31 @@ impl Fires for LookedUpEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
         let mut lookups = Lookups::default();
-        for place in self.places {
-            let entry = &catalog.terms[place.entry as usize];
-            match place.state {
-                State::Whole => {
-                    catalog.fire_value(entry, self.values[place.point as usize], bits, fired, &mut lookups);
-                    if lookups.are_full() {
-                        catalog.fire_lookups(&mut lookups, bits, fired);
+        for places in self.places.chunks(FETCHED) {
+            if catalog.has_many_terms() {
+                catalog.fetch_entries(places.iter().map(|place| place.entry));
+            }
+            for place in places {
+                let entry = &catalog.terms[place.entry as usize];
+                match place.state {
+                    State::Whole => {
+                        let value = self.values[place.point as usize];
+                        catalog.fire_value(entry, value, bits, fired, &mut lookups);
+                        if lookups.are_full() {
+                            catalog.fire_lookups(&mut lookups, bits, fired);
+                        }
                     }
-                }
-                State::LookedUp(kind) => {
-                    catalog.fire_present(entry, kind, bits, fired);
-                    if place.point != NOWHERE {
-                        catalog.fire_point(place.point, bits, fired);
-                    }
-                    if place.rank != NOWHERE
-                        && let Some(table) = catalog.cuts_of(entry).iter().find(|cut| cut.kind == kind as u32)
-                    {
-                        catalog.fire_rank(table, place.rank, bits, fired);
+                    State::LookedUp(kind) => {
+                        catalog.fire_present(entry, kind, bits, fired);
+                        if place.point != NOWHERE {
+                            catalog.fire_point(place.point, bits, fired);
+                        }
+                        if place.rank != NOWHERE
+                            && let Some(table) =
+                                catalog.cuts_of(entry).iter().find(|cut| cut.kind == kind as u32)
+                        {
+                            catalog.fire_rank(table, place.rank, bits, fired);
+                        }
                     }
                 }
             }
@@ -114,6 +121,12 @@ pub struct LookedUpBlock<'v> {
     found: Vec<(u32, FoundAt)>,
     values: Vec<ValueRef<'v>>,
     gathered: Gathered<'v>,
+}
+
+/// The memory of a list for elements of the same size. The list is empty, so nothing is converted.
+fn emptied<T, U>(mut list: Vec<T>, convert: impl FnMut(T) -> U) -> Vec<U> {
+    list.clear();
+    list.into_iter().map(convert).collect()
 }
 
 /// Values of one attribute and one kind, to be looked up together.
@@ -219,13 +232,45 @@ impl<'v> LookedUpBlock<'v> {
         self.clear(events.len());
         for (at, event) in events.iter().enumerate() {
             for (attribute, value) in &event.values {
-                if let Some(entry) = catalog.entry(*attribute) {
-                    let number = catalog.attribute_index(entry) as u32;
-                    self.push_whole(at, number, *value);
+                match catalog.entry_of.get(attribute.0 as usize) {
+                    Some(&number) if number != NO_ATTRIBUTE => self.push_whole(at, number, *value),
+                    _ => {}
                 }
             }
         }
         self.arrange();
+    }
+
+    /// Places values of one term, each with its event, to be arranged after the last term. No value may stand for several.
+    pub fn place_values(
+        &mut self,
+        catalog: &Catalog,
+        term: TermId,
+        values: impl Iterator<Item = (u32, ValueRef<'v>)>,
+    ) {
+        let Some(entry) = catalog.entry(term) else { return };
+        let number = catalog.attribute_index(entry) as u32;
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.clear();
+        gathered.none = entry.residual > 0;
+        for (event, value) in values {
+            if !gathered.take(event, value) {
+                self.push_whole(event as usize, number, value);
+            }
+        }
+        self.place_gathered(catalog, number, &mut gathered);
+        self.gathered = gathered;
+    }
+
+    /// The same memory, empty, for values that live elsewhere.
+    pub fn emptied<'w>(self) -> LookedUpBlock<'w> {
+        let Self { mut ends, mut places, mut found, values, gathered } = self;
+        ends.clear();
+        places.clear();
+        found.clear();
+        let Gathered { none, events, keys, texts, lookup, .. } = gathered;
+        let gathered = Gathered { none, kind: None, events, keys, texts: emptied(texts, |_| ""), lookup };
+        LookedUpBlock { ends, places, found, values: emptied(values, |_| ValueRef::Null), gathered }
     }
 
     /// Places what rows of a column hold, to be arranged after the last one: row `rows.start` is event 0. No value may stand for several.

@@ -30,10 +30,15 @@ use super::text_samples::TextSamples;
 use crate::event::value::Kind;
 use crate::event::value::cell::readings;
 use crate::event::{Event, TermId, Value, ValueRef};
+use crate::prefetch::prefetch;
 use crate::snapshot::SharedSlice;
 
 pub const TRUE_BIT: u32 = 0;
 pub const NO_ATTRIBUTE: u32 = u32::MAX;
+/// From so many terms on, what is known of those in an event is fetched ahead.
+const MANY_TERMS: usize = 4096;
+/// Values whose terms are fetched together.
+pub(super) const FETCHED: usize = 16;
 
 /// Everything a segment knows of one attribute. A bit number of 0 means "nobody asks".
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -123,16 +128,45 @@ impl Catalog {
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_always(bits, fired);
         let mut lookups = Lookups::default();
-        for (attribute, value) in &event.values {
-            if let Some(entry) = self.entry(*attribute) {
-                self.fire_value(entry, *value, bits, fired, &mut lookups);
-                if lookups.are_full() {
-                    self.fire_lookups(&mut lookups, bits, fired);
+        for values in event.values.chunks(FETCHED) {
+            if self.has_many_terms() {
+                let numbers =
+                    values.iter().filter_map(|(attribute, _)| self.entry_of.get(attribute.0 as usize));
+                numbers.clone().for_each(prefetch);
+                self.fetch_entries(numbers.copied());
+            }
+            for (attribute, value) in values {
+                if let Some(entry) = self.entry(*attribute) {
+                    self.fire_value(entry, *value, bits, fired, &mut lookups);
+                    if lookups.are_full() {
+                        self.fire_lookups(&mut lookups, bits, fired);
+                    }
                 }
             }
         }
         self.fire_lookups(&mut lookups, bits, fired);
         self.fire_absent(bits, fired);
+    }
+
+    /// Whether what is known of the terms is more than the caches hold: quantifiers and places are a term each.
+    #[inline]
+    pub(super) fn has_many_terms(&self) -> bool {
+        self.terms.len() >= MANY_TERMS
+    }
+
+    /// Fetches what is known of some terms, by the numbers of their entries, and then the heads of their tables.
+    pub(super) fn fetch_entries(&self, numbers: impl Iterator<Item = u32> + Clone) {
+        let entries = numbers.filter_map(|at| self.terms.get(at as usize));
+        for entry in entries.clone() {
+            prefetch(&entry.attribute);
+            prefetch(&entry.end_bit);
+        }
+        for entry in entries {
+            self.points.tables.get(entry.first_points as usize).inspect(|table| prefetch(*table));
+            if entry.cuts > 0 {
+                self.cut_tables.get(entry.first_cuts as usize).inspect(|table| prefetch(*table));
+            }
+        }
     }
 
     pub(super) fn fire_always(&self, bits: &mut Bits, fired: &mut impl Fired) {

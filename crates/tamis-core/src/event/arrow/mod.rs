@@ -111,8 +111,7 @@ impl<'b> ArrowEvents<'b> {
         if let Some((id, now)) = terms.now() {
             put(&mut columns, id, ColumnView::same(now, rows));
         }
-        let strings = terms.strings();
-        if let Some(id) = strings {
+        if let Some(id) = terms.strings() {
             put(&mut columns, id, strings::column(batch, interval_columns)?);
         }
         if terms.has_computed() {
@@ -126,7 +125,8 @@ impl<'b> ArrowEvents<'b> {
             events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
         }
         // Whatever looks into the strings has found what it looks for, unless matches are verified.
-        events.columns.retain(|(id, _)| has_sets || Some(*id) != strings);
+        let passing = terms.passing_strings().filter(|_| !has_sets);
+        events.columns.retain(|(id, _)| Some(*id) != passing);
         Ok(events)
     }
 

@@ -115,8 +115,8 @@ impl EventSource for JsonLines<'_> {
         match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
             Ok(mut read) => {
                 // Whatever looks into the strings has found what it looks for, unless matches are verified.
-                let strings = self.attributes.strings().filter(|_| !read.has_intervals);
-                read.values.retain(|(attribute, _)| strings != Some(*attribute));
+                let passing = self.attributes.passing_strings().filter(|_| !read.has_intervals);
+                read.values.retain(|(attribute, _)| passing != Some(*attribute));
                 if !read.unreadable.is_empty() {
                     self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
                 }

@@ -44,6 +44,8 @@ pub struct Terms {
     strings: Option<TermId>,
     /// Whether it is wanted although no subscription in use looks at it.
     wants_strings: bool,
+    /// Whether events keep them after the quantifiers over them were found.
+    keeps_strings: bool,
     stamp: Stamp,
 }
 
@@ -71,6 +73,17 @@ impl Terms {
     /// The same table, to read all strings of events, whether or not a subscription in use looks at them.
     pub fn with_strings(self) -> Self {
         Self { wants_strings: true, ..self }
+    }
+
+    /// The same table, for whoever evaluates expressions as they were written, scores of matches included: quantifiers
+    /// over all strings are then asked again, although they were found when the event was read.
+    pub fn keeping_strings(self) -> Self {
+        Self { keeps_strings: true, ..self }
+    }
+
+    /// The term `all_strings()`, if an event without intervals need not keep its value: it was looked at already.
+    pub fn passing_strings(&self) -> Option<TermId> {
+        self.strings().filter(|_| !self.keeps_strings)
     }
 
     /// Whether a field of that name is an attribute, or lies inside one: in an element of an array.
