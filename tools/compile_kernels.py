@@ -15,9 +15,13 @@ TARGET = SOURCE.with_suffix(".ptx")
 OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++14", b"--fmad=false"]
 
 
-def fingerprint() -> str:
-    """What the source is, as the first line of the PTX says it."""
-    return f"// kernels.cu {hashlib.sha256(SOURCE.read_bytes()).hexdigest()}"
+def headed(ptx: str) -> str:
+    """PTX below a line that says what it was compiled from, how, and what came out.
+
+    So a test can tell, without the compiler, that neither was changed alone.
+    """
+    made_of = hashlib.sha256(SOURCE.read_bytes() + b" ".join(OPTIONS)).hexdigest()
+    return f"// kernels.cu {made_of}, PTX {hashlib.sha256(ptx.encode()).hexdigest()}\n{ptx}"
 
 
 def compile_to_ptx() -> str:
@@ -44,5 +48,5 @@ def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(f"{fingerprint()}\n{compile_to_ptx()}")
+    TARGET.write_text(headed(compile_to_ptx()))
     print(f"{TARGET}: {TARGET.stat().st_size} bytes")

@@ -215,6 +215,69 @@ def test_a_device_answers_as_the_processor_does(kernels: Path, seed: int) -> Non
     assert stats["device_failure"] is None
 
 
+@pytest.mark.parametrize("parts", [31, 32, 33, 64, 70, 100])
+def test_units_of_any_length(kernels: Path, parts: int) -> None:
+    """Summaries number 32 leaves of a unit: what is longer goes another way."""
+    draw = random.Random(parts)
+    # Neighbouring rules share nothing, so that each is one long unit.
+    one = [f"n{at % 4} {draw.choice(['=', '>=', '!='])} {draw.randrange(400)}" for at in range(parts)]
+    pairs = [f"(n{at % 4} > {draw.randrange(20)} AND f < {draw.randrange(20)})" for at in range(parts // 2)]
+    either = [f"(n{at % 4} > {draw.randrange(20)} OR f < {draw.randrange(20)})" for at in range(parts // 2)]
+    rules = [
+        " OR ".join(one),
+        " AND ".join(f"NOT ({each})" for each in one if "!=" not in each),
+        " OR ".join(pairs),
+        "flag AND (" + " OR ".join(pairs) + ")",
+        "flag AND " + " AND ".join(either),
+        f"AT LEAST {parts // 3} OF ({', '.join(one)})",
+        " XOR ".join(one),
+    ]
+    index = tamis.Index()
+    index.add_many(list(range(len(rules))), rules)
+    index.optimize()
+    events = some_events(draw, 900)
+    expected = index.match_batch(events), index.count_batch(events)
+    assert expected[0].num_rows > 0
+    on_device(index, kernels)
+    assert index.match_batch(events).equals(expected[0])
+    assert index.count_batch(events).equals(expected[1])
+    assert index.stats()["device_failure"] is None
+
+
+@pytest.mark.slow
+def test_the_best_of_many_are_looked_for_among_those_of_highest_priority(faults: Faults) -> None:
+    """Where these are enough; where they are not, among all."""
+    draw = random.Random(31)
+    count = 140_000
+    index = tamis.Index()
+    rules = [f"n{at % 4} >= {at // 4 % 20}" if at % 50 == 0 else f"t = 'w{at}'" for at in range(count)]
+    priorities = [float(draw.randrange(1000)) for _ in range(count)]
+    index.add_many(list(range(count)), rules, priorities=priorities)
+    index.optimize()
+    events = some_events(draw, 300)
+    many = events.filter(pc.and_(pc.is_valid(events["n0"]), pc.greater(events["n0"], 10)))
+    many = pa.concat_tables([many] * (300 // many.num_rows + 1))
+    few = pa.table({"t": [f"w{at}" for at in range(1, 400)]})
+
+    def ask() -> list[object]:
+        found = [index.top_k_batch(batch, 5, score="priority").to_pydict() for batch in (many, few, many)]
+        return [*found, index.top_k_batch(many, 5, score="priority", min_score=998.0).to_pydict()]
+
+    expected = ask()
+    with_faults(index, faults)
+    index.count_batch(many, threads=1)
+    before = index.stats()["device_bytes"]
+    assert ask() == expected
+    assert index.stats()["device_bytes"] > before, "the best are there twice"
+    best = max((priority, -id) for id, priority in enumerate(priorities) if id % 50 == 0)
+    index.remove(-best[1])
+    assert ask() != expected, "what is removed is removed there too"
+    index.to_cpu()
+    expected = ask()
+    with_faults(index, faults)
+    assert ask() == expected
+
+
 def test_changes_reach_the_device(kernels: Path) -> None:
     draw = random.Random(11)
     index = build(draw, 500, 2)
@@ -514,7 +577,8 @@ def test_counts_by_subscription(kernels: Path, device: bool) -> None:
 def test_the_compiled_kernels_are_those_of_the_source() -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
-        from compile_kernels import TARGET, fingerprint
+        from compile_kernels import TARGET, headed
     finally:
         sys.path.pop(0)
-    assert TARGET.read_text().startswith(fingerprint()), "run tools/compile_kernels.py"
+    ptx = TARGET.read_text()
+    assert ptx == headed(ptx.partition("\n")[2]), "run tools/compile_kernels.py"

@@ -247,8 +247,8 @@ impl Driver for Cuda {
     }
 
     fn warps(&self) -> u64 {
-        // As many as a multiprocessor has room for; those for which there are no registers wait.
-        self.multiprocessors * 64
+        // As many as a multiprocessor has registers for: see `__launch_bounds__` in `kernels.cu`.
+        self.multiprocessors * 32
     }
 
     fn allocate(&self, bytes: usize) -> DeviceResult<Address> {

@@ -23,7 +23,9 @@ const CHUNKS_IN_GROUP: usize = 64;
 /// Rows that are looked at first when only the best are wanted: with many matches they are among these.
 const FIRST_LOOK: usize = 32 * 1024;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
-const CUTS_PER_ITEM: u32 = 32;
+const CUTS_PER_ITEM: u32 = 8;
+/// If this many bits were set for each mask of a predicate, filling all masks takes less time than clearing them one by one.
+const CLEARED_AT_ONCE: f64 = 4.0;
 /// Rows that are listed before they are copied back.
 const LISTED_AT_ONCE: usize = 1 << 25;
 /// Filters whose rows are kept on the device, for each plan.
@@ -155,6 +157,8 @@ struct PlanOnDevice {
     /// No other plan of the process has the same.
     number: u64,
     bits: u32,
+    /// Predicates that a point satisfies, on average.
+    bits_per_point: f64,
     masks: u32,
     shared_masks: u32,
     rows: usize,
@@ -210,6 +214,7 @@ impl PlanOnDevice {
             lanes: lanes.clone(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             bits: plan.bits,
+            bits_per_point: plan.point_bits.len() as f64 / plan.point_offsets.len().max(1) as f64,
             masks: plan.masks,
             shared_masks: plan.shared_masks,
             rows: plan.mask_of_row.len(),
@@ -305,17 +310,29 @@ impl PlanOnDevice {
 
     /// Sets the masks of predicates, or clears what it set.
     fn scatter(&self, lane: &Lane, tokens: &Tokens, clears: bool) -> DeviceResult<()> {
+        let driver = &self.shared.driver;
         let launch = |kernel, count: usize, arguments: &[u64]| match count {
             0 => Ok(()),
-            _ => self.shared.driver.launch(lane.stream, kernel, count as u64, arguments),
+            _ => driver.launch(lane.stream, kernel, count as u64, arguments),
         };
-        let clears = u64::from(clears);
         let [bits, points, ranks] = [&tokens.bits, &tokens.points, &tokens.ranks].map(Vec::len);
         let (masks, summaries) = (lane.masks.address, lane.summaries.address);
-        launch(Kernel::ScatterBits, bits, &[lane.tokens[0].address, bits as u64, masks, summaries, clears])?;
-        let (offsets, of_points) = (self.point_offsets.address, self.point_bits.address);
-        let arguments = [lane.tokens[1].address, points as u64, offsets, of_points, masks, summaries, clears];
-        launch(Kernel::ScatterPoints, points, &arguments)?;
+        let set = bits as f64 + points as f64 * self.bits_per_point;
+        if clears && set > CLEARED_AT_ONCE * f64::from(self.bits) {
+            // All but the first, which is always full.
+            let others = self.bits as usize - 1;
+            driver.fill_with_zeros(lane.stream, masks + MASK_BYTES as u64, others * MASK_BYTES)?;
+            driver.fill_with_zeros(lane.stream, summaries + WORD as u64, others * WORD)?;
+        } else {
+            let clears = u64::from(clears);
+            let arguments = [lane.tokens[0].address, bits as u64, masks, summaries, clears];
+            launch(Kernel::ScatterBits, bits, &arguments)?;
+            let (offsets, of_points) = (self.point_offsets.address, self.point_bits.address);
+            let arguments =
+                [lane.tokens[1].address, points as u64, offsets, of_points, masks, summaries, clears];
+            launch(Kernel::ScatterPoints, points, &arguments)?;
+        }
+        let clears = u64::from(clears);
         let arguments =
             [lane.tokens[2].address, ranks as u64, lane.ranks.address, lane.present.address, clears];
         launch(Kernel::ScatterRanks, ranks, &arguments)
@@ -558,5 +575,9 @@ impl LoadedPlan for PlanOnDevice {
         })?;
         counts.iter_mut().zip(found).for_each(|(all, more)| *all += u64::from(more));
         Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.shared.check_room(2 * self.lane_bytes()).is_ok()
     }
 }

@@ -16,6 +16,7 @@ typedef unsigned long long u64;
 #define EVENTS 4096
 #define SAVED 24
 #define DIGITS 18
+#define WARPS 8
 #define ALL_LANES 0xffffffffu
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -27,6 +28,7 @@ INLINE u32 lanes_that(bool is, u32) { return __ballot_sync(ALL_LANES, is); }
 INLINE u32 first_bit(u32 word) { return __ffs(word) - 1; }
 INLINE void set_bits(u32 *word, u32 bits) { atomicOr(word, bits); }
 INLINE void add_to(u32 *count, u32 more) { atomicAdd(count, more); }
+INLINE u32 count_bits(u32 word) { return __popc(word); }
 #else
 #define ON_DEVICE 0
 #define INLINE static inline
@@ -37,7 +39,50 @@ INLINE u32 lanes_that(bool is, u32 lane) { return is ? 1u << lane : 0; }
 INLINE u32 first_bit(u32 word) { return __builtin_ctz(word); }
 INLINE void set_bits(u32 *word, u32 bits) { *word |= bits; }
 INLINE void add_to(u32 *count, u32 more) { *count += more; }
+INLINE u32 count_bits(u32 word) { return __builtin_popcount(word); }
 #endif
+
+// A value for each lane of a warp, for what lanes do together. On this processor, EACH_LANE goes through all of them.
+#if ON_DEVICE
+#define EACH_LANE for (u32 lane = threadIdx.x % 32, is_done = 0; is_done == 0; is_done = 1)
+template <class T> struct PerLane {
+    T own;
+    INLINE T &operator[](u32) { return own; }
+};
+INLINE u32 lanes_where(PerLane<bool> is) { return __ballot_sync(ALL_LANES, is.own); }
+INLINE u32 from_lane(PerLane<u32> value, u32 lane) { return __shfl_sync(ALL_LANES, value.own, lane); }
+#else
+#define EACH_LANE for (u32 lane = 0; lane < 32; ++lane)
+template <class T> struct PerLane {
+    T of[32];
+    T &operator[](u32 lane) { return of[lane]; }
+};
+INLINE u32 lanes_where(PerLane<bool> is) {
+    u32 lanes = 0;
+    EACH_LANE lanes |= (is[lane] ? 1u : 0u) << lane;
+    return lanes;
+}
+INLINE u32 from_lane(PerLane<u32> value, u32 lane) { return value[lane]; }
+#endif
+
+// Bit a of lane b becomes bit b of lane a.
+INLINE PerLane<u32> transposed(PerLane<u32> rows) {
+    PerLane<u32> columns;
+#if ON_DEVICE
+    u32 word = rows.own, low = 0x0000ffffu;
+    UNROLL for (u32 step = 16; step > 0; step /= 2, low ^= low << step) {
+        u32 other = __shfl_xor_sync(ALL_LANES, word, step);
+        word = threadIdx.x & step ? (word & ~low) | ((other >> step) & low) : (word & low) | ((other & low) << step);
+    }
+    columns.own = word;
+#else
+    EACH_LANE {
+        columns[lane] = 0;
+        for (u32 bit = 0; bit < 32; ++bit) columns[lane] |= ((rows[bit] >> lane) & 1) << bit;
+    }
+#endif
+    return columns;
+}
 
 struct alignas(16) Mask { u32 w[4]; };
 
@@ -105,12 +150,24 @@ INLINE void scatter_bits_thread(u64 thread, const u32 *tokens, u64 count, Predic
     if (thread < count) touch(to, tokens[2 * thread + 1], tokens[2 * thread], clears != 0);
 }
 
-// Tokens are pairs of event and point; a point has several predicates.
-INLINE void scatter_points_thread(u64 thread, const u32 *tokens, u64 count, const u32 *offsets, const u32 *bits,
-                                  Predicates to, u64 clears) {
-    if (thread >= count) return;
-    u32 event = tokens[2 * thread], point = tokens[2 * thread + 1];
-    for (u32 at = offsets[point]; at < offsets[point + 1]; ++at) touch(to, bits[at], event, clears != 0);
+// Tokens are pairs of event and point; a point may have very many predicates. A warp has 32 tokens, and sets the predicates of
+// each together.
+INLINE void scatter_points_warp(u64 warp, const u32 *tokens, u64 count, const u32 *offsets, const u32 *bits, Predicates to,
+                                u64 clears) {
+    PerLane<u32> events, begins, ends;
+    EACH_LANE {
+        u64 at = 32 * warp + lane;
+        events[lane] = begins[lane] = ends[lane] = 0;
+        if (at >= count) continue;
+        u32 point = tokens[2 * at + 1];
+        events[lane] = tokens[2 * at];
+        begins[lane] = offsets[point];
+        ends[lane] = offsets[point + 1];
+    }
+    for (u32 token = 0; token < 32; ++token) {
+        u32 event = from_lane(events, token), begin = from_lane(begins, token), end = from_lane(ends, token);
+        EACH_LANE for (u32 at = begin + lane; at < end; at += 32) touch(to, bits[at], event, clears != 0);
+    }
 }
 
 // Tokens are pairs of table and event, and rank.
@@ -122,26 +179,30 @@ INLINE void scatter_ranks_thread(u64 thread, const u32 *tokens, u64 count, u32 *
     if (clears) *word = 0; else set_bits(word, 1u << (event % 32));
 }
 
-// Items are pairs of table and first cut; each stands for 32 cuts. Cut c has a value of rank r above it if c < r.
+// Items are pairs of table and first cut; each stands for so many cuts. Cut c has a value of rank r above it if c < r.
+#define CUTS_PER_ITEM 8
+
 INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables, const u32 *ranks, const u32 *present,
                         Predicates to) {
     u32 table = items[2 * item], first = items[2 * item + 1];
     u32 below = tables[3 * table], above = tables[3 * table + 1], cuts = tables[3 * table + 2];
-    u32 end = first + 32 < cuts ? first + 32 : cuts;
     Mask there = load(present, table, lane);
     const u32 *own = ranks + (u64)table * EVENTS + lane * 128;
-    for (u32 cut = first; cut < end; ++cut) {
-        Mask under = all_of(0);
-        UNROLL for (int j = 0; j < 4; ++j) {
-            for (u32 rest = there.w[j]; rest != 0; rest &= rest - 1) {
-                u32 bit = rest & (0u - rest);
-                if (own[32 * j + first_bit(rest)] <= cut) under.w[j] |= bit;
-            }
+    Mask under[CUTS_PER_ITEM];
+    UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) under[at] = all_of(0);
+    UNROLL for (int j = 0; j < 4; ++j) {
+        for (u32 rest = there.w[j]; rest != 0; rest &= rest - 1) {
+            u32 bit = rest & (0u - rest), rank = own[32 * j + first_bit(rest)];
+            UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) if (rank <= first + at) under[at].w[j] |= bit;
         }
-        Mask over = odd_one(there, under);
-        if (is_set(under)) store(to.masks, below + cut, lane, under);
+    }
+    UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) {
+        u32 cut = first + at;
+        if (cut >= cuts) continue;
+        Mask over = odd_one(there, under[at]);
+        if (is_set(under[at])) store(to.masks, below + cut, lane, under[at]);
         if (is_set(over)) store(to.masks, above + cut, lane, over);
-        summarize(to.summaries, below + cut, lane, is_set(under));
+        summarize(to.summaries, below + cut, lane, is_set(under[at]));
         summarize(to.summaries, above + cut, lane, is_set(over));
     }
 }
@@ -157,15 +218,128 @@ struct Unit { u32 code, leaves, mask, rows; };
 struct Inputs { const u32 *code, *masks, *summaries; };
 
 // The code of a unit begins with its leaves. A leaf is the number of a mask, shifted by one; the lowest bit says that it must be
-// clear. Each lane has one of 32 consecutive leaves, with its summary: they come from memory at once, ahead of their use.
-struct Leaves { const u32 *code; u32 count, first, word, summary; };
+// clear.
 
-INLINE Leaves fetch_words(Unit unit, Inputs in, u32 lane) {
-    Leaves l = { in.code + unit.code, LEAVES(unit), 0, 0, 0 };
-    if (lane < l.count) l.word = l.code[lane];
-    return l;
+INLINE bool must_be_clear(u32 leaf) { return leaf & 1; }
+
+// The lanes in which a leaf may hold.
+INLINE u32 lanes_of(u32 leaf, Inputs in) { return must_be_clear(leaf) ? ALL_LANES : in.summaries[leaf >> 1]; }
+
+// What summaries say of a unit before any mask is read: the lanes in which it may hold, and which of its leaves have a say in
+// them. Leaves are numbered up to 32 this way; of a unit with more, all have.
+struct Outlook { u32 lanes, needed; };
+
+INLINE Outlook outlook_of_all(const u32 *code, u32 count, Inputs in) {
+    Outlook found = { ALL_LANES, ALL_LANES };
+    for (u32 first = 0; first < count && found.lanes != 0; first += 4) {
+        u32 leaves[4]; // all are asked for before the first is needed
+        UNROLL for (u32 at = 0; at < 4; ++at) leaves[at] = first + at < count ? code[first + at] : 0;
+        UNROLL for (u32 at = 0; at < 4; ++at) found.lanes &= lanes_of(leaves[at], in);
+    }
+    return found;
 }
 
+INLINE Outlook outlook_of_any(const u32 *code, u32 count, Inputs in) {
+    Outlook found = { 0, 0 };
+    for (u32 first = 0; first < count; first += 4) {
+        u32 lanes[4];
+        UNROLL for (u32 at = 0; at < 4; ++at) lanes[at] = first + at < count ? lanes_of(code[first + at], in) : 0;
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            found.lanes |= lanes[at];
+            if (lanes[at] != 0) found.needed |= 1u << ((first + at) & 31);
+        }
+    }
+    if (count > 32) found.needed = ALL_LANES;
+    return found;
+}
+
+INLINE u32 lanes_of_guards(const u32 *code, u32 guards, Inputs in) {
+    u32 lanes = ALL_LANES;
+    for (u32 at = 0; at < guards; ++at) lanes &= lanes_of(code[at], in);
+    return lanes;
+}
+
+// A group of which some leaf is empty cannot hold as a whole: none of its leaves has a say.
+INLINE Outlook outlook_of_any_group(const u32 *code, u32 count, u32 guards, Inputs in) {
+    u32 guard = lanes_of_guards(code, guards, in), lanes = guard, ends = 0, group = 0;
+    Outlook found = { 0, (1u << guards) - 1 };
+    for (u32 first = guards & ~3u; first < count && guard != 0; first += 4) {
+        if ((first & 31) == 0) ends = code[count + first / 32];
+        u32 of[4];
+        UNROLL for (u32 at = 0; at < 4; ++at)
+            of[at] = first + at >= guards && first + at < count ? lanes_of(code[first + at], in) : ALL_LANES;
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            if (first + at < guards) continue;
+            u32 bit = (first + at) & 31;
+            lanes &= of[at];
+            group |= 1u << bit;
+            if (!((ends >> bit) & 1)) continue;
+            found.lanes |= lanes;
+            if (lanes != 0) found.needed |= group;
+            lanes = guard;
+            group = 0;
+        }
+    }
+    if (count > 32) found.needed = ALL_LANES;
+    return found;
+}
+
+// Leaves that are empty have no say, but the last one of a group is kept: it ends the group.
+INLINE Outlook outlook_of_all_groups(const u32 *code, u32 count, u32 guards, Inputs in) {
+    Outlook found = { lanes_of_guards(code, guards, in), (1u << guards) - 1 };
+    u32 some = 0, ends = 0;
+    for (u32 first = guards & ~3u; first < count && found.lanes != 0; first += 4) {
+        if ((first & 31) == 0) ends = code[count + first / 32];
+        u32 of[4];
+        UNROLL for (u32 at = 0; at < 4; ++at)
+            of[at] = first + at >= guards && first + at < count ? lanes_of(code[first + at], in) : 0;
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            if (first + at < guards) continue;
+            u32 bit = (first + at) & 31, is_end = (ends >> bit) & 1;
+            some |= of[at];
+            if (of[at] != 0 || is_end) found.needed |= 1u << bit;
+            if (!is_end) continue;
+            found.lanes &= some;
+            some = 0;
+        }
+    }
+    if (count > 32) found.needed = ALL_LANES;
+    return found;
+}
+
+// One leaf of each pair holds: otherwise the parity is unknown.
+INLINE Outlook outlook_of_parity(const u32 *code, u32 count, Inputs in) {
+    Outlook found = { ALL_LANES, ALL_LANES };
+    for (u32 at = 0; at + 1 < count && found.lanes != 0; at += 2)
+        found.lanes &= lanes_of(code[at], in) | lanes_of(code[at + 1], in);
+    return found;
+}
+
+// Which kinds of units a kernel runs: the fewer, the fewer registers it needs.
+#define FLAT 0
+#define GROUPS 1
+#define OTHER 2
+
+template <int KINDS> INLINE Outlook outlook_of(Unit unit, Inputs in) {
+    const u32 *code = in.code + unit.code;
+    u32 kind = KIND(unit), count = LEAVES(unit), guards = GUARDS(unit);
+    if (KINDS == FLAT) return kind == 0 ? outlook_of_all(code, count, in) : outlook_of_any(code, count, in);
+    if (KINDS == GROUPS)
+        return kind == 5 ? outlook_of_any_group(code, count, guards, in) : outlook_of_all_groups(code, count, guards, in);
+    if (kind == 3) return outlook_of_parity(code, count, in);
+    Outlook found = { kind == 2 ? lanes_of_guards(code, guards, in) : ALL_LANES, ALL_LANES };
+    return found;
+}
+
+// The leaves of a unit that a whole warp runs. Each lane has one of 32 consecutive leaves, with its summary: they come from memory
+// at once, ahead of their use.
+struct Leaves { u32 code, count, needed, first, word, summary; };
+
+INLINE u32 word_at(const Leaves *l, u32 at, Inputs in) { return in.code[l->code + at]; }
+INLINE void fetch_words(Leaves *l, Inputs in, u32 lane) {
+    u32 at = l->first + lane;
+    l->word = at < l->count ? word_at(l, at, in) : 0;
+}
 INLINE void fetch_summaries(Leaves *l, Inputs in) { l->summary = in.summaries[l->word >> 1]; }
 
 // Makes those of the 32 leaves available that `at` is among.
@@ -173,8 +347,14 @@ INLINE void turn_to(Leaves *l, u32 at, Inputs in, u32 lane) {
     u32 first = at & ~31u;
     if (first == l->first) return;
     l->first = first;
-    l->word = first + lane < l->count ? l->code[first + lane] : 0;
+    fetch_words(l, in, lane);
     fetch_summaries(l, in);
+}
+
+// Which of the available leaves have a say.
+INLINE u32 needed_now(const Leaves *l) {
+    u32 left = l->count - l->first;
+    return left < 32 ? l->needed & ((1u << left) - 1) : l->needed;
 }
 
 struct Leaf { u32 word, summary; };
@@ -184,22 +364,9 @@ INLINE Leaf leaf_at(const Leaves *l, u32 at, Inputs in) {
 #if ON_DEVICE
     Leaf leaf = { __shfl_sync(ALL_LANES, l->word, at & 31), __shfl_sync(ALL_LANES, l->summary, at & 31) };
 #else
-    Leaf leaf = { l->code[at], in.summaries[l->code[at] >> 1] };
+    Leaf leaf = { word_at(l, at, in), in.summaries[word_at(l, at, in) >> 1] };
 #endif
     return leaf;
-}
-
-// The lanes in which all available leaves may hold.
-INLINE u32 common_lanes(const Leaves *l, Inputs in) {
-#if ON_DEVICE
-    u32 lanes = l->word & 1 ? ALL_LANES : l->summary;
-    UNROLL for (int step = 16; step > 0; step /= 2) lanes &= __shfl_xor_sync(ALL_LANES, lanes, step);
-#else
-    u32 lanes = ALL_LANES;
-    for (u32 at = l->first; at < l->count && at < l->first + 32; ++at)
-        if (!(l->code[at] & 1)) lanes &= in.summaries[l->code[at] >> 1];
-#endif
-    return lanes;
 }
 
 // What a leaf is; anything where it is not wanted.
@@ -223,13 +390,26 @@ INLINE Four four_from(Leaves *l, u32 first, Inputs in, u32 lane, bool is_wanted,
     return four;
 }
 
-// All leaves: those lanes alone are read that are in all summaries.
-INLINE Mask run_all(Leaves *l, Inputs in, u32 lane) {
-    Mask m = all_of(~0u);
+// The next four of the available leaves whose bits are set in `rest`, and where they are.
+struct NextFour { Mask m[4]; u32 at[4]; };
+
+INLINE NextFour next_four(const Leaves *l, u32 *rest, Inputs in, u32 lane, bool is_wanted, u32 idle) {
+    NextFour four;
+    UNROLL for (u32 at = 0; at < 4; ++at) {
+        four.m[at] = all_of(idle);
+        four.at[at] = 32;
+        if (*rest == 0) continue;
+        four.at[at] = first_bit(*rest);
+        *rest &= *rest - 1;
+        four.m[at] = value_of(leaf_at(l, l->first + four.at[at], in), in, lane, is_wanted);
+    }
+    return four;
+}
+
+INLINE Mask run_all(Leaves *l, Inputs in, u32 lane, bool is_wanted) {
+    Mask m = all_of(is_wanted ? ~0u : 0);
     for (u32 first = 0; first < l->count; first += 4) {
-        turn_to(l, first, in, lane);
-        if ((first & 31) == 0 && !has_lane(common_lanes(l, in), lane)) m = all_of(0);
-        bool is_wanted = is_set(m);
+        is_wanted = is_set(m);
         if (!any_lane(is_wanted)) return m;
         Four four = four_from(l, first, in, lane, is_wanted, ~0u);
         UNROLL for (int at = 0; at < 4; ++at) m = both(m, four.m[at]);
@@ -239,44 +419,55 @@ INLINE Mask run_all(Leaves *l, Inputs in, u32 lane) {
 
 INLINE Mask run_any(Leaves *l, Inputs in, u32 lane) {
     Mask m = all_of(0);
-    for (u32 first = 0; first < l->count; first += 4) {
-        Four four = four_from(l, first, in, lane, true, 0);
-        UNROLL for (int at = 0; at < 4; ++at) m = either(m, four.m[at]);
+    for (u32 first = 0; first < l->count; first += 32) {
+        turn_to(l, first, in, lane);
+        for (u32 rest = needed_now(l); rest != 0;) {
+            NextFour four = next_four(l, &rest, in, lane, true, 0);
+            UNROLL for (int at = 0; at < 4; ++at) m = either(m, four.m[at]);
+        }
     }
     return m;
 }
 
-// The guards, which come before the other leaves: at most three.
-INLINE Mask run_guards(const Leaves *l, u32 guards, Inputs in, u32 lane) {
-    Mask guard = all_of(~0u);
+// What is left of a mask under the guards, which come before the other leaves: at most three.
+INLINE Mask under_guards(Mask m, const Leaves *l, u32 guards, Inputs in, u32 lane) {
     UNROLL for (u32 at = 0; at < 3; ++at)
-        if (at < guards) guard = both(guard, value_of(leaf_at(l, at, in), in, lane, is_set(guard)));
-    return guard;
+        if (at < guards) m = both(m, value_of(leaf_at(l, at, in), in, lane, is_set(m)));
+    return m;
 }
 
 // Groups of leaves, all of which hold in one group; or, with everything negated, some of which hold in each group. Behind the
-// leaves there is a bit for each, set for the last one of a group; guards have clear bits.
-INLINE Mask run_groups(Leaves *l, u32 guards, u32 flip, Inputs in, u32 lane) {
-    Mask guard = run_guards(l, guards, in, lane);
-    bool is_wanted = is_set(guard);
-    if (!any_lane(is_wanted)) return guard;
-    Mask any = all_of(0), all = all_of(~0u);
-    u32 ends = 0;
-    for (u32 first = 0; first < l->count; first += 4) {
-        if ((first & 31) == 0) ends = l->code[l->count + first / 32];
-        Four four = four_from(l, first, in, lane, is_wanted, 0);
-        UNROLL for (u32 at = 0; at < 4; ++at, ends >>= 1) {
-            if (first + at < guards) continue;
-            u32 is_end = 0u - (ends & 1);
-            UNROLL for (int j = 0; j < 4; ++j) {
-                all.w[j] &= four.m[at].w[j] ^ flip;
-                any.w[j] |= all.w[j] & is_end;
-                all.w[j] |= is_end;
+// leaves there is a bit for each, set for the last one of a group; guards have clear bits. Guards come first where they rule much
+// out, which is where each group has to hold.
+INLINE Mask run_groups(Leaves *l, u32 guards, u32 flip, Inputs in, u32 lane, bool is_wanted) {
+    Mask any = all_of(is_wanted ? flip : 0), all = all_of(~0u);
+    if (flip != 0) {
+        any = under_guards(any, l, guards, in, lane);
+        is_wanted = is_set(any);
+        if (!any_lane(is_wanted)) return any;
+        UNROLL for (int j = 0; j < 4; ++j) any.w[j] = ~any.w[j];
+    }
+    for (u32 first = 0; first < l->count; first += 32) {
+        turn_to(l, first, in, lane);
+        u32 ends = word_at(l, l->count + first / 32, in), rest = needed_now(l);
+        if (first == 0) rest &= ~0u << guards;
+        while (rest != 0) {
+            NextFour four = next_four(l, &rest, in, lane, is_wanted, ~flip);
+            UNROLL for (u32 at = 0; at < 4; ++at) {
+                UNROLL for (int j = 0; j < 4; ++j) all.w[j] &= four.m[at].w[j] ^ flip;
+                // Behind the last leaf there is none, which ends nothing.
+                if (four.at[at] == 32 || !((ends >> four.at[at]) & 1)) continue;
+                any = either(any, all);
+                all = all_of(~0u);
             }
         }
     }
     UNROLL for (int j = 0; j < 4; ++j) any.w[j] ^= flip;
-    return both(guard, any);
+    if (flip == 0 && guards > 0) {
+        turn_to(l, 0, in, lane);
+        any = under_guards(any, l, guards, in, lane);
+    }
+    return any;
 }
 
 INLINE Mask taken(u32 what, Mask last, const Mask *saved) {
@@ -288,9 +479,9 @@ INLINE Mask taken(u32 what, Mask last, const Mask *saved) {
 
 // Choices, the last one first. Behind the leaves there is a word for each: what to take if the leaf holds, if it does not, and
 // where to save what came out.
-INLINE Mask run_choices(Leaves *l, u32 guards, Inputs in, u32 lane) {
-    Mask guard = run_guards(l, guards, in, lane);
-    bool is_wanted = is_set(guard);
+INLINE Mask run_choices(Leaves *l, u32 guards, Inputs in, u32 lane, bool is_wanted) {
+    Mask guard = under_guards(all_of(is_wanted ? ~0u : 0), l, guards, in, lane);
+    is_wanted = is_set(guard);
     if (!any_lane(is_wanted)) return guard;
     Mask saved[SAVED];
     Mask last = all_of(0);
@@ -298,7 +489,7 @@ INLINE Mask run_choices(Leaves *l, u32 guards, Inputs in, u32 lane) {
         Four four = four_from(l, first, in, lane, is_wanted, 0);
         UNROLL for (u32 at = 0; at < 4; ++at) {
             if (first + at < guards || first + at >= l->count) continue;
-            u32 word = l->code[l->count + first + at];
+            u32 word = word_at(l, l->count + first + at, in);
             Mask t = taken(word & 255, last, saved), f = taken((word >> 8) & 255, last, saved);
             last = choose(four.m[at], t, f);
             u32 place = (word >> 16) & 255;
@@ -321,12 +512,12 @@ INLINE Mask run_parity(Leaves *l, Inputs in, u32 lane) {
             even = now_even;
         }
     }
-    return l->code[l->count] ? odd : even;
+    return word_at(l, l->count, in) ? odd : even;
 }
 
 // The word behind the leaves says how many have to hold at least.
 INLINE Mask run_threshold(Leaves *l, Inputs in, u32 lane) {
-    u32 least = l->code[l->count];
+    u32 least = word_at(l, l->count, in);
     Mask digits[DIGITS];
     u32 used = 1;
     while ((l->count >> used) != 0) ++used;
@@ -353,25 +544,43 @@ INLINE Mask run_threshold(Leaves *l, Inputs in, u32 lane) {
     return either(greater, same);
 }
 
-// Which kinds of units a kernel runs: the fewer, the fewer registers it needs.
-#define FLAT 0
-#define GROUPS 1
-#define OTHER 2
-
-template <int KINDS> INLINE Mask run_unit(Unit unit, Leaves *l, Inputs in, u32 lane) {
+template <int KINDS> INLINE Mask run_unit(u32 leaves, Leaves *l, Inputs in, u32 lane, bool is_wanted) {
+    Unit unit = { 0, leaves, 0, 0 };
     u32 kind = KIND(unit);
-    if (KINDS == FLAT) return kind == 0 ? run_all(l, in, lane) : run_any(l, in, lane);
-    if (KINDS == GROUPS) return run_groups(l, GUARDS(unit), kind == 5 ? 0 : ~0u, in, lane);
-    if (kind == 2) return run_choices(l, GUARDS(unit), in, lane);
+    if (KINDS == FLAT) return kind == 0 ? run_all(l, in, lane, is_wanted) : run_any(l, in, lane);
+    if (KINDS == GROUPS) return run_groups(l, GUARDS(unit), kind == 5 ? 0 : ~0u, in, lane, is_wanted);
+    if (kind == 2) return run_choices(l, GUARDS(unit), in, lane, is_wanted);
     if (kind == 3) return run_parity(l, in, lane);
     return run_threshold(l, in, lane);
+}
+
+// A unit all of whose leaves have to hold, run by one lane alone. It is in the lane's outlook, so leaves that must hold are there.
+INLINE Mask run_all_alone(Unit unit, Inputs in, u32 lane) {
+    const u32 *code = in.code + unit.code;
+    u32 count = LEAVES(unit);
+    Mask m = all_of(~0u);
+    for (u32 first = 0; first < count && is_set(m); first += 4) {
+        u32 leaves[4];
+        Mask loaded[4];
+        UNROLL for (u32 at = 0; at < 4; ++at) leaves[at] = first + at < count ? code[first + at] : 0;
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            bool is_there = !must_be_clear(leaves[at]) || has_lane(in.summaries[leaves[at] >> 1], lane);
+            loaded[at] = all_of(0);
+            if (is_there) loaded[at] = load(in.masks, leaves[at] >> 1, lane); // mask 0 is always set
+        }
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            u32 flip = 0u - (leaves[at] & 1);
+            UNROLL for (int j = 0; j < 4; ++j) m.w[j] &= loaded[at].w[j] ^ flip;
+        }
+    }
+    return m;
 }
 
 // --- counting ---------------------------------------------------------------------------------------
 
 // A number for each event of a thread, bit by bit: the first plane has the ones, the next one the twos, and so on. They lie in
 // the memory that a block of threads shares, so that registers are left for masks; no lane looks at those of another.
-#define PLANES 6
+#define PLANES 7
 #define CHUNK_PLANES 9
 #if ON_DEVICE
 #define NEXT_PLANE 32
@@ -422,6 +631,32 @@ INLINE void flush(Counter *counter, u32 *counts, u32 lane) {
     reset<PLANES>(counter);
 }
 
+#if ON_DEVICE
+// Adds what the warps of a block have counted: their planes together first, one column of bits for each thread, and then what comes
+// out, once for the block.
+INLINE void flush_block(const Mask *planes, u32 *counts) {
+    const u32 sums = PLANES + 3; // of eight warps
+    if (threadIdx.x >= WORDS) return;
+    const u32 *words = reinterpret_cast<const u32 *>(planes) + threadIdx.x;
+    u32 sum[sums];
+    UNROLL for (u32 plane = 0; plane < sums; ++plane) sum[plane] = 0;
+    for (u32 warp = 0; warp < WARPS; ++warp) {
+        u32 carry = 0;
+        UNROLL for (u32 plane = 0; plane < sums; ++plane) {
+            u32 more = plane < PLANES ? words[(warp * PLANES + plane) * WORDS] : 0;
+            u32 both = (sum[plane] & more) | (carry & (sum[plane] ^ more));
+            sum[plane] ^= more ^ carry;
+            carry = both;
+        }
+    }
+    for (u32 at = 0; at < 32; ++at) {
+        u32 bit = (at + threadIdx.x) & 31, count = 0; // at different banks of memory
+        UNROLL for (u32 plane = 0; plane < sums; ++plane) count |= ((sum[plane] >> bit) & 1) << plane;
+        counts[threadIdx.x * 32 + bit] += count;
+    }
+}
+#endif
+
 INLINE void add_rows(Counter *counter, Mask m, u32 rows, u32 *counts, u32 lane) {
     const u32 most = (1u << PLANES) - 1;
     while (rows > 0) {
@@ -436,38 +671,107 @@ INLINE void add_rows(Counter *counter, Mask m, u32 rows, u32 *counts, u32 lane) 
     }
 }
 
-// Runs units of a level, a part of them for each warp; stores masks below `stored`, and counts rows if there are counts. While
-// one unit is computed, the summaries of the next one, the code of the one after it, and the record of a third are on their way.
+// Adds the rows of a unit to the events of one lane, one after the other: for masks that are nearly empty.
+INLINE void add_rows_alone(Mask m, u32 rows, u32 *counts, u32 lane) {
+    UNROLL for (int word = 0; word < 4; ++word)
+        for (u32 rest = m.w[word]; rest != 0; rest &= rest - 1)
+            add_to(counts + lane * 128 + 32 * word + first_bit(rest), rows);
+}
+
+// A unit that may hold in no more lanes than this is run by each of them alone.
+#define FEW_LANES 12
+
+// Which units a warp runs next. On the device, the warps of a block share every so many turns, and take them as they go.
+#if ON_DEVICE
+struct Turns { u32 *taken; };
+INLINE u32 next_turn(Turns *turns) {
+    u32 turn = 0;
+    if (threadIdx.x % 32 == 0) turn = atomicAdd(turns->taken, 1) * gridDim.x + blockIdx.x;
+    return __shfl_sync(ALL_LANES, turn, 0);
+}
+#else
+struct Turns { u32 next, step; };
+INLINE u32 next_turn(Turns *turns) {
+    u32 turn = turns->next;
+    turns->next += turns->step;
+    return turn;
+}
+#endif
+
+// Runs units of a level; stores masks below `stored`, and counts rows if there are counts. A warp takes up to 32 units at a time. Each
+// lane reads the summaries of one: most units are found to be empty that way. Then the warp runs those that are left, and each lane its part
+// of those of which little is left.
 template <int KINDS>
-INLINE void evaluate_thread(u32 lane, u64 warp, u64 warps, const Unit *units, u64 first, u64 last, const u32 *code,
-                            u32 *masks, u64 stored, u32 *counts, u32 *summaries, Mask *planes) {
-    u64 each = (last - first + warps - 1) / warps;
-    u64 from = first + warp * each, to = from + each < last ? from + each : last;
-    if (from >= to) return;
+INLINE void evaluate_warp(Turns *turns, u32 warps, const Unit *units, u32 first, u32 last, const u32 *code, u32 *masks, u32 stored,
+                          u32 *counts, u32 *summaries, PerLane<Mask *> planes) {
     Inputs in = { code, masks, summaries };
-    Counter counter = { planes, 0 };
-    if (counts != 0) reset<PLANES>(&counter);
-    Unit now = units[from], next = units[from + 1 < to ? from + 1 : from], later = units[from + 2 < to ? from + 2 : from];
-    Leaves leaves = fetch_words(now, in, lane), of_next = fetch_words(next, in, lane);
-    fetch_summaries(&leaves, in);
-    for (u64 at = from; at < to; ++at) {
-        fetch_summaries(&of_next, in);
-        Leaves of_later = fetch_words(later, in, lane);
-        Unit last_one = units[at + 3 < to ? at + 3 : at];
-        Mask m = run_unit<KINDS>(now, &leaves, in, lane);
-        bool is = is_set(m);
-        if (now.mask < stored) {
-            if (is) store(masks, now.mask, lane, m);
-            summarize(summaries, now.mask, lane, is);
-        }
-        if (counts != 0 && now.rows > 0 && any_lane(is)) add_rows(&counter, m, now.rows, counts, lane);
-        now = next;
-        next = later;
-        later = last_one;
-        leaves = of_next;
-        of_next = of_later;
+    PerLane<Counter> counter;
+    EACH_LANE {
+        Counter empty = { planes[lane], 0 };
+        counter[lane] = empty;
+        if (counts != 0) reset<PLANES>(&counter[lane]);
     }
-    if (counts != 0) flush(&counter, counts, lane);
+    // Every warp has several turns, so that none has to wait long for another.
+    u32 each = (last - first + 8 * warps - 1) / (8 * warps);
+    if (each > 32) each = 32;
+    u32 count = (last - first + each - 1) / each;
+    for (u32 turn = next_turn(turns); turn < count; turn = next_turn(turns)) {
+        u32 from = first + turn * each, number = last - from < each ? last - from : each;
+        const Unit *taken = units + from;
+        PerLane<u32> lanes, needed, found, alone;
+        PerLane<bool> is_for_warp;
+        EACH_LANE {
+            Outlook outlook = { 0, 0 };
+            bool is_alone = false;
+            if (lane < number) {
+                Unit unit = taken[lane];
+                outlook = outlook_of<KINDS>(unit, in);
+                is_alone = KINDS == FLAT && KIND(unit) == 0 && count_bits(outlook.lanes) <= FEW_LANES;
+            }
+            lanes[lane] = outlook.lanes;
+            needed[lane] = outlook.needed;
+            alone[lane] = is_alone ? outlook.lanes : 0;
+            is_for_warp[lane] = !is_alone && outlook.lanes != 0;
+            found[lane] = 0;
+        }
+        for (u32 rest = lanes_where(is_for_warp); rest != 0; rest &= rest - 1) {
+            u32 at = first_bit(rest), wanted = from_lane(lanes, at), of = from_lane(needed, at);
+            Unit unit = taken[at];
+            PerLane<bool> is;
+            EACH_LANE {
+                Leaves leaves = { unit.code, LEAVES(unit), of, 0, 0, 0 };
+                fetch_words(&leaves, in, lane);
+                fetch_summaries(&leaves, in);
+                Mask m = run_unit<KINDS>(unit.leaves, &leaves, in, lane, has_lane(wanted, lane));
+                is[lane] = is_set(m);
+                if (is[lane] && unit.mask < stored) store(masks, unit.mask, lane, m);
+                if (counts != 0 && unit.rows > 0 && any_lane(is[lane])) add_rows(&counter[lane], m, unit.rows, counts, lane);
+            }
+            u32 holds = lanes_where(is);
+            EACH_LANE if (lane == at) found[lane] = holds;
+        }
+        if (KINDS == FLAT) {
+            PerLane<u32> units_of = transposed(alone), held_by;
+            EACH_LANE {
+                held_by[lane] = 0;
+                for (u32 left = units_of[lane]; left != 0; left &= left - 1) {
+                    u32 at = first_bit(left);
+                    Unit unit = taken[at];
+                    Mask m = run_all_alone(unit, in, lane);
+                    if (!is_set(m)) continue;
+                    held_by[lane] |= 1u << at;
+                    if (unit.mask < stored) store(masks, unit.mask, lane, m);
+                    if (counts != 0 && unit.rows > 0) add_rows_alone(m, unit.rows, counts, lane);
+                }
+            }
+            PerLane<u32> holds = transposed(held_by);
+            EACH_LANE found[lane] |= holds[lane];
+        }
+        EACH_LANE if (lane < number && taken[lane].mask < stored) summaries[taken[lane].mask] = found[lane];
+    }
+#if !ON_DEVICE
+    if (counts != 0) EACH_LANE flush(&counter[lane], counts, lane);
+#endif
 }
 
 // --- rows -------------------------------------------------------------------------------------------
@@ -632,11 +936,10 @@ INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *count
 #if ON_DEVICE
 // Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute.
 #define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)
-#define WARPS 8
 
 KERNEL scatter_bits(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4) { scatter_bits_thread(THREAD, P(u32, 0), a1, TO(2, 3), a4); }
 KERNEL scatter_points(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
-    scatter_points_thread(THREAD, P(u32, 0), a1, P(u32, 2), P(u32, 3), TO(4, 5), a6);
+    scatter_points_warp(THREAD / 32, P(u32, 0), a1, P(u32, 2), P(u32, 3), TO(4, 5), a6);
 }
 KERNEL scatter_ranks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4) {
     scatter_ranks_thread(THREAD, P(u32, 0), a1, P(u32, 2), P(u32, 3), a4);
@@ -648,13 +951,17 @@ KERNEL cuts(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
 #define EVALUATE(KINDS) \
     __shared__ u32 counts[EVENTS]; \
     __shared__ Mask planes[WARPS * PLANES * 32]; \
+    __shared__ u32 taken; \
+    if (threadIdx.x == 0) taken = 0; \
+    if (a6 != 0) for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) counts[event] = 0; \
+    __syncthreads(); \
+    PerLane<Mask *> own = { planes + threadIdx.x / 32 * PLANES * 32 + LANE }; \
+    Turns turns = { &taken }; \
+    evaluate_warp<KINDS>(&turns, gridDim.x * WARPS, P(Unit, 0), a1, a2, P(u32, 3), P(u32, 4), a5, a6 != 0 ? counts : 0, \
+                         P(u32, 7), own); \
     if (a6 != 0) { \
-        for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) counts[event] = 0; \
         __syncthreads(); \
-    } \
-    evaluate_thread<KINDS>(LANE, THREAD / 32, (u64)gridDim.x * blockDim.x / 32, P(Unit, 0), a1, a2, P(u32, 3), P(u32, 4), a5, \
-                           a6 != 0 ? counts : 0, P(u32, 7), planes + threadIdx.x / 32 * PLANES * 32 + LANE); \
-    if (a6 != 0) { \
+        flush_block(planes, counts); \
         __syncthreads(); \
         for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) \
             if (counts[event] != 0) atomicAdd(P(u32, 6) + event, counts[event]); \
@@ -682,16 +989,23 @@ KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 
 #define FOR_WARPS for (u64 warp = 0; warp < threads / 32; ++warp) for (u32 lane = 0; lane < 32; ++lane)
 
 template <int KINDS> static void evaluate_on_host(u64 threads, const u64 *a) {
-    Mask planes[PLANES];
-    FOR_WARPS evaluate_thread<KINDS>(lane, warp, threads / 32, P(Unit, 0), a[1], a[2], P(u32, 3), P(u32, 4), a[5], P(u32, 6),
-                                     P(u32, 7), planes);
+    Mask planes[32][PLANES];
+    PerLane<Mask *> own;
+    EACH_LANE own[lane] = planes[lane];
+    for (u64 warp = 0; warp < threads / 32; ++warp) {
+        Turns turns = { (u32)warp, (u32)threads / 32 };
+        evaluate_warp<KINDS>(&turns, threads / 32, P(Unit, 0), a[1], a[2], P(u32, 3), P(u32, 4), a[5], P(u32, 6), P(u32, 7), own);
+    }
 }
 
 extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
     Mask planes[CHUNK_PLANES];
     switch (kernel) {
     case 0: FOR_THREADS scatter_bits_thread(thread, P(u32, 0), a[1], TO(2, 3), a[4]); break;
-    case 1: FOR_THREADS scatter_points_thread(thread, P(u32, 0), a[1], P(u32, 2), P(u32, 3), TO(4, 5), a[6]); break;
+    case 1:
+        for (u64 warp = 0; warp < threads / 32; ++warp)
+            scatter_points_warp(warp, P(u32, 0), a[1], P(u32, 2), P(u32, 3), TO(4, 5), a[6]);
+        break;
     case 2: FOR_THREADS scatter_ranks_thread(thread, P(u32, 0), a[1], P(u32, 2), P(u32, 3), a[4]); break;
     case 3: FOR_WARPS if (warp < a[1]) cuts_thread(lane, warp, P(u32, 0), P(u32, 2), P(u32, 3), P(u32, 4), TO(5, 6)); break;
     case 4: evaluate_on_host<FLAT>(threads, a); break;

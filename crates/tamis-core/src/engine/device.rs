@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Value as Json, json};
 
@@ -220,6 +220,9 @@ pub trait LoadedPlan: Send + Sync {
         kept: Option<&Arc<KeptRows>>,
         counts: &mut [u64],
     ) -> DeviceResult<()>;
+
+    /// Whether there is room for two blocks of events at once, beside all plans.
+    fn has_room(&self) -> bool;
 }
 
 /// A device.
@@ -237,18 +240,74 @@ pub trait Device: Send + Sync {
 /// A segment of any engine. It is not kept alive, but its address is not used again.
 pub type HeldSegment = Weak<dyn Any + Send + Sync>;
 
-/// A part of a segment that is on a device: the rows from the first one on.
+/// Rows of a segment that a device was given. It numbers them from 0 on.
+#[derive(Clone)]
+pub enum RowNumbers {
+    /// Consecutive ones: the first, and how many there are.
+    Run(u32, u32),
+    Listed(Arc<[u32]>),
+}
+
+impl RowNumbers {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Run(_, count) => *count as usize,
+            Self::Listed(rows) => rows.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row of the segment that a device knows by this number.
+    pub fn row(&self, number: u32) -> u32 {
+        match self {
+            Self::Run(first, _) => first + number,
+            Self::Listed(rows) => rows[number as usize],
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u32> + Clone + '_ {
+        (0..self.len() as u32).map(|number| self.row(number))
+    }
+
+    /// What tells them from the other rows of the segment that a device was given.
+    pub(super) fn key(&self) -> (bool, u32) {
+        match self {
+            Self::Run(first, _) => (false, *first),
+            Self::Listed(rows) => (true, rows.first().copied().unwrap_or(0)),
+        }
+    }
+}
+
+/// Rows of a segment that are on a device.
 #[derive(Clone)]
 pub struct LoadedRows {
-    pub first: u32,
-    pub count: u32,
+    pub rows: RowNumbers,
     pub plan: Arc<dyn LoadedPlan>,
+    /// Those of them that have the highest priorities, in the order of these; there when they are first asked for, if they are few
+    /// of many and there is room.
+    pub(super) best: Arc<OnceLock<Option<BestRows>>>,
+}
+
+impl LoadedRows {
+    pub(super) fn new(rows: RowNumbers, plan: Arc<dyn LoadedPlan>) -> Self {
+        Self { rows, plan, best: Arc::default() }
+    }
+}
+
+/// The rows with the highest priorities, as a plan of their own: most questions for the best are answered by these.
+pub(super) struct BestRows {
+    pub loaded: LoadedRows,
+    /// Blocks for which they are not asked, because they were not enough.
+    pub pause: AtomicU64,
 }
 
 /// What a filter keeps of some rows, and when that holds.
 pub(super) struct KeptFor {
-    /// The address of the segment, and the first of the rows.
-    pub rows_of: (usize, u32),
+    /// The address of the segment, and the rows of it.
+    pub rows_of: (usize, (bool, u32)),
     /// The removals that were seen, and the tags.
     pub wanted: (u64, String),
     /// At these moments, and at those between them, the same rows are active.

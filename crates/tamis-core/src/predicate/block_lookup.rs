@@ -41,6 +41,16 @@ pub trait Fires {
     fn with_intervals(&self) -> Option<&Event<'_>>;
 }
 
+/// Whoever is told what the values of a block satisfy, in no order of events.
+pub trait ToldOfEvents {
+    fn bit(&mut self, event: u32, bit: u32);
+
+    fn point(&mut self, event: u32, point: u32);
+
+    /// So many cuts of a table lie below the value.
+    fn rank(&mut self, event: u32, table: u32, rank: u32);
+}
+
 impl Fires for Event<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire(self, bits, fired);
@@ -223,11 +233,39 @@ impl<'v> LookedUpBlock<'v> {
         }
     }
 
+    /// What values satisfy, attribute by attribute, before they are arranged: each bit, point and rank with its event. `None` if
+    /// events have to be looked at one by one: for a value that could not be looked up, or for an attribute that is missing.
+    pub fn tell(&self, catalog: &Catalog, told: &mut impl ToldOfEvents) -> Option<()> {
+        if !self.values.is_empty() || !catalog.asks_absence.is_empty() {
+            return None;
+        }
+        let mut last = None;
+        let (mut bits, mut table) = ([0; 2], NOWHERE);
+        for &(event, place) in &self.found {
+            let State::LookedUp(kind) = place.state else { return None };
+            // Values of one attribute follow one another, and most are of one kind.
+            if last.replace((place.entry, kind)) != Some((place.entry, kind)) {
+                let entry = &catalog.terms[place.entry as usize];
+                bits = [entry.present, entry.defined[kind as usize]];
+                let cuts = catalog.cuts_of(entry).iter().find(|cut| cut.kind == kind as u32);
+                table = cuts.map_or(NOWHERE, |cut| catalog.number_of(cut));
+            }
+            bits.into_iter().filter(|bit| *bit != 0).for_each(|bit| told.bit(event, bit));
+            if place.point != NOWHERE {
+                told.point(event, place.point);
+            }
+            if place.rank != NOWHERE && table != NOWHERE {
+                told.rank(event, table, place.rank);
+            }
+        }
+        Some(())
+    }
+
     pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = LookedUpEvent<'_>> {
         range.map(|event| self.event(event))
     }
 
-    /// Places events one after the other.
+    /// Places events one after the other, to be arranged.
     pub fn place_events(&mut self, catalog: &Catalog, events: &[Event<'v>]) {
         self.clear(events.len());
         for (at, event) in events.iter().enumerate() {
@@ -238,7 +276,6 @@ impl<'v> LookedUpBlock<'v> {
                 }
             }
         }
-        self.arrange();
     }
 
     /// Places values of one term, each with its event, to be arranged after the last term. No value may stand for several.

@@ -409,7 +409,7 @@ impl Catalog {
 
     /// The number of one of the tables of cuts.
     #[inline(always)]
-    fn number_of(&self, table: &CutTable) -> u32 {
+    pub(super) fn number_of(&self, table: &CutTable) -> u32 {
         let offset = std::ptr::from_ref(table).addr() - self.cut_tables.as_ptr().addr();
         (offset / size_of::<CutTable>()) as u32
     }

@@ -106,6 +106,12 @@ impl<'e> Block<'e> {
     }
 
     pub(super) fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
+        self.look_up(catalog, looked_up);
+        looked_up.arrange();
+    }
+
+    /// The same, to be arranged by event if need be.
+    pub(super) fn look_up(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
         match &self.events {
             Events::Loaded(events) => looked_up.place_events(catalog, events),
             Events::Columns(columns, range) => {
@@ -115,7 +121,6 @@ impl<'e> Block<'e> {
                         looked_up.place_column(catalog, entry, column, range.clone());
                     }
                 }
-                looked_up.arrange();
             }
         }
     }

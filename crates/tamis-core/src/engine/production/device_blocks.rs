@@ -3,21 +3,22 @@
 use std::any::Any;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
-    DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows, LoadedRows,
-    RowOrder, Tokens,
+    BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
+    LoadedRows, RowNumbers, RowOrder, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::bit_parallel::WIDTH;
-use crate::engine::segment::device_plan::device_plan;
+use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
 use crate::predicate::bits::Bits;
-use crate::predicate::block_lookup::{Fires, LookedUpBlock};
+use crate::predicate::block_lookup::{Fires, LookedUpBlock, ToldOfEvents};
 use crate::predicate::catalog::{Catalog, Fired, TRUE_BIT};
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
@@ -26,6 +27,13 @@ const LEAST: usize = 256;
 
 /// A segment is run in this many parts at most. Each needs masks for all predicates, so more of them save little.
 const MOST_PARTS: u32 = 64;
+
+/// So many rows with the highest priorities are asked first, if there are this many times as many.
+const BEST_ROWS: usize = 32 * 1024;
+const TIMES_BEST_ROWS: usize = 4;
+
+/// Blocks that pass until they are asked again, after they were not enough for one.
+const PAUSE: u64 = 32;
 
 /// Filters that are remembered for each part.
 const FILTERS: usize = 4;
@@ -97,12 +105,20 @@ impl<'e> BlocksOnDevice<'e> {
         for (number, part) in view.parts.iter().enumerate() {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
-            block.place(catalog, &mut self.looked_up);
+            block.look_up(catalog, &mut self.looked_up);
             let tokens = &mut self.tokens[number];
-            tokenize(catalog, &self.looked_up, block.len(), &mut self.bits, tokens);
+            tokenize(catalog, &mut self.looked_up, block.len(), &mut self.bits, tokens);
             for rows in loaded.iter() {
-                let kept = kept_rows(self.memory, view, part, rows, self.filter);
-                answers.push(ask(Asked { part: number as u32, rows, tokens, kept: kept.as_ref() })?);
+                let asked = Asked {
+                    view,
+                    memory: self.memory,
+                    filter: self.filter,
+                    part,
+                    number: number as u32,
+                    rows,
+                    tokens,
+                };
+                answers.push(ask(asked)?);
             }
         }
         Ok(answers)
@@ -114,7 +130,8 @@ impl<'e> BlocksOnDevice<'e> {
     }
 
     fn counts_of(&mut self, block: &Block<'e>) -> Option<Vec<u32>> {
-        let by_part = self.each_part(block, |asked| asked.rows.plan.counts(asked.tokens, asked.kept))?;
+        let by_part =
+            self.each_part(block, |asked| asked.rows.plan.counts(asked.tokens, asked.kept().as_ref()))?;
         let mut counts = vec![0; block.len()];
         for part in by_part {
             counts.iter_mut().zip(part).for_each(|(all, more)| *all += more);
@@ -145,9 +162,9 @@ impl<'e> BlocksOnDevice<'e> {
         events: usize,
         most: u32,
     ) -> Option<Vec<ListedPart>> {
-        self.each_part(block, |asked| {
-            let listed = asked.rows.plan.rows(asked.tokens, asked.kept, order, events, most)?;
-            Ok(ListedPart { part: asked.part, first: asked.rows.first, listed })
+        self.each_part(block, |asked| match order {
+            RowOrder::Priority => asked.best(events, most),
+            RowOrder::Id => asked.list(asked.rows, order, events, most),
         })
     }
 
@@ -179,22 +196,74 @@ impl<'e> BlocksOnDevice<'e> {
 
 /// What is asked about some rows of a segment.
 struct Asked<'a> {
-    part: u32,
+    view: &'a View,
+    memory: &'a DeviceMemory,
+    filter: &'a Filter<'a>,
+    part: &'a Part,
+    number: u32,
     rows: &'a LoadedRows,
     tokens: &'a Tokens,
-    kept: Option<&'a Arc<KeptRows>>,
 }
 
-/// Rows of one part, counted from the first one that the device was given.
+impl Asked<'_> {
+    /// What the filter keeps of the rows, if not all.
+    fn kept(&self) -> Option<Arc<KeptRows>> {
+        kept_rows(self.memory, self.view, self.part, self.rows, self.filter)
+    }
+
+    /// The rows that hold, among those that are given: the rows asked about, or some of them.
+    fn list(&self, rows: &LoadedRows, order: RowOrder, events: usize, most: u32) -> DeviceResult<ListedPart> {
+        let kept = kept_rows(self.memory, self.view, self.part, rows, self.filter);
+        let listed = rows.plan.rows(self.tokens, kept.as_ref(), order, events, most)?;
+        Ok(ListedPart { part: self.number, rows: rows.rows.clone(), listed })
+    }
+
+    /// The rows that hold and have the highest priorities. Where few have to be looked at, the others are not evaluated at all.
+    fn best(&self, events: usize, most: u32) -> DeviceResult<ListedPart> {
+        let few = self.rows.best.get_or_init(|| best_rows(self.memory, self.part, self.rows));
+        if let Some(few) = few
+            && most as usize * TIMES_BEST_ROWS <= BEST_ROWS
+            && few.pause.fetch_update(Relaxed, Relaxed, |blocks| blocks.checked_sub(1)).is_err()
+        {
+            // They are in the order of priorities.
+            let found = self.list(&few.loaded, RowOrder::Id, events, most)?;
+            if (0..events).all(|at| found.listed.of(at).len() == most as usize) {
+                return Ok(found);
+            }
+            few.pause.store(PAUSE, Relaxed);
+        }
+        self.list(self.rows, RowOrder::Priority, events, most)
+    }
+}
+
+/// The rows with the highest priorities on the device, if they are worth a plan of their own and there is room for it.
+fn best_rows(memory: &DeviceMemory, part: &Part, all: &LoadedRows) -> Option<BestRows> {
+    let rows = &all.rows;
+    if rows.len() < TIMES_BEST_ROWS * BEST_ROWS {
+        return None;
+    }
+    let order = by_priority(&part.segment, rows);
+    let best: Vec<u32> = match order.is_empty() {
+        true => rows.iter().take(BEST_ROWS).collect(),
+        false => order.iter().take(BEST_ROWS).map(|number| rows.row(*number)).collect(),
+    };
+    let rows = RowNumbers::Listed(best.into());
+    let plan = memory.device().load(&device_plan(&part.segment, &rows).ok()?).ok()?;
+    // What they take must not be missing elsewhere.
+    all.plan.has_room().then(|| BestRows { loaded: LoadedRows::new(rows, plan), pause: AtomicU64::new(0) })
+}
+
+/// Rows of one part, as the device numbers them.
 struct ListedPart {
     part: u32,
-    first: u32,
+    rows: RowNumbers,
     listed: ListedRows,
 }
 
 impl ListedPart {
     fn of(&self, event: usize) -> impl Iterator<Item = Location> + '_ {
-        self.listed.of(event).iter().map(|row| Location::Row { part: self.part, row: self.first + row })
+        let rows = self.listed.of(event).iter();
+        rows.map(|number| Location::Row { part: self.part, row: self.rows.row(*number) })
     }
 }
 
@@ -288,9 +357,9 @@ impl Blocks for BlocksOnDevice<'_> {
         let counted = self.block(range.clone()).and_then(|block| {
             let mut found = vec![];
             let is_done = self.each_part(&block, |asked| {
-                let mut more = vec![0; asked.rows.count as usize];
-                asked.rows.plan.row_counts(asked.tokens, asked.kept, &mut more)?;
-                found.push((asked.part, asked.rows.first, more));
+                let mut more = vec![0; asked.rows.rows.len()];
+                asked.rows.plan.row_counts(asked.tokens, asked.kept().as_ref(), &mut more)?;
+                found.push((asked.number, asked.rows.rows.row(0), more));
                 Ok(())
             });
             is_done.map(|_| (block, found))
@@ -454,8 +523,9 @@ fn load_in_parts(memory: &DeviceMemory, segment: &Segment, parts: u32) -> Device
         .step_by(each as usize)
         .map(|first| {
             let last = rows.min(first.saturating_add(each));
-            let plan = memory.device().load(&device_plan(segment, first..last)?)?;
-            Ok(LoadedRows { first, count: last - first, plan })
+            let rows = RowNumbers::Run(first, last - first);
+            let plan = memory.device().load(&device_plan(segment, &rows)?)?;
+            Ok(LoadedRows::new(rows, plan))
         })
         .collect()
 }
@@ -475,7 +545,7 @@ fn kept_rows(
         return None;
     }
     let wanted = (part.tombstones.seen_at(view.generation), format!("{:?}", filter.tags));
-    let rows_of = (Arc::as_ptr(&part.segment).addr(), loaded.first);
+    let rows_of = (Arc::as_ptr(&part.segment).addr(), loaded.rows.key());
     let mut kept = memory.kept.lock();
     let is_known = |known: &KeptFor| {
         known.rows_of == rows_of && known.wanted == wanted && known.moments.contains(&filter.now)
@@ -485,12 +555,11 @@ fn kept_rows(
         kept.insert(0, known);
         return Some(kept[0].rows.clone());
     }
-    let rows = loaded.first..loaded.first + loaded.count;
-    let mut words = vec![0u32; (loaded.count as usize).div_ceil(32)];
-    for at in (0..loaded.count).filter(|at| keeps.keeps_row(rows.start + at)) {
-        words[at as usize / 32] |= 1 << (at % 32);
+    let mut words = vec![0u32; loaded.rows.len().div_ceil(32)];
+    for (number, _) in loaded.rows.iter().enumerate().filter(|(_, row)| keeps.keeps_row(*row)) {
+        words[number / 32] |= 1 << (number % 32);
     }
-    let moments = unchanged_at(part, rows, filter.now);
+    let moments = unchanged_at(part, loaded.rows.iter(), filter.now);
     let rows = Arc::new(KeptRows::new(words));
     kept.insert(0, KeptFor { rows_of, wanted, moments, rows: rows.clone() });
     let mut held = 0;
@@ -502,7 +571,7 @@ fn kept_rows(
 }
 
 /// The moments around this one at which the same rows are active.
-fn unchanged_at(part: &Part, rows: Range<u32>, now: i64) -> RangeInclusive<i64> {
+fn unchanged_at(part: &Part, rows: impl Iterator<Item = u32>, now: i64) -> RangeInclusive<i64> {
     let table = &part.segment.subscription_table;
     let (mut from, mut to) = (i64::MIN, i64::MAX);
     if !table.is_timeless() {
@@ -520,30 +589,50 @@ fn unchanged_at(part: &Part, rows: Range<u32>, now: i64) -> RangeInclusive<i64> 
 /// Says of the events of a block what they satisfy.
 fn tokenize(
     catalog: &Catalog,
-    looked_up: &LookedUpBlock<'_>,
+    looked_up: &mut LookedUpBlock<'_>,
     events: usize,
     bits: &mut Bits,
     tokens: &mut Tokens,
 ) {
     tokens.clear(events);
+    if looked_up.tell(catalog, tokens).is_some() {
+        return;
+    }
+    tokens.clear(events);
+    looked_up.arrange();
     for at in 0..events {
         bits.reset(catalog.bits as usize);
-        let mut told = Told { tokens, event: at as u32, bits: catalog.bits };
+        let mut told = ToldOfOne { tokens, event: at as u32, bits: catalog.bits };
         looked_up.event(at).fire(catalog, bits, &mut told);
     }
 }
 
-struct Told<'a> {
+impl ToldOfEvents for Tokens {
+    fn bit(&mut self, event: u32, bit: u32) {
+        self.bits.push([event, bit]);
+    }
+
+    fn point(&mut self, event: u32, point: u32) {
+        self.points.push([event, point]);
+    }
+
+    fn rank(&mut self, event: u32, table: u32, rank: u32) {
+        self.ranks.push([table * DEVICE_WIDTH as u32 + event, rank]);
+    }
+}
+
+/// Tells tokens what one event satisfies.
+struct ToldOfOne<'a> {
     tokens: &'a mut Tokens,
     event: u32,
     /// Keys from this one on are of intervals, which the device computes from ranks.
     bits: u32,
 }
 
-impl Fired for Told<'_> {
+impl Fired for ToldOfOne<'_> {
     fn key(&mut self, key: u32) {
         if key != TRUE_BIT && key < self.bits {
-            self.tokens.bits.push([self.event, key]);
+            self.tokens.bit(self.event, key);
         }
     }
 
@@ -552,12 +641,12 @@ impl Fired for Told<'_> {
     }
 
     fn point(&mut self, point: u32) -> bool {
-        self.tokens.points.push([self.event, point]);
+        self.tokens.point(self.event, point);
         true
     }
 
     fn rank(&mut self, table: u32, rank: u32) -> bool {
-        self.tokens.ranks.push([table * DEVICE_WIDTH as u32 + self.event, rank]);
+        self.tokens.rank(self.event, table, rank);
         true
     }
 }

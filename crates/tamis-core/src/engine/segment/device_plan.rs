@@ -3,14 +3,12 @@
 //! The walk over candidates looks at a unit only when its access fires, so the code of a unit with a single way in leaves
 //! out what that way implies. A device evaluates every unit, so here the access comes back in front of the code, as guards.
 
-use std::ops::Range;
-
 use super::Segment;
 use super::layout::{ACCEPTS, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use crate::engine::device::{
-    DEVICE_WIDTH, DeviceError, DeviceResult, MOST_IN_THRESHOLD, NO_MASK, Plan, PlannedUnit, SAVE_NOTHING,
-    SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
+    DEVICE_WIDTH, DeviceError, DeviceResult, MOST_IN_THRESHOLD, NO_MASK, Plan, PlannedUnit, RowNumbers,
+    SAVE_NOTHING, SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::predicate::interval_tree::NONE;
@@ -23,8 +21,8 @@ const GUARDS_SHIFT: u32 = 26;
 const MOST_LEAVES: usize = 1 << GUARDS_SHIFT;
 const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
-/// Plans consecutive rows of a segment, and whatever they share with others. An error says what in it a device cannot evaluate.
-pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
+/// Plans rows of a segment, and whatever they share with others. An error says what in it a device cannot evaluate.
+pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
     let layout = &segment.layout;
     // Numbers of tables and events, and of masks and a bit, share a word.
     let masks = u64::from(layout.catalog.bits) + u64::from(layout.units());
@@ -32,12 +30,21 @@ pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
         return Err(DeviceError::new("the index has more attributes or parts than a device can number"));
     }
     let guards = Guards::of(layout);
-    let rows_of = |unit: u32| layout.rows_of(unit).iter().copied().filter(|row| rows.contains(row));
+    let number_of_row = numbers_by_row(segment, rows);
+    let rows_of = |unit: u32| {
+        let numbers = layout.rows_of(unit).iter().map(|row| number_of_row[*row as usize]);
+        numbers.filter(|number| *number != NOT_PLANNED)
+    };
     let Wanted { is_wanted, is_read } = Wanted::of(layout, &guards, |unit| rows_of(unit).next().is_some());
     let level_of = levels(layout, &guards);
     let shape_of = |unit: u32| Shape::of(layout, &guards, unit);
     let mut order: Vec<u32> = (0..layout.units()).filter(|unit| is_wanted[*unit as usize]).collect();
-    order.sort_by_cached_key(|unit| (level_of[*unit as usize], shape_of(*unit).kind.run_kind()));
+    // Neighbours of one kind and about one length, of which no thread waits long for another.
+    order.sort_by_cached_key(|unit| {
+        let shape = shape_of(*unit);
+        let length = (shape.guards.len() + shape.leaves.len()).div_ceil(4);
+        (level_of[*unit as usize], shape.kind.run_kind(), shape.kind as u32, length)
+    });
 
     let bits = layout.catalog.bits.max(1);
     let mut mask_of_unit = vec![NO_MASK; layout.units() as usize];
@@ -50,14 +57,12 @@ pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
     }
     let shared_masks = bits + is_read.iter().filter(|read| **read).count() as u32;
 
-    let priorities = &segment.subscription_table.priorities;
-    let priorities = if priorities.is_empty() { &[][..] } else { &priorities[as_usize(&rows)] };
     let mut plan = Plan {
         bits,
         shared_masks,
         masks,
         mask_of_row: vec![0; rows.len()],
-        by_priority: by_priority(priorities),
+        by_priority: by_priority(segment, rows),
         point_offsets: layout.catalog.points.bit_off.to_vec(),
         point_bits: layout.catalog.points.bits.to_vec(),
         cut_tables: layout
@@ -81,8 +86,8 @@ pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
         })?;
         let leaves = shape.write(&mask_of_unit, &mut plan.code)?;
         let mut held = 0;
-        for row in rows_of(unit) {
-            plan.mask_of_row[(row - rows.start) as usize] = mask;
+        for number in rows_of(unit) {
+            plan.mask_of_row[number as usize] = mask;
             held += 1;
         }
         plan.units.push(PlannedUnit { code, leaves, mask, rows: held });
@@ -91,8 +96,15 @@ pub fn device_plan(segment: &Segment, rows: Range<u32>) -> DeviceResult<Plan> {
     Ok(plan)
 }
 
-fn as_usize(rows: &Range<u32>) -> Range<usize> {
-    rows.start as usize..rows.end as usize
+const NOT_PLANNED: u32 = u32::MAX;
+
+/// By row of the segment, its number in the plan.
+fn numbers_by_row(segment: &Segment, rows: &RowNumbers) -> Vec<u32> {
+    let mut numbers = vec![NOT_PLANNED; segment.len()];
+    for (number, row) in (0..).zip(rows.iter()) {
+        numbers[row as usize] = number;
+    }
+    numbers
 }
 
 /// Which units have to be evaluated, and which of them others read.
@@ -122,15 +134,19 @@ impl Wanted {
     }
 }
 
-/// Rows by falling priority; empty if their own order is that.
-fn by_priority(priorities: &[f64]) -> Vec<u32> {
-    if priorities.is_sorted_by(|a, b| a >= b) {
+/// The numbers of rows by falling priority; none if their own order is that.
+pub fn by_priority(segment: &Segment, rows: &RowNumbers) -> Vec<u32> {
+    let priorities = &segment.subscription_table.priorities;
+    // -0.0 and 0.0 are one priority.
+    let of = |number: u32| priorities[rows.row(number) as usize] + 0.0;
+    if priorities.is_empty()
+        || rows.iter().is_sorted_by(|a, b| priorities[*a as usize] >= priorities[*b as usize])
+    {
         return vec![];
     }
-    let mut rows: Vec<u32> = (0..priorities.len() as u32).collect();
-    // -0.0 and 0.0 are one priority.
-    rows.sort_by(|a, b| (priorities[*b as usize] + 0.0).total_cmp(&(priorities[*a as usize] + 0.0)));
-    rows
+    let mut numbers: Vec<u32> = (0..rows.len() as u32).collect();
+    numbers.sort_by(|a, b| of(*b).total_cmp(&of(*a)));
+    numbers
 }
 
 /// The access of each unit that has but one: up to three leaves that hold whenever it is looked at.
