@@ -9,7 +9,7 @@ import ipaddress
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache, reduce
 from typing import Any, NamedTuple
@@ -400,7 +400,7 @@ def xpath(text: str, path: str) -> bool | None:
     return bool(etree.XPath(f"boolean({path})")(document))
 
 
-TEXT = {
+TEXT: dict[str, Callable[[str, str], bool | None]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     "contains": operator.contains,

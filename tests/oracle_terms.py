@@ -66,7 +66,8 @@ def call(name: str, values: list[Any]) -> Any:
     if name in COMPARISONS or name == "<=>":
         if not are_comparable(*values):
             return None
-        return COMPARISONS.get(name, operator.eq)(*map(order, values))
+        left, right = map(order, values)
+        return COMPARISONS["=" if name == "<=>" else name](left, right)
     takes, function = FUNCTIONS[name]
     kinds = (takes * len(values))[: len(values)] if len(takes) == 1 else takes
     if any(wanted not in ("any", kind(value)) for wanted, value in zip(kinds, values, strict=False)):

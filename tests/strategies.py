@@ -317,7 +317,12 @@ def computed(declared: str, scope: Scope, *, typed: bool, levels: int = 2) -> st
                 one_of(["lower", "trim"] if typed else ["lower", "upper", "trim"], text),
                 a("concat", text, text | constant(st.sampled_from(["a", "é", ""]))),
                 a("substring", text, constant(SMALL)),
-                a("substring", text, constant(SMALL.filter(bool) if typed else SMALL), constant(SMALL)),
+                a(
+                    "substring",
+                    text,
+                    constant(SMALL.filter(bool) if typed else SMALL),
+                    constant(st.integers(0, 3) if typed else SMALL),
+                ),
                 a("coalesce", text, text | constant(strings)),
                 a("element_at", of("strings"), constant(SMALL.filter(bool))),
                 a("cast as string", number | of("boolean") | text | time),
