@@ -311,9 +311,7 @@ def test_an_example_of_a_computed_term_can_be_pasted(tmp_path: Path) -> None:
 def test_a_bad_row_ends_the_command_while_its_pipe_stays_open(rules: Path) -> None:
     """Arrow reads ahead in a thread, which must neither abort the process nor keep it waiting."""
     for _ in range(5):
-        with Popen(
-            [*TAMIS, "match", rules, "--format", "csv"], stdin=PIPE, stdout=DEVNULL, stderr=PIPE
-        ) as process:
+        with Popen([*TAMIS, "match", rules, "--format", "csv"], stdin=PIPE, stdout=DEVNULL, stderr=PIPE) as process:
             assert process.stdin
             assert process.stderr
             with suppress(BrokenPipeError):  # it may end before it has read everything

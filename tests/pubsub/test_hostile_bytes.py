@@ -189,7 +189,7 @@ BETWEEN_SITES = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(st.sampled_from(BETWEEN_SITES), bodies), min_size=1, max_size=4))
 def test_a_site_survives_whatever_lies_in_the_log_of_its_neighbour(given_: list[Any]) -> None:
     """A link may be down because of it; the site and its own subscribers go on."""
