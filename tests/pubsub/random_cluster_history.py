@@ -20,7 +20,7 @@ from tamis.pubsub.site import Site
 from tamis.pubsub.subscriber import TakenOverError
 
 FAULTS = 5
-PATIENCE = 60.0
+PATIENCE = 300.0
 LEASE = 2.0
 
 
@@ -267,7 +267,7 @@ def play(seed: int, folder: Path, servers: list[NatsServer]) -> ClusterHistory:
     async def bounded() -> ClusterHistory:
         history = ClusterHistory(seed, folder, servers)
         try:
-            async with asyncio.timeout(400):
+            async with asyncio.timeout(1_500):
                 await history.play()
         except BaseException as error:
             error.add_note(f"seed {seed}: {', '.join(history.happened)}")

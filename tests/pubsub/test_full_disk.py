@@ -75,6 +75,7 @@ async def fill(url: str, folder: Path, restart: Any = None) -> None:
         judge(await hear_all(site, "all", done, 120))
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_under_sqlite(small_disk: Path, tmp_path: Path) -> None:
     url = f"sqlite:{small_disk}/site.db"
     with ExitStack() as stack:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pubsub.several_sites import Sites
 from pubsub.test_site import drain, router_of
 from tamis.pubsub import keys, records
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
@@ -166,6 +167,46 @@ def test_a_router_survives_whatever_lies_in_the_log(given_: list[Any]) -> None:
             await Retention(site.log, site.settings, router.table, router.counters).tidy()
             heard = [await eve.next(10)]
             assert heard[-1].event == {"n": 1} or heard[-1].publisher  # type: ignore[union-attr]
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(folder))
+
+
+BETWEEN_SITES = [
+    *(("b", STATE, "site", "life"), ("b", STATE, "queue", "=40a"), ("b", STATE, "peer", "a")),
+    *(("b", QUEUES, "q-=40a", lane) for lane in ("0.0", "x.0", "é", "0|0")),
+    *(
+        ("b", STATE, topic, detail)
+        for topic in ("links", "interest", "advertised")
+        for detail in ("b", "=FF", "b.x")
+    ),
+    *(
+        ("b", STATE, topic, detail)
+        for topic in ("heard", "applied")
+        for detail in ("b.a", "a.b", "a|b", "c.=FF")
+    ),
+    *(("a", EVENTS, topic, detail) for topic in ("link", "seen") for detail in ("b", "b.-.0", "=FF")),
+]
+
+
+@settings(max_examples=12)
+@given(st.lists(st.tuples(st.sampled_from(BETWEEN_SITES), bodies), min_size=1, max_size=4))
+def test_a_site_survives_whatever_lies_in_the_log_of_its_neighbour(given_: list[Any]) -> None:
+    """A link may be down because of it; the site and its own subscribers go on."""
+
+    async def main(folder: str) -> None:
+        async with Sites(Path(folder), [("a", "b")]) as sites:
+            ann = await sites.sites["a"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            for _ in range(3):
+                await sites.step()
+            for (site, stream, topic, detail), body in given_:
+                await sites.sites[site].log.append(stream, [Entry(topic, detail, body)])
+            await (await sites.sites["b"].publisher("bob")).publish({"n": 1})
+            await (await sites.sites["a"].publisher("carl")).publish({"n": 2})
+            for _ in range(4):
+                await sites.step()
+            assert {"n": 2} in await sites.heard(ann)
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(main(folder))

@@ -491,7 +491,10 @@ class Router:
             try:
                 last = Delivery.read(record.body)
             except RecordError as error:
-                raise LogError(f"the queue {lane[0]} cannot be continued: {error}") from None
+                logger.error("unreadable delivery", extra={"queue": lane[0], "error": str(error)})
+                if (number := await self._behind_what_can_be_read(lane)) is not None:
+                    lease.numbers[lane] = number
+                continue
             lease.numbers[lane] = last.first + len(last.events)
         empty = [lane for lane in unknown if lane not in lease.numbers]
         drops = {(keys.DROP, topic.removeprefix("q-")) for topic, _ in empty}
@@ -499,6 +502,20 @@ class Router:
         for topic, detail in empty:
             emptied = read_drops(known.get((keys.DROP, topic.removeprefix("q-")))).next
             lease.numbers[topic, detail] = emptied.get(detail, 1)
+
+    async def _behind_what_can_be_read(self, lane: Key) -> int | None:
+        """Somebody else has written into a queue: go on behind the last delivery that is one."""
+        after, number = 0, None
+        while records := await self.log.read(QUEUES, topic=lane[0], after=after):
+            after = records[-1].seq
+            for record in records:
+                try:
+                    delivery = Delivery.read(record.body)
+                except RecordError:
+                    continue
+                if record.detail == lane[1]:
+                    number = delivery.first + len(delivery.events)
+        return number
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
         numbers, sizes = matched.numbers, matched.sizes
