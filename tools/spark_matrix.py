@@ -53,6 +53,7 @@ TESTS = [
     "tests/spark/test_store.py",
     "tests/spark/test_history.py",
     "tests/spark/test_clusters.py",
+    "tests/spark/test_stream_recovery.py",
 ]
 """What depends on the release: connectors are tested with the one that they are published for."""
 
@@ -75,10 +76,11 @@ def environment(release: str, uv: Path) -> Path:
     return python
 
 
-def run_tests(release: str, python: Path, tests: list[str]) -> int:
+def run_tests(release: str, python: Path, tests: list[str], *, slow: bool) -> int:
     """Run tests on a release; the exit status of pytest."""
     variables = {**os.environ, "PYSPARK_PYTHON": str(python)}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    command += ["-m", "slow or not slow"] if slow else []
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
 
 
@@ -88,6 +90,7 @@ def main() -> int:
     parser.add_argument("releases", nargs="*", default=list(RELEASES), metavar="RELEASE")
     parser.add_argument("--uv", type=Path, default=ROOT / ".tools" / "bin" / "uv")
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
+    parser.add_argument("--slow", action="store_true", help="also those that take minutes: kills of drivers")
     given = parser.parse_args()
     unknown = [release for release in given.releases if release not in RELEASES]
     if unknown:
@@ -96,7 +99,7 @@ def main() -> int:
     for release in given.releases:
         print(f"== Spark {release}", flush=True)
         started = time.monotonic()
-        status = run_tests(release, environment(release, given.uv), given.tests)
+        status = run_tests(release, environment(release, given.uv), given.tests, slow=given.slow)
         results[release] = (status, time.monotonic() - started)
     for release, (status, seconds) in results.items():
         print(f"Spark {release}: {'passed' if status == 0 else 'FAILED'} in {seconds:.0f} s")

@@ -1,7 +1,7 @@
 """A streaming job as a program of its own, so that a test can kill its driver and start it again.
 
 Matches the events in `<folder>/events` against a store that follows the changes in `<folder>/changes`, one
-file of each at a time, and ends when all are done.
+file of each at a time, and ends when all are done. The store lies in the folder unless it is named.
 """
 
 import sys
@@ -14,7 +14,7 @@ CHANGES = "op string, sequence bigint, id string, expression string"
 EVENTS = "event_id int, x int"
 
 
-def main(folder: str) -> None:
+def main(folder: str, url: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -22,7 +22,7 @@ def main(folder: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()
     )
-    store = tamis.spark.SubscriptionStore(f"{folder}/store")
+    store = tamis.spark.SubscriptionStore(url)
     first = spark.createDataFrame([("add", 1, "first", "x >= 0")], CHANGES)
     store.apply_changes(first)
     changes = spark.readStream.schema(CHANGES).option("maxFilesPerTrigger", 1).json(f"{folder}/changes")
@@ -44,4 +44,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else f"{sys.argv[1]}/store")

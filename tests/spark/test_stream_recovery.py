@@ -29,7 +29,10 @@ def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
     (folder / f"{number:04d}.json").write_text("\n".join(json.dumps(row) for row in rows))
 
 
-def test_every_match_once(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["local", "s3"])
+def test_every_match_once(spark: Any, tmp_path: Path, place: str, request: pytest.FixtureRequest) -> None:
+    bucket = request.getfixturevalue("bucket") if place == "s3" else None
+    store = str(tmp_path / "store") if bucket is None else f"s3://{bucket}/store"
     for number in range(FILES):
         first = number * EVENTS_PER_FILE
         events = range(first, first + EVENTS_PER_FILE)
@@ -40,7 +43,7 @@ def test_every_match_once(spark: Any, tmp_path: Path) -> None:
     choose = random.Random(7)
     kills = 0
     for progress in (2, 7, 13):
-        job = start(tmp_path)
+        job = start(tmp_path, JOB, store)
         while finished(tmp_path) < progress and job.poll() is None:
             time.sleep(0.05)
         time.sleep(choose.random())  # somewhere inside a micro-batch
@@ -48,14 +51,14 @@ def test_every_match_once(spark: Any, tmp_path: Path) -> None:
             kills += 1
         end(job)
     assert kills >= 2
-    job = start(tmp_path)
+    job = start(tmp_path, JOB, store)
     assert job.wait() == 0, (tmp_path / "err").read_text()[-4000:]
-    check(spark, tmp_path)
+    check(spark, tmp_path, store)
 
 
-def start(folder: Path, job: Path = JOB) -> subprocess.Popen[bytes]:
+def start(folder: Path, job: Path, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(job), str(folder)],
+        [sys.executable, str(job), str(folder), *arguments],
         env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=(folder / "err").open("w"),
@@ -76,12 +79,12 @@ def finished(folder: Path, checkpoint: str = "checkpoint-matches") -> int:
     return len([name for name in os.listdir(commits) if name.isdigit()]) if commits.exists() else 0
 
 
-def check(spark: Any, folder: Path) -> None:
+def check(spark: Any, folder: Path, store: str) -> None:
     """Each event was answered once, by one version, with exactly that version's matches."""
     found: dict[int, list[tuple[str, int]]] = {}
     for row in spark.read.parquet(str(folder / "matches")).collect():
         found.setdefault(row.event_id, []).append((row.subscription, row.version))
-    directory = open_directory(folder / "store")
+    directory = open_directory(store)
     assert sorted(found) == list(range(FILES * EVENTS_PER_FILE))
     versions = set()
     for event, pairs in found.items():

@@ -32,27 +32,31 @@ class _Changed:
         self.changes = 0
         self.spent: dict[str, float] = defaultdict(float)
 
-    def change(self) -> None:
-        """Add a rule."""
-        row = {"op": "add", "sequence": self.changes, "id": self.changes, "expression": f"x = {self.changes}"}
+    def change(self, rules: int = 1) -> None:
+        """Add some rules as one change."""
+        numbers = range(self.changes, self.changes + rules)
+        rows = [{"op": "add", "sequence": at, "id": at, "expression": f"x = {at}"} for at in numbers]
         self.directory.counted.clear()
         wall, processor = time.perf_counter(), time.process_time()
-        self.store.apply([row])
+        self.store.apply(rows)
         self.spent["processor"] += time.process_time() - processor
         self.spent["wall"] += time.perf_counter() - wall
         for name, counted in self.directory.counted.items():
             self.spent[name] += counted
-        self.changes += 1
+        self.changes += rules
 
 
-def changes(count: int, turns: int = _TURNS) -> Iterator[list[Any]]:
-    """Rows of means: the first change of stores, the next few of one, and those after `count` others."""
+def changes(count: int, turns: int = _TURNS, together: int = 1) -> Iterator[list[Any]]:
+    """Rows of means: the first change of stores, the next few of one, and those after `count` others.
+
+    To save time, the others may have been applied some together.
+    """
     stores = [few, many] = [_Changed(), _Changed()]
     first: dict[str, float] = defaultdict(float)
     try:
         few.change()
-        for _ in range(count):
-            many.change()
+        for _ in range(count // together):
+            many.change(together)
         for store in stores:
             store.spent.clear()
         for _ in range(turns):
