@@ -227,29 +227,24 @@ impl Cursor<'_> {
             return self.apply("timestampdiff", times, at);
         }
         let function = Function::named(function).expect("it is in the table");
-        let constants: Option<Vec<&Value>> = arguments
-            .iter()
-            .map(|argument| match argument {
-                Argument::Constant(value) => Some(value),
-                Argument::Term(_) => None,
-            })
-            .collect();
         let joins = self.text()[at..].starts_with("||");
         let refused = |error| match joins {
             true => Fault::from_error(at, error).hint("write OR for one of two conditions: || joins strings"),
             false => Fault::from_error(at, error),
         };
-        let computed = match constants {
-            Some(constants) => {
-                let values: Vec<_> = constants.into_iter().map(Value::as_ref).collect();
-                let value = function.compute(&values);
-                // Whether the call is one at all is the same for values and for terms.
-                Term::computed(function, arguments).map_err(refused)?;
-                Argument::Constant(value.unwrap_or(Value::Null))
-            }
-            None => Argument::Term(Term::computed(function, arguments).map_err(refused)?),
-        };
-        Ok(computed)
+        // Whether the call is one at all is the same for values and for terms, and is asked before anything is computed.
+        let term = Term::computed(function, arguments).map_err(refused)?;
+        let Term::Computed(call) = &term else { return Ok(Argument::Term(term)) };
+        let constants: Option<Vec<_>> = call
+            .arguments()
+            .iter()
+            .map(|argument| match argument {
+                Argument::Constant(value) => Some(value.as_ref()),
+                Argument::Term(_) => None,
+            })
+            .collect();
+        let value = constants.map(|values| function.compute(&values).unwrap_or(Value::Null));
+        Ok(value.map_or_else(|| Argument::Term(term), Argument::Constant))
     }
 
     fn deeper(&mut self, token: Token) -> Parsed<()> {
