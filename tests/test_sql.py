@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import strategies
-from events import SCHEMA
 from oracle import FALSE, TRUE, UNDEFINED, Node, evaluate
 from tamis import parse
 from writer import to_text
@@ -31,7 +30,6 @@ TYPES = {
     "words": pa.list_(pa.string()),
     "person": PERSON,
     "naïve key": pa.string(),
-    "items": SCHEMA.field("items").type,
 }
 
 

@@ -12,7 +12,7 @@ def install_command(*extras: str) -> str:
     """The command that installs what extras bring.
 
     >>> install_command("nats")
-    'pip install "nats-py>=2.9"'
+    'pip install "nats-py[nkeys]>=2.9"'
     """
     try:
         listed = [requirement.partition(";") for requirement in requires("tamis") or ()]
@@ -29,6 +29,6 @@ def missing_extra(what: str, *extras: str) -> str:
     """The sentence for `what`, which cannot be used without the packages of these extras.
 
     >>> missing_extra("the format `nats`", "nats")
-    'the format `nats` needs packages that are not installed: pip install "nats-py>=2.9"'
+    'the format `nats` needs packages that are not installed: pip install "nats-py[nkeys]>=2.9"'
     """
     return f"{what} needs packages that are not installed: {install_command(*extras)}"
