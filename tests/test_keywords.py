@@ -384,3 +384,24 @@ def test_keywords_beside_intervals_in_json_lines() -> None:
     alone = index.match(line)
     assert alone == ["keyword"]
     assert index.match_batch(line).to_pydict() == {"event": [0], "subscription": alone}
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "scan"])
+def test_keywords_are_there_for_whoever_evaluates_again(algorithm: str) -> None:
+    """The scan evaluates rules as they were written, and so do scores: in a batch, the strings must last."""
+    index = tamis.Index(algorithm=algorithm)
+    index.add(0, "ANY(all_strings()) = 'x' AND n > 1")
+    index.add(1, "NOT ANY(all_strings()) = 'x'")
+    index.add(2, "forall(all_strings(), s -> length(s) = 1)")
+    events = [{"n": 2, "a": "x"}, {"n": 2, "a": "yy"}, {"n": 2}]
+    lines = "\n".join(map(json.dumps, events))
+    for optimized in (False, True) if algorithm == "auto" else (False,):
+        if optimized:
+            index.optimize()
+        for batch in (events, lines, pa.Table.from_pylist(events)):
+            assert by_event(index.match_batch(batch), 3) == [[0, 2], [1], [1, 2]]
+            for score in ("relevance", "relaxed", "priority"):
+                found = by_event(index.top_k_batch(batch, 3, score), 3)
+                alone = [[match.id for match in index.top_k(event, 3, score)] for event in events]
+                assert found == alone, (score, optimized)
+        assert by_event(index.top_k_batch(lines, 3, "relevance"), 3) == [[0, 2], [1], [1, 2]]
