@@ -633,3 +633,12 @@ def test_formulas_over_what_no_subscription_weighs() -> None:
         best = index.top_k({"age": 10}, 3, score="age + zzz")
     assert [match.id for match in best] == [1, 3, 5]
     assert [match.id for match in index.top_k({"age": 10}, 3, score="1 * age")] == [1, 3, 5]
+
+
+@pytest.mark.parametrize("of", [{"score": "2 * a"}, {"score": "relevance", "dimensions": ["a"]}])
+def test_what_is_unknown_for_want_of_a_value_counts(of: dict[str, Any]) -> None:
+    index = tamis.Index()
+    for id in range(40):
+        index.add(id, f"(a > {id}) IS UNKNOWN OR b = {id}", weights={"a": 1 + id / 64})
+    index.optimize()
+    assert [match.id for match in index.top_k({"c": 1}, 3, **of)] == [39, 38, 37]

@@ -332,6 +332,8 @@ impl Layout<'_> {
             if let Some(inner) = tested {
                 match inner.deciding_kind() {
                     Some(kind) if atom.operator == Operator::KNOWN => {
+                        // IS UNKNOWN also holds without a value, and whoever adds up weights has to know.
+                        self.absent_bit(&mut entry);
                         self.places[id as usize] = Place::Defined { defined: entry.defined[kind as usize] };
                     }
                     // Which values make it true is known, and it is false for all others and for none.

@@ -107,8 +107,9 @@ pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     outcome
 }
 
-/// Makes one segment of all, by whoever has the turn.
+/// Makes one segment of all, by whoever has the turn: of the insert buffer, too.
 pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
+    super::seal_buffer(inner)?;
     merge(inner, inner.current.load_full().parts.to_vec(), threads)
 }
 

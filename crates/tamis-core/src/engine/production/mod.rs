@@ -30,7 +30,7 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
 use crate::engine::segment::buffered_subscription::BufferedSubscription;
-use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
+use crate::engine::segment::{SegmentBuilder, all_cores, build_on_threads};
 use crate::error::{Error, Result};
 use crate::event::Schema;
 use crate::fork::Mutex;
@@ -181,6 +181,19 @@ pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> 
     samples.iter().map(OwnedEvent::as_event).collect()
 }
 
+/// Makes a segment of what lies in the insert buffer.
+fn seal_buffer(inner: &Inner) -> Result<()> {
+    let _lock = inner.writer.lock();
+    let mut draft = Draft::new(inner);
+    if !draft.next.buffer.is_empty() {
+        // The subscriptions stay what they were.
+        draft.next.generation -= 1;
+        draft.seal()?;
+        draft.publish();
+    }
+    Ok(())
+}
+
 /// The next view while it is made, under the writer's lock. Dropped without publishing, it leaves
 /// no trace.
 struct Draft<'a> {
@@ -274,10 +287,7 @@ impl<'a> Draft<'a> {
 
     fn seal_if_full(&mut self) -> Result<()> {
         if self.next.buffer.is_full() {
-            let segment = self.seal()?;
-            Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
-            self.next.buffer = InsertBuffer::default();
-            self.sealed = true;
+            self.seal()?;
         }
         if self.ended.iter().any(|(part, _)| part.living() == 0) {
             Arc::make_mut(&mut self.next.parts).retain(|part| part.living() > 0);
@@ -285,7 +295,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn seal(&mut self) -> Result<Segment> {
+    /// Makes a segment of the buffer.
+    fn seal(&mut self) -> Result<()> {
         let mut buffered: Vec<_> = self.next.buffer.iter().collect();
         buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
         let mut builder = SegmentBuilder::new(self.next.terms.clone());
@@ -294,7 +305,10 @@ impl<'a> Draft<'a> {
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
         let (segment, _) = builder.finish(&[], 1)?;
-        Ok(segment)
+        Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
+        self.next.buffer = InsertBuffer::default();
+        self.sealed = true;
+        Ok(())
     }
 
     fn publish(mut self) {

@@ -198,6 +198,8 @@ fn write_tests(of: u32, catalog: &CatalogBuilder, code: &mut Vec<u32>) -> Form {
     let test = if of == NEVER { LiteralTest::Never } else { catalog.test(Literal(of)) };
     let (form, tests) = match test {
         LiteralTest::Bit(bit) => (Form::One, vec![Leaf::set(bit).0]),
+        // The first test tells what attribute a leaf is about, so it may not be the bit that is always set.
+        LiteralTest::SetAndClear(TRUE_BIT, clear) => (Form::One, vec![Leaf::clear(clear).0]),
         LiteralTest::SetAndClear(set, clear) => (Form::Both, vec![Leaf::set(set).0, Leaf::clear(clear).0]),
         LiteralTest::AbsentOr(absent, set, clear) => {
             (Form::OneOrBoth, vec![Leaf::set(absent).0, Leaf::set(set).0, Leaf::clear(clear).0])
