@@ -1,7 +1,7 @@
 """Finds probable mistakes in well-formed rules: never true, repeated, covered.
 
-Everything it reports is proven, except the advice about absent attributes. If a proof takes too long, it
-reports nothing.
+Everything it reports is proven, except the advice about absent attributes and about paths of files. If a
+proof takes too long, it reports nothing.
 """
 
 import json
@@ -27,6 +27,14 @@ MOST_PAIRS = 20_000
 _ALWAYS = Expression.parse("TRUE")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KEPT = frozenset("\"'\\%_ntrbZ01234567uU")
+_CONTROL = {
+    "n": "a new line",
+    "t": "a tab",
+    "r": "a carriage return",
+    "b": "a backspace",
+    "0": "a null character",
+}
+_FILE_PATH = re.compile(r"""^['"](?:[A-Za-z]:\\|\\)|\.[A-Za-z0-9]{1,4}['"]$""")
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,14 @@ class Finding:
 def lint(texts: Sequence[str | None]) -> list[Finding]:
     r"""All findings about rules, sorted by row; rules that cannot be read have none.
 
-    >>> for finding in lint(["x > 5 AND x < 3", "x > 1", "x > 1", "x > 2", "name = 'C:\\dir'"]):
+    >>> rules = ["x > 5 AND x < 3", "x > 1", "x > 1", "x > 2", "name = 'C:\\dir'", "name = 'C:\\temp'"]
+    >>> for finding in lint(rules):
     ...     print(finding.row, finding.lint)
     0 never true
     2 repeated
     3 covered
     4 dropped backslash
+    5 escape in a path
     """
     read = [_read(text) for text in texts]
     findings: list[Finding] = []
@@ -82,6 +92,12 @@ def _of_text(row: int, text: str) -> Iterator[Finding]:
         if token[0][0] not in "'\"":
             continue
         for following in _ESCAPE.findall(token[0]):
+            if following in _CONTROL and _FILE_PATH.search(token[0]):
+                yield Finding(
+                    row,
+                    "escape in a path",
+                    f"\\{following} is {_CONTROL[following]}: write two backslashes, or a raw string r'...'",
+                )
             if following in _KEPT:
                 continue
             yield Finding(

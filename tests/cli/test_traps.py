@@ -196,6 +196,28 @@ def test_lints_and_examples(tmp_path: Path) -> None:
     assert tamis("check", path, "--strict", "-q").returncode == 1
 
 
+def test_rules_that_do_not_fit_a_schema(tmp_path: Path) -> None:
+    path = tmp_path / "rules.csv"
+    path.write_text("id,expression\na,coulor = 'red'\nb,age > 'x'\nc,age >\nd,age > 3\n", encoding="utf-8")
+    ran = tamis("check", path, "--schema", "age=int,colour=string")
+    assert ran.returncode == 1
+    said = ran.stdout.decode()
+    assert "rules.csv:2: attribute `coulor` is not in the schema\n  hint: did you mean `colour`?" in said
+    assert "rules.csv:3: attribute `age` is declared as int" in said
+    assert "rules.csv:4:6: " in said
+    assert b"3 of 4 rules are bad" in ran.stderr
+    assert tamis("check", path, "--schema", "age=number").returncode == 2
+
+
+def test_a_name_that_stands_twice_in_a_rule(tmp_path: Path) -> None:
+    path = tmp_path / "rules.jsonl"
+    path.write_text('{"id": 1, "expression": "a = 1", "expression": "b = 2"}\n', encoding="utf-8")
+    for command in (["check", path], ["match", path, "--event", '{"a": 1}']):
+        ran = tamis(*command)
+        assert ran.returncode == 2
+        assert b"rules.jsonl:1: not valid JSON: the name 'expression' stands twice in a record" in ran.stderr
+
+
 UGLY = "\r\n".join(
     [
         "id ; expression;prority;tags",
@@ -261,7 +283,7 @@ def test_lines_that_end_with_a_carriage_return_alone_are_told(rules: Path) -> No
 def test_a_cell_of_a_megabyte(tmp_path: Path) -> None:
     path = tmp_path / "rules.csv"
     path.write_text(f"id,expression\na,\"name = '{'x' * 1_000_000}'\"\n", encoding="utf-8")
-    assert tamis("check", path).stdout == b"1 rules, no errors\n"
+    assert tamis("check", path).stdout == b"1 rule, no errors\n"
 
 
 def test_events_that_share_nothing_with_the_rules_are_mentioned(rules: Path, tmp_path: Path) -> None:

@@ -71,6 +71,14 @@ Schema = Annotated[
         "refused, and ISO text, epoch numbers and CSV cells are read so.",
     ),
 ]
+RulesSchema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="TYPES",
+        help="Types of attributes, as age=int,at=timestamp_ms or a JSON file: rules that do not fit are bad.",
+    ),
+]
 Row = Annotated[int, typer.Option("--row", min=0, help="Which event of the file, counted from 0.")]
 EventsFormat = Annotated[
     Format | None, typer.Option("--format", "-f", help="Format of the events, where the name does not tell.")

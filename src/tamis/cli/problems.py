@@ -1,12 +1,15 @@
 """Problems in a file of rules, found without building an index."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.cli.io.progress import Progress
 from tamis.cli.io.rules import CHUNK, Rules
+
+if TYPE_CHECKING:
+    import tamis
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,19 @@ class Problem:
         return "\n".join(lines)
 
 
-def find_problems(rules: Rules) -> Iterator[Problem]:
+def find_problems(rules: Rules, schema: Mapping[str, str] | None = None) -> Iterator[Problem]:
     """Yield what is wrong, in the order of the file; several problems if a rule has them."""
     seen: dict[Any, int] = {}
     with Progress("checking", total=len(rules), unit="rules") as progress:
-        for row in range(len(rules)):
-            if row % CHUNK == CHUNK - 1:
-                progress.advance(CHUNK)
-            yield from _of_id(rules, row, seen)
-            yield from _of_values(rules, row)
-            if rules.expressions[row] is not None:
-                yield from _of_expression(rules, row)
+        for first in range(0, len(rules), CHUNK):
+            rows = range(first, min(first + CHUNK, len(rules)))
+            refused = _refused(rules, rows, schema)
+            for row in rows:
+                yield from _of_id(rules, row, seen)
+                yield from _of_values(rules, row)
+                if row in refused:
+                    yield _of_expression(rules, row, refused[row])
+            progress.advance(len(rows))
 
 
 def find_slips(rules: Rules) -> Iterator[Problem]:
@@ -118,16 +123,22 @@ def _of_values(rules: Rules, row: int) -> Iterator[Problem]:
         yield _problem(rules, row, bad.message, field=bad.column)
 
 
-def _of_expression(rules: Rules, row: int) -> Iterator[Problem]:
+def _refused(
+    rules: Rules, rows: Iterable[int], schema: Mapping[str, str] | None
+) -> "dict[int, tamis.ExpressionError]":
+    """The errors of expressions that cannot be read, or do not fit the schema."""
     import tamis
 
-    text = rules.expressions[row]
-    try:
-        tamis.parse(text)
-    except tamis.ExpressionError as error:
-        lines = text.splitlines() or [""]
-        line = lines[error.line - 1] if error.line and error.line <= len(lines) else lines[0]
-        yield _problem(rules, row, error.reason, column=error.column, hint=error.hint, text=line)
+    index = tamis.Index(schema or None)
+    given = [row for row in rows if rules.expressions[row] is not None]
+    refused = index.add_many(given, [rules.expressions[row] for row in given], on_error="collect")
+    return {given[one.row]: one.error for one in refused if isinstance(one.error, tamis.ExpressionError)}
+
+
+def _of_expression(rules: Rules, row: int, error: "tamis.ExpressionError") -> Problem:
+    lines = rules.expressions[row].splitlines() or [""]
+    line = lines[error.line - 1] if error.line and error.line <= len(lines) else lines[0]
+    return _problem(rules, row, error.reason, column=error.column, hint=error.hint, text=line)
 
 
 def _underlined(line: str, column: int, width: int = 96) -> list[str]:

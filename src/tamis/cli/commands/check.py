@@ -17,6 +17,7 @@ def check(
     *,
     encoding: o.OnlyRulesEncoding = None,
     separator: o.OnlyRulesSeparator = None,
+    schema: o.RulesSchema = None,
     lint: Annotated[
         bool,
         typer.Option(
@@ -37,15 +38,18 @@ def check(
     """
     from tamis.cli.failure import FOUND, NOT_FOUND, warn
     from tamis.cli.io.rules import read_rules
+    from tamis.cli.io.schema import read_schema
     from tamis.cli.problems import find_examples, find_problems, find_slips
+    from tamis.cli.wording import counted
 
+    types = read_schema(schema)
     checked = bad = slips = 0
     for path in files:
         rules = read_rules(path, rules_format, encoding=encoding, separator=separator)
         for note in [] if quiet else rules.notes():
             warn(note)
         places = set()
-        for problem in find_problems(rules):
+        for problem in find_problems(rules, types):
             places.add(problem.place)
             if not quiet:
                 _print(problem, as_json)
@@ -64,7 +68,8 @@ def check(
     elif bad:
         warn(f"{bad:,} of {checked:,} rules are bad")
     elif not as_json:
-        typer.echo(f"{checked:,} rules, no errors" + (f", {slips:,} warnings" if slips else ""))
+        warned = f", {counted(slips, 'warning')}" if slips else ""
+        typer.echo(f"{counted(checked, 'rule')}, no errors{warned}")
     return NOT_FOUND if bad or (strict and slips) else FOUND
 
 

@@ -1,13 +1,12 @@
 """Reads rules of other engines: pairs of an id and a rule in the format of that engine."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError, warn
 from tamis.cli.io.encodings import SAY_ENCODING
-from tamis.cli.io.inputs import Format, Source, open_source, read_json_records
+from tamis.cli.io.inputs import Format, Source, load_json, open_source, read_json_records
 from tamis.importers.deep_stack import with_deep_stack
 
 RULE_NAMES = ("rule", "pattern", "query", "where", "expression")
@@ -58,17 +57,7 @@ def _name_unread(name: str, records: Iterable[dict[str, Any]]) -> None:
 
 
 def _load(text: Any) -> Any:
-    """JSON in which every name of a record stands once: the second of two rules would replace the first."""
-    return with_deep_stack(lambda: json.loads(text, object_pairs_hook=_once))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r} stands twice in a record")
-    return record
+    return with_deep_stack(lambda: load_json(text))
 
 
 def _names(record: dict[str, Any]) -> list[str]:

@@ -307,8 +307,28 @@ def _handler_of_bad_rows(source: Source) -> Callable[["csv.InvalidRow"], str]:
     return handle
 
 
+def load_json(text: Any) -> Any:
+    """JSON in which every name of a record stands once: the second of two values would replace the first.
+
+    >>> load_json('{"id": 1, "expression": "a = 1", "expression": "b = 2"}')
+    Traceback (most recent call last):
+    ...
+    ValueError: the name 'expression' stands twice in a record
+    """
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} stands twice in a record")
+    return record
+
+
 def read_json_records(
-    source: Source, load: Callable[[Any], Any] = json.loads
+    source: Source, load: Callable[[Any], Any] = load_json
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, record) of JSON lines, or of one JSON array of records; `load` reads one.
 
