@@ -6,11 +6,10 @@ use std::sync::Mutex;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+use super::simple::{COMPARISONS, SimpleConditions, SimpleTest};
 use super::text_index::{self, MakeTextIndex};
 use super::tree::{Key, ROOT, Tree, TreeBuilder};
-use super::values::{
-    Access, COMPARISONS, ListNumbers, Lists, NONE, SimpleConditions, SimpleTest, SubjectNumbers,
-};
+use super::values::{Access, ListNumbers, Lists, NONE, SubjectNumbers};
 use super::verification::Head;
 use super::{ConditionId, OPAQUE, PathEntry, PathSet};
 use crate::ast::{Axis, Comparison, Path};

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::PathSet;
 use super::automaton::{Automaton, DOCUMENT, labels_of};
-use super::values::{NONE, Watch};
+use super::lookups::{Lookup, Probes, TOGETHER};
+use super::values::{Entry, NONE, Watch};
 use super::verification::Occasion;
 use crate::compiled::NameLabels;
 use crate::document::{Document, Node};
@@ -22,6 +23,7 @@ pub(super) struct Scratch {
     memo: Memo,
     found: Found,
     satisfied: Satisfied,
+    probes: Probes,
     open: Vec<Open>,
     /// For each state the number of the document in which it was last met.
     met: Vec<u64>,
@@ -86,7 +88,11 @@ struct Fired {
 }
 
 impl Satisfied {
+    /// Elements come in order.
     fn add(&mut self, fired: Fired) {
+        while self.first.len() <= fired.element as usize {
+            self.first.push(self.all.len() as u32);
+        }
         let Range { start, end } = fired.lists;
         if start + 1 == end {
             self.lists[start as usize / 64] |= 1 << (start % 64);
@@ -100,8 +106,9 @@ impl Satisfied {
 
     /// Whether an element satisfies the condition of a list.
     pub fn by(&self, element: u32, list: u32) -> bool {
-        let end = self.first.get(element as usize + 1).map_or(self.all.len(), |end| *end as usize);
-        self.all[self.first[element as usize] as usize..end].iter().any(|fired| fired.lists.contains(&list))
+        let place = |element: u32| self.first.get(element as usize).map_or(self.all.len(), |at| *at as usize);
+        let mut of_element = self.all[place(element)..place(element + 1)].iter();
+        of_element.any(|fired| fired.lists.contains(&list))
     }
 
     /// Whether some element does.
@@ -156,7 +163,7 @@ impl PathSet {
         scratch: &mut Scratch,
         found: &mut dyn FnMut(u32),
     ) {
-        let Scratch { automaton, names, memo, found: matched, satisfied, open, met, document_number } =
+        let Scratch { automaton, names, memo, found: matched, satisfied, probes, open, met, document_number } =
             scratch;
         self.labels.resolve(&document.names, names);
         memo.clear();
@@ -167,6 +174,7 @@ impl PathSet {
         let view = View::new(document, names, memo);
         automaton.prepare(self);
         let mut is_complete = true;
+        let mut lookups = Vec::with_capacity(2 * TOGETHER);
         for (element, here) in (0..).zip(&document.elements) {
             while open.last().is_some_and(|outer| outer.end <= element) {
                 open.pop();
@@ -174,6 +182,7 @@ impl PathSet {
             if automaton.heap_bytes() > most_bytes {
                 // What was written down speaks of states that will be gone.
                 is_complete = false;
+                self.look_up(&mut lookups, probes, satisfied);
                 self.try_paths(automaton, satisfied, is_complete, &view, matched);
                 satisfied.clear(self.lists.len());
                 forget_states(self, automaton, open, &view);
@@ -196,15 +205,23 @@ impl PathSet {
                     matched.add(path);
                 }
             }
-            satisfied.first.push(satisfied.all.len() as u32);
             for (class, label) in (0..).zip(labels_of(name)) {
                 for watch in self.lists.watches(label) {
                     let Watch { subject, texts, .. } = *self.lists.watch(watch);
                     let mut first: Option<Node> = None;
-                    let mut fire = |lists| satisfied.add(Fired { element, state, class, lists });
-                    view.select(Node::Element(element), &self.subjects[subject as usize], &mut |node| {
+                    let mut look_up = |node: Node, is_of_first: bool| {
                         let value = document.string_value(node);
-                        self.lists.satisfied(watch, value, &self.simple, &mut fire);
+                        lookups.push(Lookup {
+                            element,
+                            state,
+                            class,
+                            watch: watch as u32,
+                            value,
+                            is_of_first,
+                        });
+                    };
+                    view.select(Node::Element(element), &self.subjects[subject as usize], &mut |node| {
+                        look_up(node, false);
                         if texts != NONE
                             && first.is_none_or(|first| document.offset(node) < document.offset(first))
                         {
@@ -213,13 +230,26 @@ impl PathSet {
                         false
                     });
                     if let Some(first) = first {
-                        self.lists.satisfied_by_first(watch, document.string_value(first), &mut fire);
+                        look_up(first, true);
                     }
                 }
             }
+            if lookups.len() >= TOGETHER {
+                self.look_up(&mut lookups, probes, satisfied);
+            }
         }
+        self.look_up(&mut lookups, probes, satisfied);
         self.try_paths(automaton, satisfied, is_complete, &view, matched);
         matched.paths.iter().for_each(|path| found(self.given[*path as usize]));
+    }
+
+    /// Writes down what values satisfy.
+    fn look_up(&self, lookups: &mut Vec<Lookup<'_>>, probes: &mut Probes, satisfied: &mut Satisfied) {
+        self.lists.look_up(lookups, &self.simple, probes, &mut |lookup, lists| {
+            let Lookup { element, state, class, .. } = *lookup;
+            satisfied.add(Fired { element, state, class, lists });
+        });
+        lookups.clear();
     }
 
     /// Tries the paths whose access is satisfied; `is_complete` says that what is written down is of all elements.
@@ -232,18 +262,24 @@ impl PathSet {
         matched: &mut Found,
     ) {
         let occasion = Occasion { view, satisfied: is_complete.then_some(satisfied) };
-        for Fired { element, state, class, lists } in &satisfied.all {
-            let active = &automaton.state(*state).active[*class as usize];
-            if active.is_empty() {
-                continue;
-            }
-            for entry in self.lists.entries(lists.clone()) {
-                if active.has(entry.anchor)
-                    && (satisfied.has(entry.second) || !is_complete)
-                    && !matched.has(entry.path)
-                    && (self.is_proved(entry.path) || self.verify(entry.path, *element, &occasion))
-                {
-                    matched.add(entry.path);
+        // Where entries are is read for many lists before the entries are; see `lookups`.
+        let mut entries: Vec<&[Entry]> = Vec::with_capacity(TOGETHER);
+        for together in satisfied.all.chunks(TOGETHER) {
+            entries.clear();
+            entries.extend(together.iter().map(|fired| self.lists.entries(fired.lists.clone())));
+            for (Fired { element, state, class, .. }, entries) in together.iter().zip(&entries) {
+                let active = &automaton.state(*state).active[*class as usize];
+                if active.is_empty() {
+                    continue;
+                }
+                for entry in *entries {
+                    if active.has(entry.anchor)
+                        && (satisfied.has(entry.second) || !is_complete)
+                        && !matched.has(entry.path)
+                        && (self.is_proved(entry.path) || self.verify(entry.path, *element, &occasion))
+                    {
+                        matched.add(entry.path);
+                    }
                 }
             }
         }

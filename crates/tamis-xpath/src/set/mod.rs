@@ -13,7 +13,7 @@
 //! A path without conditions is true where a state says so. One with conditions has one of them as its access, the one that
 //! is likely to be the most selective: equality, else a text to search for, else a range, else existence. For every element the
 //! subjects that some path asks elements of its name about (`@lang`, `price`) are evaluated once, their values are looked up in
-//! hash tables, sorted thresholds (`values`) and indexes of texts (`text_index`), and of the lists that are found only the entries count whose place in the tree is active:
+//! hash tables, sorted thresholds (`values`, `lookups`) and indexes of texts (`text_index`), and of the lists that are found only the entries count whose place in the tree is active:
 //! one bit each. What remains of a path is verified by looking into the document (`verification`). So the cost grows with
 //! the document and with the paths that it nearly satisfies. Paths all of whose conditions are negations or inequalities have no
 //! access: they are verified at every element that their skeleton leads to.
@@ -23,10 +23,13 @@
 
 mod automaton;
 mod builder;
+mod lookups;
 mod matching;
+mod simple;
 mod text;
 mod text_index;
 mod tree;
+mod value_table;
 mod values;
 mod verification;
 
@@ -41,9 +44,10 @@ use crate::document::Document;
 
 pub use builder::PathSetBuilder;
 use matching::Scratch;
+use simple::SimpleConditions;
 pub use text_index::{MakeTextIndex, TextIndex, TextTest};
 use tree::Tree;
-use values::{Lists, SimpleConditions};
+use values::Lists;
 
 /// Immutable; knows for a document which of its paths select something. Paths are known by their numbers, in the
 /// order in which they were added.

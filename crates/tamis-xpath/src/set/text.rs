@@ -3,7 +3,7 @@
 //! A path comes out in another form than it went in (`/a/@x` as `/a[@x]`), but is true for the same documents.
 
 use super::builder::PROVED;
-use super::values::SimpleTest;
+use super::simple::SimpleTest;
 use super::verification::Head;
 use super::{ConditionId, OPAQUE, PathSet};
 use crate::ast::{self, Axis, Comparison, Literal, Path, RelativePath, Test};

@@ -1,4 +1,4 @@
-//! Conditions that compare the value of a subject, and from a value to the paths that have such a condition as access.
+//! From the value of a subject to the paths that have a condition on it as access.
 //!
 //! ```text
 //! watch       (label, subject): what elements of that name are asked for
@@ -18,173 +18,14 @@
 use std::hash::BuildHasher;
 use std::ops::Range;
 
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+use super::simple::{COMPARISONS, SimpleConditions, SimpleTest, number_bits, number_words};
 use super::text_index::{MakeTextIndex, TextIndex, TextTest};
+use super::value_table::ValueTable;
 use crate::ast::Comparison;
-use crate::compiled::{ANY, Label, NO_LABEL, compare};
-use crate::number::number;
-
-/// What a simple condition asks of the nodes of its subject: that there is one, or that one has such a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum SimpleTest<'a> {
-    Exists,
-    Text(&'a str),
-    Number(Comparison, f64),
-    /// That the first node contains a text, which is not empty.
-    Contains(&'a str),
-    StartsWith(&'a str),
-}
-
-impl SimpleTest<'_> {
-    pub fn holds(&self, value: &str) -> bool {
-        match self {
-            Self::Exists => true,
-            Self::Text(text) => value == *text,
-            Self::Number(comparison, operand) => compare(number(value), *comparison, *operand),
-            Self::Contains(text) => value.contains(*text),
-            Self::StartsWith(text) => value.starts_with(*text),
-        }
-    }
-
-    /// Whether it asks the first node only.
-    pub fn is_of_first(&self) -> bool {
-        matches!(self, Self::Contains(_) | Self::StartsWith(_))
-    }
-
-    /// Lists are sorted by it: those of one comparison lie together, in the order of their thresholds.
-    fn order(&self) -> (u32, u64) {
-        match self {
-            Self::Exists => (0, 0),
-            Self::Text(_) => (1, 0),
-            Self::Number(comparison, number) => {
-                let bits = number_bits(*number);
-                let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
-                (2 + *comparison as u32, ordered)
-            }
-            Self::Contains(_) => (10, 0),
-            Self::StartsWith(_) => (11, 0),
-        }
-    }
-
-    /// How selective it is likely to be, from 1.
-    pub fn rank(&self) -> u32 {
-        match self {
-            Self::Exists => 1,
-            Self::Number(Comparison::Equal, _) | Self::Text(_) => 4,
-            Self::Number(..) => 2,
-            Self::Contains(_) | Self::StartsWith(_) => 3,
-        }
-    }
-}
-
-/// Distinct simple conditions in 12 bytes each.
-#[derive(Default)]
-pub(super) struct SimpleConditions {
-    all: Vec<Packed>,
-    pool: String,
-    numbers: HashTable<u32>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Packed {
-    /// The test in the highest bits, then the subject.
-    head: u32,
-    /// Offset and length of a text; the two halves of a number.
-    value: [u32; 2],
-}
-
-const SUBJECT_BITS: u32 = 28;
-const TEXT: u32 = 1;
-const FIRST_COMPARISON: u32 = 2;
-const CONTAINS: u32 = FIRST_COMPARISON + COMPARISONS.len() as u32;
-const STARTS_WITH: u32 = CONTAINS + 1;
-/// The comparisons that simple conditions have, in the order of their codes.
-pub(super) const COMPARISONS: [Comparison; 5] = [
-    Comparison::Equal,
-    Comparison::Less,
-    Comparison::LessOrEqual,
-    Comparison::Greater,
-    Comparison::GreaterOrEqual,
-];
-
-fn number_bits(number: f64) -> u64 {
-    // Both zeros are equal.
-    (number + 0.0).to_bits()
-}
-
-impl SimpleConditions {
-    pub fn subject(&self, id: u32) -> u32 {
-        self.all[id as usize].head & ((1 << SUBJECT_BITS) - 1)
-    }
-
-    pub fn test(&self, id: u32) -> SimpleTest<'_> {
-        let Packed { head, value: [first, second] } = self.all[id as usize];
-        let text = || &self.pool[first as usize..(first + second) as usize];
-        match head >> SUBJECT_BITS {
-            0 => SimpleTest::Exists,
-            TEXT => SimpleTest::Text(text()),
-            CONTAINS => SimpleTest::Contains(text()),
-            STARTS_WITH => SimpleTest::StartsWith(text()),
-            code => {
-                let number = f64::from_bits(u64::from(first) << 32 | u64::from(second));
-                SimpleTest::Number(COMPARISONS[(code - FIRST_COMPARISON) as usize], number)
-            }
-        }
-    }
-
-    pub fn intern(&mut self, subject: u32, test: SimpleTest<'_>) -> u32 {
-        let hash = |subject: u32, test: SimpleTest<'_>| match test {
-            SimpleTest::Exists => FxBuildHasher.hash_one((subject, 0)),
-            SimpleTest::Text(text) => FxBuildHasher.hash_one((subject, text)),
-            SimpleTest::Contains(text) => FxBuildHasher.hash_one((subject, CONTAINS, text)),
-            SimpleTest::StartsWith(text) => FxBuildHasher.hash_one((subject, STARTS_WITH, text)),
-            SimpleTest::Number(comparison, number) => {
-                FxBuildHasher.hash_one((subject, comparison, number_bits(number)))
-            }
-        };
-        let found = self
-            .numbers
-            .find(hash(subject, test), |id| self.subject(*id) == subject && self.test(*id) == test);
-        if let Some(id) = found {
-            return *id;
-        }
-        let mut keep = |text: &str| {
-            let place = [self.pool.len() as u32, text.len() as u32];
-            self.pool.push_str(text);
-            place
-        };
-        let (code, value) = match test {
-            SimpleTest::Exists => (0, [0, 0]),
-            SimpleTest::Text(text) => (TEXT, keep(text)),
-            SimpleTest::Contains(text) => (CONTAINS, keep(text)),
-            SimpleTest::StartsWith(text) => (STARTS_WITH, keep(text)),
-            SimpleTest::Number(comparison, number) => {
-                let code = COMPARISONS.iter().position(|known| *known == comparison).expect("it is simple");
-                let bits = number_bits(number);
-                (FIRST_COMPARISON + code as u32, [(bits >> 32) as u32, bits as u32])
-            }
-        };
-        let id = self.all.len() as u32;
-        self.all.push(Packed { head: code << SUBJECT_BITS | subject, value });
-        let mut numbers = std::mem::take(&mut self.numbers);
-        numbers.insert_unique(hash(subject, test), id, |id| hash(self.subject(*id), self.test(*id)));
-        self.numbers = numbers;
-        id
-    }
-
-    /// Nothing will be added.
-    pub fn finish(&mut self) {
-        self.numbers = HashTable::new();
-        self.all.shrink_to_fit();
-        self.pool.shrink_to_fit();
-    }
-
-    pub fn heap_bytes(&self) -> usize {
-        self.all.capacity() * size_of::<Packed>() + self.pool.capacity()
-    }
-}
+use crate::compiled::{ANY, Label, NO_LABEL};
 
 /// What elements of one name are asked for.
 pub(super) struct Watch {
@@ -195,8 +36,16 @@ pub(super) struct Watch {
     pub has_numbers: bool,
     /// The index of what its first node is searched for, or [`NONE`].
     pub texts: u32,
+    /// Its lists.
+    lists: Range<u32>,
     /// For each of [`COMPARISONS`] but equality.
     runs: [Run; 4],
+}
+
+impl Watch {
+    pub fn has_list(&self, list: u32) -> bool {
+        self.lists.contains(&list)
+    }
 }
 
 /// The lists of one comparison, and where their thresholds begin.
@@ -211,9 +60,10 @@ pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct List {
-    watch: u32,
     condition: u32,
     first_entry: u32,
+    /// The value of the condition, as [`SimpleConditions::value`] has it.
+    value: [u32; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -231,8 +81,8 @@ pub(super) struct Lists {
     first_watch: Vec<u32>,
     lists: Vec<List>,
     entries: Vec<Entry>,
-    by_text: HashTable<u32>,
-    by_number: HashTable<u32>,
+    by_text: ValueTable,
+    by_number: ValueTable,
     /// What first nodes are searched for, by watch; tests are known by their lists.
     text_indexes: Vec<Box<dyn TextIndex>>,
     thresholds: Vec<f64>,
@@ -282,11 +132,11 @@ fn place(label: Label, labels: usize) -> usize {
     if label == ANY { labels } else { label as usize }
 }
 
-fn text_hash(watch: u32, text: &str) -> u64 {
+pub(super) fn text_hash(watch: u32, text: &str) -> u64 {
     FxBuildHasher.hash_one((watch, text))
 }
 
-fn number_hash(watch: u32, number: f64) -> u64 {
+pub(super) fn number_hash(watch: u32, number: f64) -> u64 {
     FxBuildHasher.hash_one((watch, number_bits(number)))
 }
 
@@ -305,8 +155,15 @@ impl Lists {
             accesses.iter().map(|access| (place(access.label), access.node)).collect();
         nodes.sort_unstable();
         nodes.dedup();
+        let of_test = |is_of: fn(&SimpleTest<'_>) -> bool| {
+            conditions.iter().filter(|(_, condition)| is_of(&simple.test(*condition))).count()
+        };
         let mut built = Self {
             first_anchor: starts(nodes.iter().map(|(place, _)| *place), labels + 1),
+            by_text: ValueTable::new(of_test(|test| matches!(test, SimpleTest::Text(_)))),
+            by_number: ValueTable::new(of_test(|test| {
+                matches!(test, SimpleTest::Number(Comparison::Equal, _))
+            })),
             ..Self::default()
         };
         let anchor_of =
@@ -331,12 +188,14 @@ impl Lists {
                 has_texts: false,
                 has_numbers: false,
                 texts: NONE,
+                lists: built.lists.len() as u32..(built.lists.len() + of_watch.len()) as u32,
                 runs: [Run::default(); 4],
             };
             let mut searched = vec![];
             for &(_, condition) in of_watch {
                 let list = built.lists.len() as u32;
-                built.lists.push(List { watch, condition, first_entry: first_entries[list as usize] });
+                let first_entry = first_entries[list as usize];
+                built.lists.push(List { condition, first_entry, value: simple.value(condition) });
                 match simple.test(condition) {
                     SimpleTest::Contains(text) => {
                         searched.push(TextTest { id: list, text, at_start: false });
@@ -344,7 +203,7 @@ impl Lists {
                     SimpleTest::StartsWith(text) => {
                         searched.push(TextTest { id: list, text, at_start: true });
                     }
-                    _ => built.put(&mut new, list, simple),
+                    test => built.put(watch, &mut new, list, test),
                 }
             }
             if !searched.is_empty() {
@@ -353,33 +212,24 @@ impl Lists {
             }
             built.watches.push(new);
         }
-        built.lists.push(List { watch: NONE, condition: 0, first_entry: built.entries.len() as u32 });
+        let first_entry = built.entries.len() as u32;
+        built.lists.push(List { condition: 0, first_entry, value: [0; 2] });
         built.first_watch = starts(watch_places.into_iter(), labels + 1);
         built.anchors = nodes.into_iter().map(|(_, node)| node).collect();
         built
     }
 
     /// Puts the last list where a value of its watch finds it.
-    fn put(&mut self, watch: &mut Watch, list: u32, simple: &SimpleConditions) {
-        let lists = &self.lists;
-        let List { watch: number, condition, .. } = lists[list as usize];
-        match simple.test(condition) {
+    fn put(&mut self, number: u32, watch: &mut Watch, list: u32, test: SimpleTest<'_>) {
+        match test {
             SimpleTest::Exists => watch.exists = list,
             SimpleTest::Text(text) => {
                 watch.has_texts = true;
-                let hash = |at: &u32| {
-                    let list = &lists[*at as usize];
-                    text_hash(list.watch, list.text(simple).unwrap_or_default())
-                };
-                self.by_text.insert_unique(text_hash(number, text), list, hash);
+                self.by_text.insert(text_hash(number, text), list);
             }
             SimpleTest::Number(Comparison::Equal, value) => {
                 watch.has_numbers = true;
-                let hash = |at: &u32| {
-                    let list = &lists[*at as usize];
-                    number_hash(list.watch, list.number(simple).unwrap_or_default())
-                };
-                self.by_number.insert_unique(number_hash(number, value), list, hash);
+                self.by_number.insert(number_hash(number, value), list);
             }
             SimpleTest::Number(comparison, value) => {
                 watch.has_numbers = true;
@@ -473,43 +323,34 @@ impl Lists {
         index.passed(value, &mut |list| found(list..list + 1));
     }
 
-    /// Calls `found` with the lists of the conditions that a value of the subject satisfies, whichever of its nodes it is of.
-    pub fn satisfied(
-        &self,
-        watch: usize,
-        value: &str,
-        simple: &SimpleConditions,
-        found: &mut impl FnMut(Range<u32>),
-    ) {
-        let Watch { exists, has_texts, has_numbers, runs, .. } = &self.watches[watch];
-        let watch = watch as u32;
-        if *exists != NONE {
-            found(*exists..exists + 1);
-        }
-        if *has_texts {
-            let same = |list: &u32| {
-                let list = &self.lists[*list as usize];
-                list.watch == watch && list.text(simple) == Some(value)
-            };
-            if let Some(list) = self.by_text.find(text_hash(watch, value), same) {
-                found(*list..list + 1);
-            }
-        }
-        if !has_numbers {
-            return;
-        }
-        let number = number(value);
-        if number.is_nan() {
-            return;
-        }
-        let same = |list: &u32| {
-            let list = &self.lists[*list as usize];
-            list.watch == watch && list.number(simple) == Some(number)
-        };
-        if let Some(list) = self.by_number.find(number_hash(watch, number), same) {
-            found(*list..list + 1);
-        }
-        for (comparison, run) in COMPARISONS[1..].iter().zip(runs) {
+    /// A list that probably asks for the text with this hash, or [`NONE`].
+    pub fn probable_text_list(&self, hash: u64) -> u32 {
+        self.by_text.find(hash, |_| true).unwrap_or(NONE)
+    }
+
+    /// The same for a number.
+    pub fn probable_number_list(&self, hash: u64) -> u32 {
+        self.by_number.find(hash, |_| true).unwrap_or(NONE)
+    }
+
+    /// The value of the condition of a list, as [`SimpleConditions::value`] has it.
+    pub fn value(&self, list: u32) -> [u32; 2] {
+        self.lists[list as usize].value
+    }
+
+    /// The list of a watch that asks for a text, whose hash is given.
+    pub fn text_list(&self, watch: &Watch, hash: u64, text: &str, simple: &SimpleConditions) -> Option<u32> {
+        self.by_text.find(hash, |list| watch.has_list(list) && simple.text_at(self.value(list)) == text)
+    }
+
+    /// The list of a watch that asks for a number, whose hash is given.
+    pub fn number_list(&self, watch: &Watch, hash: u64, number: f64) -> Option<u32> {
+        self.by_number.find(hash, |list| watch.has_list(list) && self.value(list) == number_words(number))
+    }
+
+    /// Calls `found` with the lists of a watch whose thresholds a number satisfies.
+    pub fn satisfied_thresholds(&self, watch: &Watch, number: f64, found: &mut impl FnMut(Range<u32>)) {
+        for (comparison, run) in COMPARISONS[1..].iter().zip(&watch.runs) {
             if run.start == run.end {
                 continue;
             }
@@ -535,25 +376,10 @@ impl Lists {
             + (self.first_watch.capacity() + self.first_anchor.capacity() + self.anchors.capacity()) * 4
             + self.lists.capacity() * size_of::<List>()
             + self.entries.capacity() * size_of::<Entry>()
-            + (self.by_text.capacity() + self.by_number.capacity()) * 5
+            + self.by_text.heap_bytes()
+            + self.by_number.heap_bytes()
             + self.thresholds.capacity() * 8
             + self.text_indexes.iter().map(|index| index.heap_bytes() + 16).sum::<usize>()
-    }
-}
-
-impl List {
-    fn text<'s>(&self, simple: &'s SimpleConditions) -> Option<&'s str> {
-        match simple.test(self.condition) {
-            SimpleTest::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn number(&self, simple: &SimpleConditions) -> Option<f64> {
-        match simple.test(self.condition) {
-            SimpleTest::Number(Comparison::Equal, number) => Some(number),
-            _ => None,
-        }
     }
 }
 
