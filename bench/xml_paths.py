@@ -44,7 +44,7 @@ MOST_LXML = 10_000
 INSERTED = 200
 SCALES = {"1K": 1_000, "10K": 10_000, "100K": 100_000, "1M": 1_000_000}
 # Predicates per path, so that about 1,000 paths match a document of 10 KB.
-CONSTANT_MATCHES = {10_000: 0.7, 1_000_000: 2.8}
+CONSTANT_MATCHES = {10_000: 0.7, 1_000_000: 2.5}
 # Kind, size and depth of documents.
 SHAPES = (("news", 10_000, 8), ("auction", 10_000, 8), ("news", 2_000, 4), ("news", 50_000, 12))
 

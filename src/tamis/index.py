@@ -46,8 +46,9 @@ class Index(Changing, Matching, OnDevice):
 
     An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
     reorganized in the background when events turn out to have many more candidates than it was laid out
-    for, or when it knew of none; that takes at most a twentieth of the time, and never changes an answer.
-    With `"manual"`, and for an index that was opened from a file, only `optimize()` does that.
+    for, or when it knew of none. What was added bit by bit is put together once events have paid for that.
+    Both take at most a twentieth of the time, and never change an answer. With `"manual"` only `optimize()`
+    does that, and what was opened from a file stays as it is.
 
     >>> import tamis
     >>> from tamis import col

@@ -25,15 +25,7 @@ pub(crate) struct Matcher {
     windowed_terms: WindowedTerms,
     /// Without values: memory for those of the next one.
     event: Event<'static>,
-    /// Whether expressions came or went since it was optimized.
-    has_changed: bool,
-    /// How many events came since the last change.
-    calm_events: usize,
 }
-
-/// Queries are added one by one, which leaves several segments; one costs half of the time. An index is optimized once it
-/// is unchanged for half as many events as it has expressions, and for so many at least.
-const CALM_EVENTS: usize = 1_000;
 
 impl Default for Matcher {
     fn default() -> Self {
@@ -45,39 +37,17 @@ impl Default for Matcher {
             resolver: NameResolver::default(),
             windowed_terms: WindowedTerms::default(),
             event: Event::default(),
-            has_changed: false,
-            calm_events: 0,
         }
     }
 }
 
 impl Matcher {
     pub fn add(&mut self, number: u32, expression: Expr) -> Result<()> {
-        self.note_change();
         self.index.add(Subscription::new(Id::Int(number.into()), expression))
     }
 
     pub fn remove(&mut self, number: u32) -> Result<()> {
-        self.note_change();
         self.index.remove(Id::Int(number.into()))
-    }
-
-    fn note_change(&mut self) {
-        self.has_changed = true;
-        self.calm_events = 0;
-    }
-
-    /// One more event without a change.
-    fn note_event(&mut self, expressions: usize) {
-        if !self.has_changed {
-            return;
-        }
-        self.calm_events += 1;
-        // A merge that is at work would be all that happens: the next event tries again.
-        if self.calm_events >= CALM_EVENTS.max(expressions / 2) && !self.index.is_optimizing() {
-            self.has_changed = false;
-            self.index.optimize_in_background();
-        }
     }
 
     /// The numbers of the expressions that are true for a record, in order. `windowed` are values of windowed terms.
@@ -93,7 +63,6 @@ impl Matcher {
         if reader.is_empty() {
             return Ok(());
         }
-        self.note_event(reader.len());
         // `current_timestamp()` is the time of the event, so that the same input gives the same output.
         let at_time = reader.terms().needs_now().then(|| reader.terms().at(time));
         let terms = at_time.as_ref().unwrap_or(reader.terms());
@@ -126,7 +95,6 @@ impl Matcher {
         if reader.is_empty() {
             return Ok(());
         }
-        self.note_event(reader.len());
         let mut event = Event { values: values(reader.terms()), ..Event::default() };
         event.values.sort_unstable_by_key(|(term, _)| *term);
         let mut room = Vec::new();
@@ -220,39 +188,5 @@ impl Selections {
     /// The selections that are true for a record, in order.
     pub fn matches(&mut self, record: &Record, time: i64, found: &mut Vec<SelectionId>) -> Result<()> {
         self.matcher.matches(record, time, &[], found)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tamis_core::expr::parse;
-
-    use super::*;
-
-    #[test]
-    fn what_is_unchanged_for_a_while_is_one_segment_with_the_same_answers() {
-        let mut matcher = Matcher::default();
-        for number in 0..3_000 {
-            matcher.add(number, parse(&format!("x = {number} OR y = {number}")).unwrap()).unwrap();
-        }
-        let parts = |matcher: &Matcher| matcher.index.reader().unwrap().part_sizes();
-        assert!(parts(&matcher).iter().filter(|size| **size > 0).count() > 1);
-        let finish = |matcher: &Matcher| {
-            while matcher.index.is_optimizing() {
-                std::thread::yield_now();
-            }
-        };
-        finish(&matcher);
-        let mut found = vec![];
-        for x in 0..3_200 {
-            let values = [("x", Value::Int(x % 3_000)), ("y", Value::Int(7))];
-            matcher.matches(&Record::new(values, []).unwrap(), 0, &[], &mut found).unwrap();
-            let mut expected = vec![x as u32 % 3_000, 7];
-            expected.sort_unstable();
-            expected.dedup();
-            assert_eq!(found, expected);
-        }
-        finish(&matcher);
-        assert_eq!(parts(&matcher), [3_000, 0]);
     }
 }

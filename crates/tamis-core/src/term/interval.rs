@@ -2,7 +2,7 @@
 //!
 //! As in Spark, an interval counts months, or a fixed length of microseconds, never both: a month has no fixed length.
 
-use super::{Argument, Computed, Function, Term};
+use super::{Argument, Function, Term};
 use crate::error::ExpressionError;
 use crate::value::{Kind, Value};
 
@@ -152,13 +152,5 @@ impl Term {
     fn difference(left: Argument, right: Argument) -> Result<Self, ExpressionError> {
         let unit = Argument::Constant(Value::Str("MICROSECOND".into()));
         Self::computed(Function::named("timestampdiff").expect("it is in the table"), vec![unit, right, left])
-    }
-}
-
-impl Computed {
-    /// Whether the term is a number of microseconds between two timestamps.
-    pub fn is_difference(&self) -> bool {
-        matches!(self.arguments().first(), Some(Argument::Constant(Value::Str(unit))) if is_microsecond(unit))
-            && self.function().name() == "timestampdiff"
     }
 }

@@ -118,6 +118,13 @@ pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
     spawn(inner, |inner| merge_everything(inner, 1).map(|()| false));
 }
 
+/// Makes one segment of those that have cost more than that takes, by whoever has the turn.
+pub(super) fn merge_overdue(inner: &Inner) -> Result<()> {
+    let Some(mut parts) = inner.auto.overdue(&inner.current.load()) else { return Ok(()) };
+    parts.extend(super::seal_buffer(inner)?);
+    merge(inner, parts, 1)
+}
+
 /// The segments to merge next: enough of one size class, or one with many dead rows.
 fn choose(view: &View) -> Option<Vec<Part>> {
     let mut by_class: Vec<Vec<&Part>> = vec![vec![]; 16];
@@ -184,7 +191,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     // Nothing may be kept of a file that was overwritten while it was read.
     parts.iter().try_for_each(|part| part.segment.prepare())?;
     let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
-    let merged = Part::new(merged);
+    let merged = Part::new(merged, inner.auto.seen());
 
     let _lock = inner.writer.lock();
     for (new_row, (part, row)) in rows.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
 pub mod block;
+mod consolidation;
 mod device_blocks;
 pub mod insert_buffer;
 pub mod merge;
@@ -121,7 +122,7 @@ impl Engine for Production {
             }
             let (segment, terms) = builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
             draft.next.terms = terms.with_uses_of(&draft.next.terms);
-            Arc::make_mut(&mut draft.next.parts).push(Part::new(segment));
+            Arc::make_mut(&mut draft.next.parts).push(Part::new(segment, self.inner.auto.seen()));
             draft.next.expected = OnceLock::new();
             draft.next.len += added;
             draft.publish();
@@ -181,17 +182,19 @@ pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> 
     samples.iter().map(OwnedEvent::as_event).collect()
 }
 
-/// Makes a segment of what lies in the insert buffer.
-fn seal_buffer(inner: &Inner) -> Result<()> {
+/// Makes a segment of what lies in the insert buffer, if anything does.
+fn seal_buffer(inner: &Inner) -> Result<Option<Part>> {
     let _lock = inner.writer.lock();
     let mut draft = Draft::new(inner);
-    if !draft.next.buffer.is_empty() {
-        // The subscriptions stay what they were.
-        draft.next.generation -= 1;
-        draft.seal()?;
-        draft.publish();
+    if draft.next.buffer.is_empty() {
+        return Ok(None);
     }
-    Ok(())
+    // The subscriptions stay what they were.
+    draft.next.generation -= 1;
+    draft.seal()?;
+    let sealed = draft.next.parts.last().cloned();
+    draft.publish();
+    Ok(sealed)
 }
 
 /// The next view while it is made, under the writer's lock. Dropped without publishing, it leaves
@@ -305,7 +308,8 @@ impl<'a> Draft<'a> {
         }
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
         let (segment, _) = builder.finish(&[], 1)?;
-        Arc::make_mut(&mut self.next.parts).push(Part::new(segment));
+        Arc::make_mut(&mut self.next.parts).push(Part::new(segment, self.inner.auto.seen()));
+        self.inner.auto.note_sealed();
         self.next.buffer = InsertBuffer::default();
         self.sealed = true;
         Ok(())

@@ -62,7 +62,7 @@ impl Production {
             terms,
             id_kind: (rows > 0).then(|| segment.subscription_table.id_kind()),
             len: rows,
-            parts: Arc::new(if rows > 0 { vec![Part::new(segment)] } else { vec![] }),
+            parts: Arc::new(if rows > 0 { vec![Part::new(segment, 0)] } else { vec![] }),
             ..View::default()
         };
         Ok((Production::from_view(view), schema))

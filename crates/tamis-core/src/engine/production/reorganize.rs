@@ -3,7 +3,8 @@
 //! A layout is chosen for the events that were known when it was built, and predicts how many candidates an event has.
 //! Every few events, the actual number of candidates is compared with the prediction. If it is much higher, the events
 //! have drifted. If the layout was chosen without any event and some are known now, it can only get better. In both
-//! cases the index is rewritten in the background, as by `optimize`.
+//! cases the index is rewritten in the background, as by `optimize`. If neither is the case, small segments may have become
+//! too expensive (`consolidation`); those are merged.
 //!
 //! Rewriting takes at most a twentieth of the time, however often the events change. An index that was mapped from a
 //! file is left alone, because rewriting it would give every process its own copy. Answers do not depend on the layout.
@@ -12,10 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Inner;
-use super::merge::{merge_everything, spawn};
-use super::view::View;
+use arc_swap::ArcSwap;
+
+use super::merge::{merge_everything, merge_overdue, spawn};
+use super::view::{Part, View};
+use super::{Inner, consolidation};
 use crate::engine::contract::Work;
+use crate::error::Result;
 use crate::fork::{Busy, Mutex};
 
 /// Events between two looks.
@@ -36,6 +40,10 @@ pub(super) struct AutoOptimizer {
     /// Of the current window.
     events: AtomicU64,
     candidates: AtomicU64,
+    /// Of all windows before.
+    seen: AtomicU64,
+    /// For each event since the buffer was sealed, how many subscriptions were in it.
+    buffered: AtomicU64,
     runs: AtomicU64,
     rest_until: Mutex<Option<Instant>>,
 }
@@ -46,6 +54,8 @@ impl Default for AutoOptimizer {
             enabled: AtomicBool::new(true),
             events: AtomicU64::new(0),
             candidates: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            buffered: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             rest_until: Mutex::new(None),
         }
@@ -66,14 +76,30 @@ impl AutoOptimizer {
         self.runs.load(Ordering::Relaxed)
     }
 
+    /// How many events came, but for the last few.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    pub fn note_sealed(&self) {
+        self.buffered.store(0, Ordering::Relaxed);
+    }
+
+    /// The segments that have cost more than merging them would, with the buffer.
+    pub fn overdue(&self, view: &View) -> Option<Vec<Part>> {
+        consolidation::overdue(view, self.seen(), self.buffered.load(Ordering::Relaxed))
+    }
+
     /// The candidates per event of a window that ends with these events.
-    fn note(&self, events: usize, work: &Work) -> Option<f64> {
+    fn note(&self, events: usize, work: &Work, view: &ArcSwap<View>) -> Option<f64> {
         self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
         if self.events.fetch_add(events as u64, Ordering::Relaxed) + (events as u64) < WINDOW {
             return None;
         }
         // Another thread may have ended the window just now.
         let events = Some(self.events.swap(0, Ordering::Relaxed)).filter(|events| *events > 0)?;
+        self.seen.fetch_add(events, Ordering::Relaxed);
+        self.buffered.fetch_add(events * view.load().buffer.len() as u64, Ordering::Relaxed);
         Some(self.candidates.swap(0, Ordering::Relaxed) as f64 / events as f64)
     }
 
@@ -89,20 +115,31 @@ pub(super) fn note(inner: &Arc<Inner>, events: usize, work: &Work) {
     if !auto.is_enabled() {
         return;
     }
-    let Some(candidates) = auto.note(events, work) else { return };
-    if auto.is_resting() || !pays(&inner.current.load(), candidates, inner.samples.len()) {
+    let Some(candidates) = auto.note(events, work, &inner.current) else { return };
+    if auto.is_resting() {
         return;
     }
+    let view = inner.current.load();
+    let step: fn(&Inner) -> Result<bool> = if pays(&view, candidates, inner.samples.len()) {
+        |inner| rewrite(inner, |inner| merge_everything(inner, 1))
+    } else if auto.overdue(&view).is_some() {
+        |inner| rewrite(inner, merge_overdue)
+    } else {
+        return;
+    };
     // No thread is started while the process forks: the next window will do.
     let Some(_busy) = Busy::unless_forking() else { return };
-    spawn(inner, |inner| {
-        let started = Instant::now();
-        let outcome = merge_everything(inner, 1);
-        let took: Duration = started.elapsed();
-        *inner.auto.rest_until.lock() = Some(Instant::now() + took * REST);
-        inner.auto.runs.fetch_add(1, Ordering::Relaxed);
-        outcome.map(|()| false)
-    });
+    spawn(inner, step);
+}
+
+/// Merges, and then rests for as long as that allows for.
+fn rewrite(inner: &Inner, merge: fn(&Inner) -> Result<()>) -> Result<bool> {
+    let started = Instant::now();
+    let outcome = merge(inner);
+    let took: Duration = started.elapsed();
+    *inner.auto.rest_until.lock() = Some(Instant::now() + took * REST);
+    inner.auto.runs.fetch_add(1, Ordering::Relaxed);
+    outcome.map(|()| false)
 }
 
 /// Whether a new layout promises to be better, given what events cost now.

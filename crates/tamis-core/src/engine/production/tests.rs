@@ -1,12 +1,12 @@
-//! An event on several threads has the same answer as on one.
+//! An event on several threads has the same answer as on one, and an index that is asked becomes one segment.
 //!
 //! In tests, two entries are enough for another thread, so that nearly every event is shared.
 
 use proptest::prelude::*;
 
 use crate::engine::contract::{Answer, Version, Workspace};
-use crate::engine::{Id, Index, Subscription};
-use crate::event::{Event, Value};
+use crate::engine::{Id, IdRef, Index, Subscription};
+use crate::event::{Event, Value, ValueRef};
 use crate::expr::{Expr, testing};
 use crate::query::{Ask, Query, Ranking, Score, Tags};
 
@@ -93,5 +93,38 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn an_index_that_is_asked_often_becomes_one_segment_with_the_same_answers() {
+    let index = Index::default();
+    for number in 0..3_000 {
+        let expression = crate::expr::parse(&format!("x = {number} OR y = {number}")).unwrap();
+        index.add(Subscription::new(Id::Int(number), expression)).unwrap();
+    }
+    let parts = || index.reader().unwrap().part_sizes();
+    assert!(parts().iter().filter(|size| **size > 0).count() > 1);
+    let query = Query { ask: Ask::All, tags: Tags::default(), now: Some(0) };
+    let mut space = Workspace::default();
+    let mut asked = 0;
+    while parts() != [3_000, 0] {
+        let reader = index.reader().unwrap();
+        let terms = reader.terms();
+        for _ in 0..100 {
+            let x = asked % 3_000;
+            asked += 1;
+            let mut values = vec![(terms.get("x").unwrap(), x), (terms.get("y").unwrap(), 7)];
+            values.sort_unstable();
+            let values = values.into_iter().map(|(term, value)| (term, ValueRef::Int(value))).collect();
+            let event = Event { values, ..Event::default() };
+            let (answer, _) = index.ask(&*reader, &query, &event, &mut space).unwrap();
+            let mut expected = vec![x, 7];
+            expected.sort_unstable();
+            expected.dedup();
+            let expected: Vec<_> = expected.into_iter().map(IdRef::Int).collect();
+            assert_eq!(shown(&*reader, answer), format!("{expected:?}"));
+        }
+        assert!(asked < 5_000_000, "{:?}", parts());
     }
 }

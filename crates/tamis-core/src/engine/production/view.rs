@@ -28,12 +28,14 @@ use crate::subscription::IdKind;
 pub struct Part {
     pub segment: Arc<Segment>,
     pub tombstones: Arc<Tombstones>,
+    /// How many events the index had seen when the segment was built.
+    pub built_after: u64,
 }
 
 impl Part {
-    pub fn new(segment: Segment) -> Self {
+    pub fn new(segment: Segment, built_after: u64) -> Self {
         let tombstones = Arc::new(Tombstones::new(segment.len()));
-        Self { segment: Arc::new(segment), tombstones }
+        Self { segment: Arc::new(segment), tombstones, built_after }
     }
 
     pub fn living(&self) -> usize {
