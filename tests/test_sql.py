@@ -19,8 +19,8 @@ from writer import to_text
 EXPRESSIONS = 240
 EVENTS = 40
 COLUMNS_PER_QUERY = 60
-# Engines plan a text in time and memory that grow faster than its length. They are asked only what they can plan
-# in a blink, and at least this part of all expressions must be among that.
+# Engines plan a text in time and memory that grow faster than its length. They are asked only what they can
+# plan in a blink, and at least this part of all expressions must be among that.
 LONGEST, PART_ASKED = 2_000, 0.9
 SHOWN = {TRUE: True, FALSE: False, UNDEFINED: None}
 
