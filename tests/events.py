@@ -22,6 +22,16 @@ SCHEMA = pa.schema(
         "words": pa.list_(pa.string()),
         "person": pa.struct({"age": pa.int64(), "name": pa.string()}),
         "naïve key": pa.string(),
+        "items": pa.list_(
+            pa.struct(
+                {
+                    "p": pa.int64(),
+                    "s": pa.string(),
+                    "n": pa.list_(pa.int64()),
+                    "of": pa.struct({"x": pa.float64()}),
+                }
+            )
+        ),
     }
 )
 

@@ -5,16 +5,19 @@ false*: a point value sets one of them, an absent attribute neither (undefined),
 those bits Kleene's three-valued logic and interval-valued events are one algebra.
 """
 
+import ipaddress
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
+
+from lxml import etree
+
+from oracle_terms import Call, Literal, call
+from oracle_values import Interval, kind, order
 
 
 class Constant(NamedTuple):
@@ -22,7 +25,7 @@ class Constant(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    attribute: str
+    attribute: "Term"
     operator: str
     operands: tuple[Any, ...] = ()
     negated: bool = False
@@ -49,19 +52,28 @@ class Connective(NamedTuple):
     children: tuple["Node", ...]
 
 
-class SomeString(NamedTuple):
-    """exists(all_strings(), s -> body)"""
+class Quantified(NamedTuple):
+    """exists(array, variable -> body), a term"""
 
+    quantifier: str  # exists, forall or any
+    array: str  # an attribute, or ALL_STRINGS
+    variable: str
     body: "Node"
 
 
-Node = Constant | Predicate | Not | Connective | IsTruth | AtLeast | SomeString
+class Within(NamedTuple):
+    """within_distance(latitude, longitude, ...) or within_polygon(...), a term"""
+
+    latitude: "Term"
+    longitude: "Term"
+    shape: tuple[float, float, float] | tuple[tuple[float, float], ...]  # a circle, or the corners of a ring
 
 
-@dataclass(frozen=True)
-class Interval:
-    low: Any
-    high: Any
+ALL_STRINGS = "all_strings()"
+
+# An attribute by its name, or something computed; what is Boolean may stand alone in a predicate ("truth").
+Term = str | Literal | Call | Quantified | Within
+Node = Constant | Predicate | Not | Connective | IsTruth | AtLeast
 
 
 # --- logic ----------------------------------------------------------------------------------------
@@ -127,8 +139,6 @@ def evaluate(node: Node, event: Mapping[str, Any]) -> Truth:
         case IsTruth(child, test, negated):
             outcome = Truth(passes(child, test, event), passes(child, f"NOT {test}", event))
             return negate(outcome) if negated else outcome
-        case SomeString(body):
-            return any_of(evaluate(body, {"s": string}) for string in strings(event))
 
 
 def passes(node: Node, test: str, event: Mapping[str, Any]) -> bool:
@@ -181,14 +191,96 @@ def passes(node: Node, test: str, event: Mapping[str, Any]) -> bool:
     }[test]
 
 
-def value_of(event: Mapping[str, Any], attribute: str) -> Any:
+# --- terms ----------------------------------------------------------------------------------------
+
+
+def value_of(event: Mapping[str, Any], term: Term) -> Any:
+    """The value of a term, None where it is undefined."""
+    match term:
+        case str():
+            return field_of(event, term)
+        case Literal(value):
+            return value
+        case Call(name, arguments):
+            return call(name, [value_of(event, argument) for argument in arguments])
+        case Quantified():
+            return quantify(term, event)
+        case Within(latitude, longitude, shape):
+            return is_within(value_of(event, latitude), value_of(event, longitude), shape)
+
+
+def field_of(event: Mapping[str, Any], attribute: str) -> Any:
     """`a.b` is the field b of the record a, or an attribute of that name."""
     if attribute in event:
         return event[attribute]
     for at, letter in enumerate(attribute):
         if letter == "." and isinstance(record := event.get(attribute[:at]), dict):
-            return value_of(record, attribute[at + 1 :])
+            return field_of(record, attribute[at + 1 :])
     return None
+
+
+def quantify(term: Quantified, event: Mapping[str, Any]) -> bool | None:
+    if any(isinstance(value_of(event, name), Interval) for name in outer_names(term)):
+        return None
+    strings_there = event[ALL_STRINGS] if ALL_STRINGS in event else list(strings(event))
+    array = strings_there if term.array == ALL_STRINGS else value_of(event, term.array)
+    if term.quantifier == "any" and kind(array) not in ("array", "record", "null", "interval"):
+        array = [array]
+    if kind(array) != "array":
+        return None
+    prefix = term.variable + "."
+    visible = {name: value for name, value in event.items() if not name.startswith(prefix)}
+    visible[ALL_STRINGS] = strings_there
+    truths = [evaluate(term.body, visible | {term.variable: element}) for element in array]
+    outcome = reduce(both, truths, TRUE) if term.quantifier == "forall" else any_of(truths)
+    return None if outcome == UNDEFINED else outcome == TRUE
+
+
+def outer_names(term: Quantified) -> set[str]:
+    """The attributes that a quantifier looks at, beside its elements. All must be points."""
+
+    def of_term(part: Term) -> set[str]:
+        match part:
+            case str():
+                return {part}
+            case Call(_, arguments):
+                return set().union(*map(of_term, arguments))
+            case Within(latitude, longitude):
+                return of_term(latitude) | of_term(longitude)
+            case Quantified():
+                return outer_names(part)
+        return set()
+
+    def of_node(node: Node) -> set[str]:
+        match node:
+            case Predicate(attribute):
+                return of_term(attribute)
+            case Not(child) | IsTruth(child):
+                return of_node(child)
+            case Connective(_, children) | AtLeast(_, children):
+                return set().union(*map(of_node, children))
+        return set()
+
+    of_element = {name for name in of_node(term.body) if (name + ".").startswith(term.variable + ".")}
+    return ({term.array} | (of_node(term.body) - of_element)) - {ALL_STRINGS}
+
+
+EARTH = 6_371_008.8
+
+
+def is_within(latitude: Any, longitude: Any, shape: tuple[Any, ...]) -> bool | None:
+    if kind(latitude) != "number" or kind(longitude) != "number":
+        return None
+    if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
+        return None
+    if isinstance(shape[0], tuple):  # a rectangle, whose border belongs to it
+        longitudes, latitudes = zip(*shape, strict=True)
+        return bool(
+            min(latitudes) <= latitude <= max(latitudes) and min(longitudes) <= longitude <= max(longitudes)
+        )
+    a, b, c, d = map(math.radians, (latitude, longitude, *shape[:2]))
+    half = math.sin((c - a) / 2) ** 2 + math.cos(a) * math.cos(c) * math.sin((d - b) / 2) ** 2
+    return bool(2 * EARTH * math.asin(min(1.0, math.sqrt(half))) <= shape[2])
 
 
 def strings(value: Any) -> Iterable[str | None]:
@@ -232,7 +324,8 @@ def test(name: str, value: Any, operands: tuple[Any, ...]) -> Truth:
         case "array_contains" | "arrays_overlap" if kind(value) == "array":
             return any_of(compare(operator.eq, item, operand) for item in value for operand in operands)
         case _ if name in TEXT and isinstance(value, str) and operands[0] is not None:
-            return truth(TEXT[name](value, operands[0]))
+            held = TEXT[name](value, operands[0])
+            return UNDEFINED if held is None else truth(held)
     return UNDEFINED
 
 
@@ -271,25 +364,6 @@ ORDER = {
 }
 
 
-def kind(value: Any) -> str:
-    kinds = {bool: "boolean", str: "string", datetime: "timestamp"}
-    kinds |= dict.fromkeys((int, float, Decimal), "number")
-    return "null" if value is None else kinds.get(type(value), "record" if type(value) is dict else "array")
-
-
-def order(value: Any) -> Any:
-    """A key that sorts as the language does: numbers by the value they stand for, NaN above all, strings by
-    code point. A float stands for itself if it is a whole number up to 2^63, else for its shortest text."""
-    if kind(value) != "number":
-        return value
-    if math.isnan(value):
-        return (1, 0)
-    if isinstance(value, float) and math.isinf(value):
-        return (0, value)
-    is_whole = value == math.floor(value) and abs(value) <= 2**63
-    return (0, Fraction(value) if is_whole or not isinstance(value, float) else Fraction(repr(value)))
-
-
 def are_neighbours(low: Any, high: Any) -> bool:
     """Whether no value lies between two. Numbers are the real line."""
     if isinstance(low, datetime):
@@ -305,13 +379,36 @@ def like(text: str, pattern: str) -> bool:
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
-TEXT = {
+def ip_in(text: str, network: str) -> bool | None:
+    """None for what is no address. An IPv4 address inside IPv6 is the one of IPv4."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    address = getattr(address, "ipv4_mapped", None) or address
+    block = ipaddress.ip_network(network)
+    return address.version == block.version and address in block
+
+
+@cache
+def xpath(text: str, path: str) -> bool | None:
+    """None for what is no document."""
+    try:
+        document = etree.ElementTree(etree.fromstring(text.encode()))
+    except etree.XMLSyntaxError:
+        return None
+    return bool(etree.XPath(f"boolean({path})")(document))
+
+
+TEXT: dict[str, Callable[[str, str], bool | None]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     "contains": operator.contains,
     "LIKE": like,
     "ILIKE": lambda text, pattern: like(text.lower(), pattern.lower()),
     "RLIKE": lambda text, pattern: re.search(pattern, text) is not None,
+    "ip_in": ip_in,
+    "xpath": xpath,
 }
 
 
@@ -321,16 +418,21 @@ TEXT = {
 class Weights(NamedTuple):
     """What scores depend on beside expression and event."""
 
-    subscription: Mapping[str, float] = {}
-    event: Mapping[str, float] = {}
-    dimensions: frozenset[str] | None = None  # the attributes that count; None: all
+    subscription: Mapping[Term, float] = {}
+    event: Mapping[Term, float] = {}
+    dimensions: frozenset[Term] | None = None  # the terms that count; None: all
 
     def of(self, leaf: Predicate) -> float:
-        weight = self.subscription.get(leaf.attribute, 1.0) if leaf.boost is None else leaf.boost
-        return weight * self.event.get(leaf.attribute, 1.0) if self.counts(leaf) else 0.0
+        weight = self.subscription.get(looked_at(leaf), 1.0) if leaf.boost is None else leaf.boost
+        return weight * self.event.get(looked_at(leaf), 1.0) if self.counts(leaf) else 0.0
 
     def counts(self, leaf: Predicate) -> bool:
-        return self.dimensions is None or leaf.attribute in self.dimensions
+        return self.dimensions is None or looked_at(leaf) in self.dimensions
+
+
+def looked_at(leaf: Predicate) -> Term:
+    """The term by which weights know a predicate: networks are ranges of `ip(address)`."""
+    return Call("ip", (leaf.attribute,)) if leaf.operator == "ip_in" else leaf.attribute
 
 
 def add(parts: Iterable[float]) -> float:
@@ -373,8 +475,12 @@ def relevance(node: Node, event: Mapping[str, Any], weights: Weights) -> float |
                 parts = [score(child, positive) for child in children]
                 needed = count if positive else len(children) - count + 1
                 return disjunction(parts) if sum(part is not None for part in parts) >= needed else None
-            case IsTruth() | SomeString():
-                raise TypeError("scores of truth tests and keywords are not judged here")
+            case IsTruth(Predicate() as tested):
+                outcome = evaluate(node, event)
+                holds = outcome.can_be_true if positive else outcome.can_be_false
+                return weights.of(tested) if holds else None
+            case IsTruth():
+                raise TypeError("of truth tests, those of single predicates are judged here")
             case Connective(name, children):
                 last = (operands or len(children)) - 1
                 left = (node, last) if last > 1 else (children[0], 0)
@@ -392,15 +498,17 @@ def relaxed(node: Node, event: Mapping[str, Any], weights: Weights) -> float | N
     counted: dict[Any, float] = {}
     for leaf, positive in leaves(simple_betweens(node), (True,)):
         outcome = evaluate(leaf, event)
-        if weights.counts(leaf) and (outcome.can_be_true if positive else outcome.can_be_false):
-            counted.setdefault(identity(leaf, positive), weights.of(leaf))
+        predicate = leaf.child if isinstance(leaf, IsTruth) else leaf
+        assert isinstance(predicate, Predicate)
+        if weights.counts(predicate) and (outcome.can_be_true if positive else outcome.can_be_false):
+            counted.setdefault(identity(leaf, positive), weights.of(predicate))
     return add(counted.values()) if counted else None
 
 
-def leaves(node: Node, signs: tuple[bool, ...]) -> Iterable[tuple[Predicate, bool]]:
-    """Predicates from left to right with their signs, NOT pushed down; an XOR needs both."""
+def leaves(node: Node, signs: tuple[bool, ...]) -> Iterable[tuple[Predicate | IsTruth, bool]]:
+    """Predicates and tests of them from left to right, with signs: NOT is pushed down, an XOR needs both."""
     match node:
-        case Predicate():
+        case Predicate() | IsTruth():
             yield from ((node, sign) for sign in signs)
         case Not(child):
             yield from leaves(child, tuple(sorted((not sign for sign in signs), reverse=True)))
@@ -412,12 +520,17 @@ def leaves(node: Node, signs: tuple[bool, ...]) -> Iterable[tuple[Predicate, boo
                 yield from leaves(child, signs)
 
 
-def identity(leaf: Predicate, positive: bool) -> Any:
+def identity(leaf: Predicate | IsTruth, positive: bool) -> Any:
     """What makes two predicates the same: sets have no order, and 1 is not 1.0 as it is written."""
+    if isinstance(leaf, IsTruth):
+        assert isinstance(leaf.child, Predicate)
+        # Of a test for true or false it matters which one is asked of the predicate without its own NOT.
+        sign = None if leaf.test == "UNKNOWN" else (leaf.test == "TRUE") != leaf.child.negated
+        return (sign, identity(leaf.child._replace(negated=False), True), leaf.negated == positive)
     operands = [(type(operand).__name__, repr(operand)) for operand in leaf.operands]
     is_set = leaf.operator in ("IN", "arrays_overlap")
     return (
-        leaf.attribute,
+        repr(leaf.attribute),
         leaf.operator,
         frozenset(operands) if is_set else tuple(operands),
         leaf.negated == positive,

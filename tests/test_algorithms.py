@@ -109,7 +109,12 @@ def test_agreement_after_additions_and_removals(
         index.remove(at)
     agree(index, held - set(sorted(held)[::3]))
     for at in sorted(held)[::3]:
-        index.upsert(at, to_text(nodes[at]))
+        try:
+            index.upsert(at, to_text(nodes[at]))
+        except UnsupportedExpressionError:
+            # A diagram's variables have the order in which they came, so it may have too many nodes now.
+            assert "max_nodes" in options
+            held.remove(at)
     agree(index, held)
     for again in (copy.copy(index), pickle.loads(pickle.dumps(index))):
         assert (again.algorithm, again.options) == (algorithm, options)

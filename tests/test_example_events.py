@@ -55,6 +55,8 @@ FOUND = [
     "xpath(doc, '//item[contains(title, \"sieve\")]') AND xpath(doc, '/news/x')",
     "xpath(doc, '/Q{urn:n}news/*/text()') AND xpath(doc, '//@lang')",
     "xpath(doc, '/a[not(b)][c or d]')",
+    "xpath(lower(doc), '/a')",
+    "NOT xpath(coalesce(doc, ''), '/a')",
 ]
 
 

@@ -122,8 +122,15 @@ def saved_and_opened(index: tamis.Index, folder: Path) -> tamis.Index:
     return tamis.Index.open(folder / "rules.tamis")
 
 
+def optimized(index: tamis.Index) -> tamis.Index:
+    """As one segment, also of what was changed last."""
+    index.optimize()
+    return index
+
+
 BUILDS: dict[str, Callable[[list[Node], Path], tamis.Index]] = {
     "at once": lambda nodes, _: built_at_once(nodes),
+    "optimized after detours": lambda nodes, _: optimized(built_with_detours(nodes)),
     "one by one": lambda nodes, _: built_one_by_one(nodes),
     "with detours": lambda nodes, _: built_with_detours(nodes),
     "saved and opened": lambda nodes, folder: saved_and_opened(built_at_once(nodes), folder),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import oracle
 import tamis
 from events import to_dict
-from oracle import AtLeast, Connective, Interval, IsTruth, Node, Not, Predicate, SomeString
+from oracle import ALL_STRINGS, AtLeast, Connective, Interval, IsTruth, Node, Not, Predicate, Quantified
 from strategies import like_patterns, regexes
 from tamis import all_strings, any_of, col
 from writer import to_text
@@ -38,7 +38,9 @@ BODIES = INNER | st.builds(
     st.lists(INNER, min_size=2, max_size=3),
 )
 OUTER = st.builds(lambda limit: Predicate("n", ">", (limit,)), NUMBERS)
-LEAVES: st.SearchStrategy[Node] = st.builds(SomeString, BODIES)
+LEAVES: st.SearchStrategy[Node] = BODIES.map(
+    lambda body: Predicate(Quantified("exists", ALL_STRINGS, "s", body), "truth")
+)
 EXPRESSIONS: st.SearchStrategy[Node] = (
     LEAVES
     | LEAVES.map(Not)

@@ -194,6 +194,23 @@ def test_the_builder_writes_what_text_says() -> None:
         assert expression == tamis.parse(text), text
 
 
+@pytest.mark.parametrize(
+    "body", ["(x > 1 XOR x < 3) IS TRUE", "(NOT x <=> 3) IS UNKNOWN", "(x > k XNOR x < 3) IS NOT FALSE"]
+)
+def test_truth_tests_that_write_weights_stand_inside(body: str) -> None:
+    """What is only there for the sake of an XOR weighs nothing; inside a quantifier nothing has a weight."""
+    expression = tamis.parse(f"exists(l, x -> {body})")
+    assert tamis.parse(str(expression)) == expression
+    index = tamis.Index()
+    index.add(0, expression)
+    index.optimize()
+    for array in ([2], [5], [None], [3], [None, 1]):
+        alone = [tamis.parse(body).evaluate({"x": x, "k": 2}) for x in array]
+        expected = True if True in alone else None if None in alone else False
+        assert expression.evaluate({"l": array, "k": 2}) is expected
+        assert index.match({"l": array, "k": 2}) == ([0] if expected else [])
+
+
 def test_changes_one_by_one() -> None:
     """Quantifiers that come and go between events, also those that are asked whether they are false."""
     index, held = tamis.Index(), {}

@@ -185,8 +185,16 @@ def saved_and_opened(nodes: list[Node], folder: Path) -> tamis.Index:
     return tamis.Index.open(folder / "rules.tamis")
 
 
+def built_and_optimized(nodes: list[Node]) -> tamis.Index:
+    """One segment, also of what was changed last."""
+    index = built_with_few_other_scores(nodes)
+    index.optimize()
+    return index
+
+
 BUILDERS: dict[str, Callable[[list[Node]], tamis.Index]] = {
     "at once": built_at_once,
+    "optimized": built_and_optimized,
     "one by one": built_one_by_one,
     "other scores": built_with_other_scores,
     "few other scores": built_with_few_other_scores,

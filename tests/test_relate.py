@@ -69,6 +69,34 @@ def test_a_relation_knows_of_absent_attributes() -> None:
     assert parse("NOT x").is_disjoint(parse("x IS NULL"))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "event"),
+    [
+        ("i > 1", "xpath(k, '//b') IS NOT UNKNOWN", {"i": 2, "k": "<b/>"}),
+        (
+            "contains(s, 'ab') IS NOT FALSE AND contains(s, 'abc')",
+            "s RLIKE '[0-9]{30}'",
+            {"s": "abc" + "7" * 30},
+        ),
+    ],
+)
+def test_tested_patterns_are_not_taken_for_false(one: str, other: str, event: dict[str, Any]) -> None:
+    """Nothing is proven of a pattern for which no example is at hand."""
+    a, b = parse(one), parse(other)
+    assert a.evaluate(event) is b.evaluate(event) is True
+    assert a.overlaps(b)
+    assert relate.decide_overlaps(a, b) is not False
+    assert not (~a).covers(b)
+
+
+def test_what_is_no_document_is_covered_by_no_path() -> None:
+    either, text = parse("xpath(k, '//b') OR NOT xpath(k, '//b')"), parse("k RLIKE '^[0-9]+[a-z]$'")
+    assert text.evaluate({"k": "7b"}) is True
+    assert either.evaluate({"k": "7b"}) is None
+    assert not either.covers(text)
+    assert relate.decide_covers(either, text) is not True
+
+
 def test_columns_are_expressions() -> None:
     assert parse("a OR b").covers(col("a"))
     assert relate.decide_overlaps(col("a"), parse("NOT a")) is False

@@ -26,6 +26,8 @@ MOST_TRIALS = 3_000
 MOST_DEPTH = 4
 """How deep quantifiers may be nested."""
 
+# A document that no path leads into.
+_OTHER_DOCUMENT = "<other />"
 _ALWAYS = Expression.parse("TRUE")
 _ORDER = ("=", "<=>", "IN", "BETWEEN", "startswith", "LIKE", "ILIKE", "contains", "RLIKE", "endswith")
 _APPENDED = frozenset(("startswith", "LIKE", "ILIKE", "contains", "RLIKE", "endswith"))
@@ -144,7 +146,7 @@ class _Search:
         if isinstance(term, str) and operator == "truth" and (quantifier := Quantifier.of(term)) is not None:
             yield from self._with_element(event, quantifier, shall_be)
             return
-        if operator == "xpath":
+        if operator == "xpath" and term is None:
             yield from _with_document(event, leaf, shall_be)
             return
         try:
@@ -158,6 +160,9 @@ class _Search:
                     yield from _appended(event, found)
 
     def _values(self, leaf: dict[str, Any], shall_be: bool) -> list[Any]:
+        if leaf["operator"] == "xpath":
+            document = documents.document_for(leaf["operands"][0], None) if shall_be else _OTHER_DOCUMENT
+            return [] if document is None else [document]
         guesses = values_for(leaf["operator"], leaf.get("operands", []), wanted=shall_be)
         opaque = {key: part for key, part in leaf.items() if key not in ("term", "weight")}
         opaque = {"attribute": "value", **opaque}
@@ -216,7 +221,7 @@ def _appended(event: Event, found: Event) -> Iterator[Event]:
 def _with_document(event: Event, leaf: dict[str, Any], shall_be: bool) -> Iterator[Event]:
     name, path = leaf["attribute"], leaf["operands"][0]
     if not shall_be:
-        yield event | {name: "<other />"}
+        yield event | {name: _OTHER_DOCUMENT}
         return
     before = event.get(name)
     for start in (before, None) if isinstance(before, str) else (None,):

@@ -162,4 +162,22 @@ impl Expr {
             }
         }
     }
+
+    /// The same, to change them.
+    pub fn for_each_predicate_mut(&mut self, visit: &mut impl FnMut(&mut Predicate)) {
+        match self {
+            Expr::Constant(_) => {}
+            Expr::Predicate(predicate) => visit(predicate),
+            Expr::Not(child) => child.for_each_predicate_mut(visit),
+            Expr::And(children)
+            | Expr::Or(children)
+            | Expr::Xor(children)
+            | Expr::Xnor(children)
+            | Expr::AtLeast(_, children) => {
+                for child in children {
+                    child.for_each_predicate_mut(visit);
+                }
+            }
+        }
+    }
 }

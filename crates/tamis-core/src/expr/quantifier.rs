@@ -62,8 +62,12 @@ impl Quantified {
         quantifier: Quantifier,
         array: &str,
         variable: &str,
-        body: Expr,
+        mut body: Expr,
     ) -> Result<Term, ExpressionError> {
+        // Truth tests write weights of 0. In here, nothing counts anyway.
+        body.for_each_predicate_mut(&mut |predicate| {
+            predicate.weight = predicate.weight.filter(|weight| *weight != 0.0);
+        });
         let array_term = Term::attribute(array);
         let text = format!("{}({array_term}, {} -> {body})", quantifier.name(), Name(variable));
         if text.len() > MAX_TEXT_BYTES {

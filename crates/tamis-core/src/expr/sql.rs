@@ -18,8 +18,8 @@ use super::truth_test::test_of;
 use crate::error::ExpressionError;
 use crate::term::{Argument, BooleanTerm, NOW, Notation, STRINGS, Term};
 use crate::text::{write_quoted, write_string};
-use crate::value::Value;
 use crate::value::timestamp::{format_timestamp, parse_timestamp};
+use crate::value::{Kind, Value};
 
 /// An engine that is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +91,9 @@ impl Writer {
         let spark = self.dialect == Dialect::Spark;
         self.push(if spark { "CASE element_at(sort_array(array(" } else { "CASE list_extract(list_sort([" });
         for (at, child) in children.iter().enumerate() {
-            self.push(if at > 0 { ", CASE (" } else { "CASE (" });
-            self.expression(child)?;
-            self.push(") WHEN TRUE THEN 2 WHEN FALSE THEN 0 ELSE 1 END");
+            self.push(if at > 0 { ", " } else { "" });
+            let child = to_sql_at(child, self.dialect, self.now)?;
+            self.push(&rank_of_truth(&child));
         }
         let (end, asked) = if spark { ("), false), ", least) } else { ("], 'DESC'), ", least) };
         let _ = write!(self.sql, "{end}{asked}) WHEN 2 THEN TRUE WHEN 0 THEN FALSE END");
@@ -364,20 +364,8 @@ impl Writer {
             "to_utc_timestamp" if !spark => format!("(({first} AT TIME ZONE {second}) AT TIME ZONE 'UTC')"),
             "size" => format!("{}({all})", if spark { "array_size" } else { "len" }),
             "element_at" => format!("{}({all})", if spark { "try_element_at" } else { "list_extract" }),
-            "cast as int" if !spark => {
-                // DuckDB rounds where Spark cuts off, also in text, and knows no seconds of a timestamp.
-                format!(
-                    "TRY_CAST(CASE typeof({first}) WHEN 'DOUBLE' THEN trunc(TRY_CAST({first} AS DOUBLE))::VARCHAR \
-                     WHEN 'TIMESTAMP' THEN (epoch_us(date_trunc('second', TRY_CAST({first} AS TIMESTAMP))) // 1000000)::VARCHAR \
-                     WHEN 'VARCHAR' THEN regexp_extract({first}::VARCHAR, '^\\s*([+-]?[0-9]+)\\s*$', 1) \
-                     ELSE {first}::VARCHAR END AS BIGINT)"
-                )
-            }
-            "cast as timestamp" if !spark => format!(
-                "CASE WHEN typeof({first}) IN ('BIGINT', 'INTEGER') THEN TRY(make_timestamp(TRY_CAST({first} AS BIGINT) * 1000000)) \
-                 WHEN typeof({first}) = 'DOUBLE' THEN TRY(make_timestamp(CAST(floor(TRY_CAST({first} AS DOUBLE) * 1e6) AS BIGINT))) \
-                 ELSE TRY_CAST({first} AS TIMESTAMP) END"
-            ),
+            "cast as int" if !spark => duckdb_integer(first, computed.arguments()[0].kind()),
+            "cast as timestamp" if !spark => duckdb_timestamp(first, computed.arguments()[0].kind()),
             _ => match computed.function().notation() {
                 Notation::Call => format!("{name}({all})"),
                 Notation::Infix(_) | Notation::Interval(_) => format!("({first} {name} {second})"),
@@ -416,19 +404,23 @@ impl Writer {
             }
         };
         let (array, variable) = (self.name(array)?, self.name(&variable)?);
-        let (found, missed) = match quantifier {
-            Quantifier::Forall => ("FALSE", "TRUE"),
-            _ => ("TRUE", "FALSE"),
-        };
         Ok(match (self.dialect, quantifier) {
             (Dialect::Spark, Quantifier::Forall) => format!("forall({array}, {variable} -> {body})"),
             (Dialect::Spark, _) => format!("exists({array}, {variable} -> {body})"),
-            // DuckDB has no quantifiers: the elements for which something is so are counted.
-            (Dialect::DuckDb, _) => format!(
-                "CASE WHEN len(list_filter({array}, lambda {variable}: ({body}) IS {found})) > 0 THEN {found} \
-                 WHEN len(list_filter({array}, lambda {variable}: ({body}) IS NULL)) > 0 THEN NULL \
-                 WHEN {array} IS NOT NULL THEN {missed} END"
-            ),
+            // DuckDB has no quantifiers: in the order false, unknown, true, the greatest or the least truth of all
+            // elements is the answer. The body is written once, so that nested ones stay short.
+            (Dialect::DuckDb, _) => {
+                let (extreme, of_none) = match quantifier {
+                    Quantifier::Forall => ("list_min", "TRUE"),
+                    _ => ("list_max", "FALSE"),
+                };
+                format!(
+                    "CASE {extreme}(list_transform({array}, lambda {variable}: {})) \
+                     WHEN 2 THEN TRUE WHEN 1 THEN NULL WHEN 0 THEN FALSE \
+                     ELSE CASE WHEN {array} IS NOT NULL THEN {of_none} END END",
+                    rank_of_truth(&body)
+                )
+            }
         })
     }
 
@@ -460,9 +452,50 @@ impl Writer {
     }
 }
 
+/// 0 for what is false, 1 for what is unknown, 2 for what is true.
+fn rank_of_truth(truth: &str) -> String {
+    format!("CASE ({truth}) WHEN TRUE THEN 2 WHEN FALSE THEN 0 ELSE 1 END")
+}
+
 /// False for every value, NULL for none.
 fn false_if_present(name: &str) -> String {
     format!("CASE WHEN {name} IS NOT NULL THEN FALSE END")
+}
+
+/// DuckDB rounds where Spark cuts off, also in text, and knows no seconds of a timestamp. What is known of the value
+/// keeps the text short: where nothing is, the value is written once for each type.
+fn duckdb_integer(value: &str, kind: Option<Kind>) -> String {
+    let cut = format!("trunc(TRY_CAST({value} AS DOUBLE))::VARCHAR");
+    let seconds =
+        |time: &str| format!("(epoch_us(date_trunc('second', TRY_CAST({time} AS TIMESTAMP))) // 1000000)");
+    let digits = format!("regexp_extract({value}::VARCHAR, '^\\s*([+-]?[0-9]+)\\s*$', 1)");
+    let text = match kind {
+        Some(Kind::Bool) => value.into(),
+        Some(Kind::Number) => {
+            format!("CASE typeof({value}) WHEN 'DOUBLE' THEN {cut} ELSE {value}::VARCHAR END")
+        }
+        Some(Kind::Str) => digits,
+        Some(Kind::Timestamp) => seconds(value),
+        _ => format!(
+            "CASE typeof({value}) WHEN 'DOUBLE' THEN {cut} WHEN 'TIMESTAMP' THEN {}::VARCHAR \
+             WHEN 'VARCHAR' THEN {digits} ELSE {value}::VARCHAR END",
+            seconds(value)
+        ),
+    };
+    format!("TRY_CAST({text} AS BIGINT)")
+}
+
+/// Numbers are seconds, of which DuckDB knows none.
+fn duckdb_timestamp(value: &str, kind: Option<Kind>) -> String {
+    let other = format!("TRY_CAST({value} AS TIMESTAMP)");
+    if matches!(kind, Some(Kind::Bool | Kind::Str | Kind::Timestamp)) {
+        return other;
+    }
+    format!(
+        "CASE WHEN typeof({value}) IN ('BIGINT', 'INTEGER') THEN TRY(make_timestamp(TRY_CAST({value} AS BIGINT) * 1000000)) \
+         WHEN typeof({value}) = 'DOUBLE' THEN TRY(make_timestamp(CAST(floor(TRY_CAST({value} AS DOUBLE) * 1e6) AS BIGINT))) \
+         ELSE {other} END"
+    )
 }
 
 /// Microseconds as days, hours, minutes and seconds: `-1 02:03:04.000005`.

@@ -347,18 +347,7 @@ fn not(expr: Expr) -> Expr {
 }
 
 fn weigh_nothing(expr: &mut Expr) {
-    match expr {
-        Expr::Constant(_) => {}
-        Expr::Predicate(predicate) => predicate.weight = Some(0.0),
-        Expr::Not(child) => weigh_nothing(child),
-        Expr::And(children)
-        | Expr::Or(children)
-        | Expr::Xor(children)
-        | Expr::Xnor(children)
-        | Expr::AtLeast(_, children) => {
-            children.iter_mut().for_each(weigh_nothing);
-        }
-    }
+    expr.for_each_predicate_mut(&mut |predicate| predicate.weight = Some(0.0));
 }
 
 /// The AND of parts that are never undefined.

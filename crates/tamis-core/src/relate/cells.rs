@@ -154,6 +154,8 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
                 kinds.for_each(|operand| cuts.add(operand.as_ref(), &mut strings));
                 match inner.operator.rules().shape(inner.operands) {
                     elements @ Shape::Elements(_) => elements,
+                    // Whether a string is a document no kind tells.
+                    Shape::Opaque if inner.deciding_kind().is_none() => Shape::Opaque,
                     _ => continue,
                 }
             }
@@ -175,7 +177,7 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
             }
             pattern => {
                 is_opaque |= atom.operator.is_about(&atom.operands) != Some(Kind::Str);
-                strings.add_pattern(at, &pattern);
+                strings.add_pattern(at, &pattern, truths_of_pattern(atom));
             }
         }
     }
@@ -197,6 +199,18 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
         found.suppose(vec![Truths::ANY; found.asked.atoms.len()]);
     }
     Some(found.cells)
+}
+
+/// What a predicate on strings is where its pattern holds, and for other strings.
+fn truths_of_pattern(atom: &Atom) -> [Truths; 2] {
+    let is_two_valued = |operator: Operator, operands: &[Value]| operator.rules().is_two_valued(operands);
+    match atom.operator.tested(&atom.operands) {
+        None if is_two_valued(atom.operator, &atom.operands) => [Truths::TRUE, Truths::FALSE],
+        None => [Truths::TRUE, Truths::FALSE.or_also(Truths::UNDEFINED)],
+        Some(inner) if !inner.negated => [Truths::TRUE, Truths::FALSE],
+        Some(inner) if is_two_valued(inner.operator, inner.operands) => [Truths::FALSE, Truths::TRUE],
+        Some(_) => [Truths::FALSE, Truths::TRUE.or_also(Truths::FALSE)],
+    }
 }
 
 /// Each distinct cell once.

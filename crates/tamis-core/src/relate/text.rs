@@ -28,6 +28,8 @@ struct Pattern {
     at_end: bool,
     /// Whether its occurrence is enough.
     suffices: bool,
+    /// What the predicate is where the pattern holds, and for other strings.
+    truths: [Truths; 2],
 }
 
 impl Strings {
@@ -41,7 +43,8 @@ impl Strings {
         self.prefixes.push(prefix.into());
     }
 
-    pub fn add_pattern(&mut self, at: usize, shape: &Shape<'_>) {
+    /// `truths` is what the predicate is where the pattern holds, and for other strings.
+    pub fn add_pattern(&mut self, at: usize, shape: &Shape<'_>, truths: [Truths; 2]) {
         let (needs, at_end, suffices) = match shape {
             Shape::Suffix(part) => (vec![part.to_string()], true, true),
             Shape::Substring(part) => (vec![part.to_string()], false, true),
@@ -50,7 +53,7 @@ impl Strings {
             _ => (vec![], false, false),
         };
         self.points.push(String::new());
-        self.patterns.push(Pattern { at, needs, at_end, suffices });
+        self.patterns.push(Pattern { at, needs, at_end, suffices, truths });
     }
 
     /// About how many cells there will be.
@@ -102,8 +105,9 @@ impl Strings {
         // Whatever else might be, as far as the patterns' own words tell.
         let mut truths = found.asked.truths(Some(ValueRef::Str(first)));
         if self.patterns.len() > MOST_PATTERNS {
-            let unsure = Truths::TRUE.or_also(Truths::FALSE);
-            self.patterns.iter().for_each(|pattern| truths[pattern.at] = unsure);
+            for Pattern { at, truths: [held, missed], .. } in &self.patterns {
+                truths[*at] = held.or_also(*missed);
+            }
             found.suppose(truths);
             return;
         }
@@ -113,7 +117,7 @@ impl Strings {
             let holds = |at: usize| chosen >> at & 1 == 1;
             if self.is_possible(&holds, prefix) {
                 for (at, pattern) in self.patterns.iter().enumerate() {
-                    truths[pattern.at] = if holds(at) { Truths::TRUE } else { Truths::FALSE };
+                    truths[pattern.at] = pattern.truths[usize::from(!holds(at))];
                 }
                 found.suppose(truths.clone());
             }

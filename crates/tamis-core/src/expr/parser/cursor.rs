@@ -40,6 +40,11 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// Whether a parenthesis was closed just before the token.
+    pub fn follows_parenthesis(&self) -> bool {
+        self.text()[..self.previous_end].ends_with(')')
+    }
+
     pub fn take(&mut self, kind: Kind) -> Parsed<bool> {
         let found = self.token.kind == kind;
         if found {

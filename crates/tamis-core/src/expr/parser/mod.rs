@@ -467,6 +467,12 @@ impl<'a> Parser<'a> {
             }
             Kind::Word => advice::did_you_mean(word, ["AND", "OR", "XOR", "XNOR", "ESCAPE"]),
             Kind::Str { .. } | Kind::RawStr | Kind::Number if after_name => Some("write name = value".into()),
+            Kind::Equal if self.cursor.follows_parenthesis() => {
+                Some("an expression is no term: write (a > 1) XNOR b for two truths that are equal".into())
+            }
+            Kind::NotEqual if self.cursor.follows_parenthesis() => {
+                Some("an expression is no term: write (a > 1) XOR b for two truths that differ".into())
+            }
             kind if comparison(kind).is_some() => {
                 Some("comparisons do not chain: write x > 1 AND x < 5, or x BETWEEN 1 AND 5".into())
             }
