@@ -173,6 +173,55 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
     run(main)
 
 
+@pytest.mark.parametrize("cuts", [("ab",), ("bc", "ab")], ids=["at its origin", "on its way"])
+def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
+    tmp_path: Path, cuts: tuple[str, ...]
+) -> None:
+    """Whoever drops an event knows where it was going; the site in between does not."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=100) as sites:
+            readers = {name: await sites.sites[name].subscriber("ann") for name in "bcd"}
+            await readers["c"].subscribe("all", "TRUE")
+            await readers["b"].subscribe("few", "n = 0")
+            await readers["d"].subscribe("few", "n = 0")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for name in "bcd":
+                assert await sites.heard(readers[name]) == [{"n": 0}]
+            number = 0
+            for edge in cuts:
+                sites.cut.add(frozenset(edge))
+                for _ in range(40):
+                    number += 1
+                    await bob.publish({"n": number})
+                    await sites.step()
+                router = sites.routers[edge[0]]
+                keeping = Retention(router.log, router.settings, router.table, router.counters)
+                for _ in range(
+                    3
+                ):  # what says that something is missing is itself within limits, or told again
+                    await keeping.tidy()
+                    await sites.step()
+                sites.cut.clear()
+                await sites.settle(30)
+                heard = await sites.heard(readers["c"])
+                events = [item["n"] for item in heard if isinstance(item, dict)]
+                assert ("link", None) in heard, "what is missing is visible"
+                assert len(events) < 40
+                assert events == sorted(events)
+                assert sites.routers["c"].counters.missing > 0
+                assert await sites.heard(readers["d"]) == [], "nothing was on its way there"
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for name in "cd":
+                assert (await sites.heard(readers[name]))[-1] == {"n": 0}
+
+    run(main)
+
+
 def test_a_neighbour_that_was_rolled_back_is_noticed_and_heard_again(tmp_path: Path) -> None:
     """The numbers of the lost events are used again; they must not count as repeats."""
 

@@ -36,6 +36,7 @@ from tamis.pubsub.log.contract import (
     LogFullError,
     LogUnavailableError,
     Record,
+    StreamLostError,
 )
 from tamis.pubsub.names import token
 
@@ -592,8 +593,8 @@ def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | Non
     return context
 
 
-class _MissingError(LogError):
-    """There is no such stream."""
+class _MissingError(StreamLostError):
+    """There is no such stream, though `open` has found or made it."""
 
 
 class _InUseError(LogError):

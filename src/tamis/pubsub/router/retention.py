@@ -10,11 +10,12 @@ harmless. "Now" is the log's own clock, as the latest record shows it.
 - Copies for projections, old dead letters, signs of removal after a day.
 
 What is dropped unread is first written down under `drop`, so that its subscriber learns why there is a gap.
+Of what is dropped on its way over a neighbour to sites behind it, these sites are told.
 """
 
 import logging
-from collections import deque
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
@@ -26,10 +27,12 @@ from tamis.pubsub.records import (
     Delivery,
     Drop,
     Drops,
+    EventHeader,
     QueueLimits,
     Reading,
     RecordError,
     Settings,
+    event_body,
     read_drops,
     write,
 )
@@ -60,6 +63,8 @@ class Item:
     oldest: int
     """The lowest event that it refers to."""
     time: int
+    sites: tuple[str, ...] = ()
+    """Of a neighbour's queue: where the events are on their way to, once for each event and site."""
 
 
 @dataclass
@@ -150,6 +155,7 @@ class Retention:
             delivery.size,
             min(delivery.events, default=0),
             record.time,
+            tuple(site for targets in delivery.targets for site, _ in targets),
         )
         queue = self.queues.setdefault(record.topic.removeprefix("q-"), Queue())
         queue.lanes.setdefault(record.detail, deque()).append(item)
@@ -206,11 +212,17 @@ class Retention:
             key = (keys.DROP, name)
             record = (await self._log.last(STATE, [key])).get(key)
             drops = read_drops(record)
+            behind: Counter[str] = Counter()
             for reason, lane, item in dropped:
+                known = drops
                 if item.count and item.first:
                     drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
+                if drops is not known:
+                    behind.update(item.sites)
             following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
-            drops = Drops(drops.totals, drops.recent, {**drops.next, **following})
+            sites = {**drops.sites, **{site: drops.sites.get(site, 0) + behind[site] for site in behind}}
+            drops = replace(drops, next={**drops.next, **following}, sites=sites)
+            await self._tell_sites_behind(name, behind, sites)
             try:
                 fence = {key: record.seq if record is not None else 0}
                 await self._log.append(STATE, [Entry(*key, drops.body())], fence)
@@ -223,6 +235,29 @@ class Retention:
             await self._log.trim(QUEUES, items[0].seq if items else self._after + 1, f"q-{name}", lane)
         if dropped:
             logger.warning("dropped", extra={"subscriber": name, "events": sum(i.count for *_, i in dropped)})
+
+    async def _tell_sites_behind(self, name: str, behind: Counter[str], totals: dict[str, int]) -> None:
+        """Send a gap to the sites that dropped events were on their way to.
+
+        The neighbour itself finds it in its queue. Like an event, the gap is taken once, by a number that
+        tells it from others: should this router die before it has written down what it dropped, the gap is
+        sent again with the same number.
+        """
+        neighbour = name_of(name).removeprefix("@")
+        others = sorted(set(behind) - {neighbour, self._settings.site})
+        if not others:
+            return
+        life = self._table.others.get(keys.LIFE)
+        header = EventHeader(
+            "",
+            self._settings.site,
+            life=f"{neighbour} {life.seq if life is not None else 0}",
+            targets=tuple((site, totals[site]) for site in others),
+            missing=max(behind[site] for site in others),
+        )
+        body = event_body(header.body(), b"{}")
+        await self._log.append(EVENTS, [Entry(keys.partition_topic(0), "dropped", body)])
+        logger.error("dropped for sites behind", extra={"site": neighbour, "sites": others})
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))
