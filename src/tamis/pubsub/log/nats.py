@@ -38,6 +38,7 @@ from tamis.pubsub.log.contract import (
     Record,
     StreamLostError,
 )
+from tamis.pubsub.log.nats_headers import read_headers_faster
 from tamis.pubsub.names import token
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class NatsLog:
         self._most_bytes = most_bytes
         self._highest = dict.fromkeys(STREAMS, 0)
         """The highest number of each stream that was seen."""
+        self._prefixes = {stream: len(f"tamis.{self._site}.{stream}.") for stream in STREAMS}
+        """How much of a subject comes before its topic."""
         self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
         self.identity = ""
         self.generation = self._fenced_generation = 1
@@ -136,6 +139,7 @@ class NatsLog:
         except Exception as error:  # whatever the client makes of a file that is none
             reason = f"{credentials}: " if credentials else ""
             raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
+        read_headers_faster(client)
         log = cls(client, site, replicas, most_bytes)
         try:
             for stream in STREAMS:
@@ -464,8 +468,8 @@ class NatsLog:
         return topic, detail
 
     def _record(self, stream: str, message: "Msg") -> Record:
-        headers = message.headers or {}
-        topic, detail = self._key(stream, headers["Nats-Subject"])
+        headers: Mapping[str, str] = message.headers or {}
+        topic, _, detail = headers["Nats-Subject"][self._prefixes[stream] :].partition(".")
         return Record(
             int(headers["Nats-Sequence"]), topic, detail, _micros(headers["Nats-Time-Stamp"]), message.data
         )
@@ -628,8 +632,7 @@ def _micros(text: str) -> int:
     >>> _micros("1970-01-01T00:00:01.5Z"), _micros("1970-01-01T00:00:00Z")
     (1500000, 0)
     """
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    return _seconds(whole) * 1_000_000 + int((fraction + "000000")[:6])
+    return _seconds(text[:19]) * 1_000_000 + int((text[20:-1] + "000000")[:6])
 
 
 @lru_cache(maxsize=1_000)
