@@ -20,6 +20,7 @@ from pubsub.router_processes import metric
 from servers import Nats
 from tamis.pubsub import Delivered, StreamLostError, connect, keys
 from tamis.pubsub.log import QUEUES, STATE, Entry, Log, Record, open_log
+from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.service.config import Config
 from tamis.pubsub.service.metrics import metrics_text
@@ -121,7 +122,10 @@ def test_a_last_record_that_others_removed_is_not_waited_for(log_url: str) -> No
     run(main)
 
 
-def test_a_stream_that_was_deleted_is_not_begun_anew_by_whoever_connects(nats: Nats) -> None:
+def test_a_stream_that_was_deleted_is_not_begun_anew_by_whoever_connects(
+    nats: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_log, "STALE_SECONDS", 0.2)
     url = f"{nats.url}/deleted"
 
     async def main() -> None:

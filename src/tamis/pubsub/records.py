@@ -565,6 +565,8 @@ class Drops:
     """The next delivery number of lanes that are empty."""
     sites: dict[str, int] = field(default_factory=dict)
     """Of a neighbour's queue: how many of the dropped events were on their way to each site."""
+    untold: dict[str, int] = field(default_factory=dict)
+    """Those of them that the sites have not been told of."""
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
@@ -598,7 +600,9 @@ class Drops:
     def body(self) -> bytes:
         """The record."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        sites = {"sites": self.sites} if self.sites else {}
+        sites: dict[str, Any] = {"sites": self.sites} if self.sites else {}
+        if self.untold:
+            sites["untold"] = self.untold
         return write({"totals": self.totals, "recent": recent, "next": self.next, **sites})
 
     @classmethod
@@ -616,7 +620,8 @@ class Drops:
             )
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
-        return cls(fields.counts("totals"), recent, fields.counts("next"), fields.counts("sites"))
+        counts = {name: fields.counts(name) for name in ("totals", "next", "sites", "untold")}
+        return cls(recent=recent, **counts)
 
 
 MOST_RECENT_DROPS = 200

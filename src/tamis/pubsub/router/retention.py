@@ -18,7 +18,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, LogFullError, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
     LINK_BYTES,
@@ -114,6 +114,9 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
+        for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
+            if read_drops(self._table.others[keys.DROP, name]).untold:
+                await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
         await self._trim_events(now)
@@ -220,9 +223,12 @@ class Retention:
                 if drops is not known:
                     behind.update(item.sites)
             following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
-            sites = {**drops.sites, **{site: drops.sites.get(site, 0) + behind[site] for site in behind}}
-            drops = replace(drops, next={**drops.next, **following}, sites=sites)
-            await self._tell_sites_behind(name, behind, sites)
+            drops = replace(
+                drops,
+                next={**drops.next, **following},
+                sites=dict(behind + Counter(drops.sites)),
+                untold=dict(behind + Counter(drops.untold)),
+            )
             try:
                 fence = {key: record.seq if record is not None else 0}
                 await self._log.append(STATE, [Entry(*key, drops.body())], fence)
@@ -233,31 +239,45 @@ class Retention:
         for lane in trimmed:
             items = queue.lanes[lane]
             await self._log.trim(QUEUES, items[0].seq if items else self._after + 1, f"q-{name}", lane)
+        if name.startswith(SITE):
+            await self._tell_sites_behind(name)
         if dropped:
             logger.warning("dropped", extra={"subscriber": name, "events": sum(i.count for *_, i in dropped)})
 
-    async def _tell_sites_behind(self, name: str, behind: Counter[str], totals: dict[str, int]) -> None:
-        """Send a gap to the sites that dropped events were on their way to.
+    async def _tell_sites_behind(self, name: str) -> None:
+        """Send a gap to the sites that events were on their way to which were dropped of a neighbour's queue.
 
         The neighbour itself finds it in its queue. Like an event, the gap is taken once, by a number that
-        tells it from others: should this router die before it has written down what it dropped, the gap is
-        sent again with the same number.
+        tells it from others: should this router die before it has written down that they are told, the gap
+        is sent again with the same number.
         """
+        key = (keys.DROP, name)
+        record = (await self._log.last(STATE, [key])).get(key)
+        drops = read_drops(record)
         neighbour = name_of(name).removeprefix("@")
-        others = sorted(set(behind) - {neighbour, self._settings.site})
-        if not others:
+        others = sorted(set(drops.untold) - {neighbour, self._settings.site})
+        if record is None or not drops.untold:
             return
-        life = self._table.others.get(keys.LIFE)
-        header = EventHeader(
-            "",
-            self._settings.site,
-            life=f"{neighbour} {life.seq if life is not None else 0}",
-            targets=tuple((site, totals[site]) for site in others),
-            missing=max(behind[site] for site in others),
-        )
-        body = event_body(header.body(), b"{}")
-        await self._log.append(EVENTS, [Entry(keys.partition_topic(0), "dropped", body)])
-        logger.error("dropped for sites behind", extra={"site": neighbour, "sites": others})
+        if others:
+            life = self._table.others.get(keys.LIFE)
+            header = EventHeader(
+                "",
+                self._settings.site,
+                life=f"{neighbour} {life.seq if life is not None else 0}",
+                targets=tuple((site, drops.sites.get(site, 0)) for site in others),
+                missing=max(drops.untold[site] for site in others),
+            )
+            body = event_body(header.body(), b"{}")
+            try:
+                await self._log.append(EVENTS, [Entry(keys.partition_topic(0), "dropped", body)])
+            except LogFullError:
+                return  # what was dropped makes room: they are told in a later round
+            logger.error("dropped for sites behind", extra={"site": neighbour, "sites": others})
+        told = replace(drops, untold={})
+        try:
+            await self._log.append(STATE, [Entry(*key, told.body())], {key: record.seq})
+        except FencedError:
+            return  # another router keeps house, too, and tells them
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))
