@@ -12,6 +12,7 @@ behind, which `read` is allowed to; `last` and `end` are asked of the leader.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import ssl
@@ -83,7 +84,8 @@ class NatsLog:
         """The highest number of each stream that was seen."""
         self._prefixes = {stream: len(f"tamis.{self._site}.{stream}.") for stream in STREAMS}
         """How much of a subject comes before its topic."""
-        self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
+        self._waiting: dict[str, set[asyncio.Event]] = {stream: set() for stream in STREAMS}
+        """Who waits for a stream to grow: each has an event of its own, which nobody else clears."""
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -271,9 +273,15 @@ class NatsLog:
         """The highest number that was ever given in a stream."""
         deadline = time.monotonic() + STALE_SECONDS
         while True:
+            # What was seen before the question: what others of this process append meanwhile may not be in
+            # the answer.
+            seen = self._highest[stream]
             last = int((await self._info(stream))["state"]["last_seq"])
+            if last >= seen:
+                self._highest[stream] = max(last, self._highest[stream])
+                return last
             # A leader that was stopped for a while wakes up and does not know yet that there is another one.
-            if last >= self._highest[stream] or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 self._highest[stream] = last
                 return last
             await asyncio.sleep(RETRY_SECONDS)
@@ -286,18 +294,20 @@ class NatsLog:
     async def wait(self, stream: str, after: int, seconds: float) -> None:
         """Return when a stream may have records behind a number, at the latest after so many seconds."""
         deadline = time.monotonic() + seconds
-        grown = self._grown[stream]
-        while True:
-            grown.clear()
-            if await self.end(stream) > after:
-                return
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            try:
-                await asyncio.wait_for(grown.wait(), min(left, LONGEST_WAIT))
-            except TimeoutError:
-                continue
+        grown = asyncio.Event()
+        self._waiting[stream].add(grown)
+        try:
+            while True:
+                grown.clear()
+                if await self.end(stream) > after:
+                    return
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(grown.wait(), min(left, LONGEST_WAIT))
+        finally:
+            self._waiting[stream].discard(grown)
 
     async def size(self) -> int:
         """The bytes of the three streams, on one replica."""
@@ -491,8 +501,7 @@ class NatsLog:
             )
 
     async def _on_hint(self, message: "Msg") -> None:
-        grown = self._grown.get(message.subject.rpartition(".")[2])
-        if grown is not None:
+        for grown in self._waiting.get(message.subject.rpartition(".")[2], ()):
             grown.set()
 
 
