@@ -137,6 +137,7 @@ def test_a_stream_that_was_deleted_is_not_begun_anew_by_whoever_connects(
             await ann.next(30)
             await log._api(f"STREAM.DELETE.{log._stream(STATE)}", None)
             await until(lambda: not server.is_ready)
+            assert metric(metrics_text(server).decode(), "tamis_router_state_lost") == 1
             with pytest.raises(StreamLostError):  # the stream is there again, and empty
                 async with connect(url):
                     pass

@@ -113,3 +113,20 @@ def test_what_is_not_allowed_or_not_wanted_any_more_does_not_stay(
             assert list(table.refused) == (["ann.s1"] if change.key == ANN else [])
 
     run(main)
+
+
+def test_what_was_refused_alone_is_decided_again_when_grants_change(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db") as site:
+            grant = (keys.GRANT, "ann")
+            await site.log.append(STATE, [Entry(*grant, Grant(attributes=("n",)).body())])
+            await site.log.append(STATE, [Entry(*ANN, Subscription("secret = 1").body())])
+            table = Table(site.log)
+            await table.catch_up()
+            assert list(table.refused) == ["ann.s1"]
+            await site.log.append(STATE, [Entry(*grant, Grant(attributes=("n", "secret")).body())])
+            await table.catch_up()
+            assert table.refused == {}
+            assert table.index.owners({"secret": 1}) == ["ann|4|0"]
+
+    run(main)

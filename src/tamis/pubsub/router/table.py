@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tamis
 from tamis._kernel import Expression
@@ -161,7 +161,7 @@ class Table:
         if keys.SETTINGS not in found and self._identity == self._log.identity:  # not another log altogether
             self._lose()
 
-    def _lose(self) -> None:
+    def _lose(self) -> NoReturn:
         if not self.is_lost:
             self.is_lost = True
             self.rollbacks += 1
@@ -169,13 +169,17 @@ class Table:
         raise StreamLostError(STATE_IS_GONE)
 
     async def _catch_up(self) -> bool:
-        end = await self._log.end(STATE)
+        try:
+            end = await self._log.end(STATE)
+        except StreamLostError:
+            self._lose()
         if self.is_lost:
             if keys.SETTINGS not in await self._log.last(STATE, [keys.SETTINGS]):
                 self._lose()
             logger.warning("the state of the site is there again", extra={"stream": STATE, "end": end})
             self.is_lost = False
-            self._clear()
+            if end < self.position or not await self._is_same_log():
+                self._clear()
         if self._generation != self._log.generation or end < self.position:
             await self._start_over(end)
         before, looks = self.position, 0
@@ -280,7 +284,7 @@ class Table:
             self._marks[record.seq] = mark(record)
         while len(self._marks) > MARKS:
             del self._marks[next(iter(self._marks))]
-        if is_regranted and len(self.index):
+        if is_regranted and (len(self.index) or self.refused):
             self._is_first_reading = False
             self.position = 0  # what a grant allows is decided for every subscription again
 
