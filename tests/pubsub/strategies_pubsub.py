@@ -1,5 +1,6 @@
 """Small expressions, events and networks that meet often."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from oracle import Connective, Constant, Node, Predicate
 from pubsub.history import rendezvous_at
 from tamis.pubsub.routing import AdvertisementForwarding, EventFlooding, SubscriptionForwarding
-from tamis_lab.brokers.options import Options, PostPruning, PrePruning
+from tamis_lab.brokers.options import Limits, Options, PostPruning, PrePruning
 from tamis_lab.simulation import Topology
 
 ATTRIBUTES = ("x", "y", "z")
@@ -85,7 +86,8 @@ plain_options = st.builds(
 )
 
 
-def options_for(topology: Topology) -> st.SearchStrategy[Any]:
+def options_for(topology: Topology, limits: st.SearchStrategy[Limits]) -> st.SearchStrategy[Any]:
     brokers = st.sampled_from(topology.brokers)
-    rendezvous = st.builds(rendezvous_at, st.just(topology), brokers, brokers, plain_options)
-    return plain_options | plain_options | rendezvous
+    options = st.builds(replace, plain_options, limits=limits)
+    rendezvous = st.builds(rendezvous_at, st.just(topology), brokers, brokers, options)
+    return options | options | rendezvous

@@ -56,6 +56,8 @@ SITES = {
     "cuts": several.Settings(cuts_links=True),
     "rollback": several.Settings(rolls_back=True),
     "loss": several.Settings(loses_sites=True, cuts_links=True),
+    "limits": several.Settings(cuts_links=True, limits=True),
+    "upgrades": several.Settings(cuts_links=True, upgrades=True),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogFullError
 from tamis.pubsub.records import EventHeader, event_body
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.sites.interest import Generalising
@@ -169,6 +169,102 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
             await bob.publish({"n": 40})
             await sites.settle()
             assert await sites.heard(again) == [{"n": 40}]
+
+    run(main)
+
+
+@pytest.mark.parametrize("cuts", [("ab",), ("bc", "ab")], ids=["at its origin", "on its way"])
+def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
+    tmp_path: Path, cuts: tuple[str, ...]
+) -> None:
+    """Whoever drops an event knows where it was going; the site in between does not."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=100) as sites:
+            readers = {name: await sites.sites[name].subscriber("ann") for name in "bcd"}
+            await readers["c"].subscribe("all", "TRUE")
+            await readers["b"].subscribe("few", "n = 0")
+            await readers["d"].subscribe("few", "n = 0")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for name in "bcd":
+                assert await sites.heard(readers[name]) == [{"n": 0}]
+            number = 0
+            for edge in cuts:
+                sites.cut.add(frozenset(edge))
+                for _ in range(25):
+                    number += 1
+                    await bob.publish({"n": number})
+                    await sites.step()
+                router = sites.routers[edge[0]]
+                keeping = Retention(router.log, router.settings, router.table, router.counters)
+                for _ in range(
+                    3
+                ):  # what says that something is missing is itself within limits, or told again
+                    await keeping.tidy()
+                    await sites.step()
+                sites.cut.clear()
+                await sites.settle(30)
+                heard = await sites.heard(readers["c"])
+                events = [item["n"] for item in heard if isinstance(item, dict)]
+                assert ("link", None) in heard, "what is missing is visible"
+                assert len(events) < 25
+                assert events == sorted(events)
+                assert sites.routers["c"].counters.missing > 0
+                assert await sites.heard(readers["d"]) == [], "nothing was on its way there"
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for name in "cd":
+                assert (await sites.heard(readers[name]))[-1] == {"n": 0}
+
+    run(main)
+
+
+def test_a_full_log_drops_nevertheless_and_sites_behind_are_told_when_there_is_room(tmp_path: Path) -> None:
+    """What frees room must not need any."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, LINE, link_bytes=100) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            sites.cut.add(frozenset("ab"))
+            await bob.publish([{"n": number} for number in range(40)])
+            await bob.publish({"n": 40})
+            await sites.step()
+            router = sites.routers["a"]
+
+            class Full:
+                """Takes no event."""
+
+                is_full = True
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(router.log, name)
+
+                async def append(self, stream: str, *more: Any) -> int:
+                    if stream == EVENTS and self.is_full:
+                        raise LogFullError("no room")
+                    return await router.log.append(stream, *more)
+
+            log: Any = Full()
+            keeping = Retention(log, router.settings, router.table, router.counters)
+            before = router.counters.dropped
+            await keeping.tidy()
+            assert router.counters.dropped > before
+            await sites.step()
+            log.is_full = False
+            for _ in range(3):
+                await keeping.tidy()
+                await sites.step()
+            sites.cut.clear()
+            await sites.settle(30)
+            heard = await sites.heard(ann)
+            assert ("link", None) in heard
+            assert heard.count(("link", None)) == 1, "told once"
 
     run(main)
 

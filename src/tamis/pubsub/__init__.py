@@ -12,6 +12,7 @@ from tamis.pubsub.log import (
     LogFullError,
     LogUnavailableError,
     RolledBackError,
+    StreamLostError,
     open_log,
 )
 from tamis.pubsub.publisher import Publisher
@@ -35,6 +36,7 @@ __all__ = [
     "RolledBackError",
     "Router",
     "Site",
+    "StreamLostError",
     "Subscriber",
     "TakenOverError",
     "connect",

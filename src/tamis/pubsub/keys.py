@@ -26,6 +26,7 @@ state    sub       NAME.ID           a subscription
          peer      SITE              a neighbour's sign of life
 """
 
+import re
 import zlib
 
 from tamis.pubsub.log.contract import Key
@@ -41,6 +42,8 @@ NAMES = {
     **dict.fromkeys((SUBSCRIPTION, INTEREST, APPLIED, ADVERTISEMENT, HEARD), 2),
 }
 """How many names the details of a topic consist of."""
+PLAIN_SUBSCRIPTION = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+"""The detail of a subscription whose names need no escapes: nearly all, and there are millions."""
 SETTINGS: Key = ("site", "settings")
 LIFE: Key = ("site", "life")
 

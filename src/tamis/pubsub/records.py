@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamis.errors import TamisError
@@ -233,7 +233,7 @@ def split_event(body: bytes) -> tuple[bytes, bytes]:
 # --- subscriptions and queues --------------------------------------------------------------------------
 
 
-_PLAIN_SUBSCRIPTION = re.compile(rb'\{"v":1,"expression":"([ !#-\[\]-~]*)","priority":([0-9])\}')
+_PLAIN_SUBSCRIPTION = re.compile(r'\{"v":1,"expression":"([ !#-\[\]-~]*)","priority":([0-9])\}')
 """A subscription as `body` writes it, of ASCII characters without escapes."""
 
 
@@ -243,8 +243,8 @@ def plain_subscription(body: bytes) -> tuple[str, str] | None:
     >>> plain_subscription(Subscription("price < 15").body())
     ('price < 15', '4')
     """
-    plain = _PLAIN_SUBSCRIPTION.fullmatch(body)
-    return None if plain is None else (plain[1].decode(), plain[2].decode())
+    plain = _PLAIN_SUBSCRIPTION.fullmatch(body.decode("latin-1"))  # other bytes than ASCII do not fit
+    return None if plain is None else (plain[1], plain[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +356,21 @@ def is_seconds(value: object) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1e12  # type: ignore[operator, arg-type]
 
 
+_PLAIN_DELIVERY = re.compile(
+    rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})\}'
+)
+"""A delivery as `plain_delivery` writes it."""
+
+
+def plain_delivery(first: int, events: Sequence[int], size: int) -> bytes:
+    """The record of a delivery without anything unusual; see `Delivery`.
+
+    >>> plain_delivery(1, (7, 9), 20)
+    b'{"v":1,"n":1,"e":[7,9],"b":20}'
+    """
+    return f'{{"v":{WRITTEN},"n":{first},"e":[{",".join(map(str, events))}],"b":{size}}}'.encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Some events of one partition for one subscriber, in their order.
@@ -380,9 +395,8 @@ class Delivery:
 
     def body(self) -> bytes:
         """The record."""
-        if not (self.unsure or self.copy or self.targets):  # nearly all, and there are many
-            events = ",".join(map(str, self.events))
-            return f'{{"v":{WRITTEN},"n":{self.first},"e":[{events}],"b":{self.size}}}'.encode()
+        if not (self.unsure or self.copy or self.targets):
+            return plain_delivery(self.first, self.events, self.size)
         fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
         if self.unsure:
             fields["u"] = list(self.unsure)
@@ -395,6 +409,10 @@ class Delivery:
     @classmethod
     def read(cls, body: bytes) -> "Delivery":
         """Read a record."""
+        plain = _PLAIN_DELIVERY.fullmatch(body)
+        if plain is not None:  # nearly all, and there are many
+            first, events, size = plain.groups()
+            return cls(int(first), tuple([int(number) for number in events.split(b",")]), int(size))
         fields = Fields(body, "delivery")
         events = tuple(fields.numbers("e"))
         targets = fields.optional(
@@ -545,6 +563,10 @@ class Drops:
     recent: tuple[Drop, ...] = ()
     next: dict[str, int] = field(default_factory=dict)
     """The next delivery number of lanes that are empty."""
+    sites: dict[str, int] = field(default_factory=dict)
+    """Of a neighbour's queue: how many of the dropped events were on their way to each site."""
+    untold: dict[str, int] = field(default_factory=dict)
+    """Those of them that the sites have not been told of."""
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
@@ -561,7 +583,7 @@ class Drops:
                 break
         else:
             recent.append(drop)
-        return Drops(totals, tuple(recent[-MOST_RECENT_DROPS:]), self.next)
+        return replace(self, totals=totals, recent=tuple(recent[-MOST_RECENT_DROPS:]))
 
     def run(self, lane: str, number: int) -> tuple[str, int]:
         """Why a delivery is missing, and the last one after it for which that holds.
@@ -578,7 +600,10 @@ class Drops:
     def body(self) -> bytes:
         """The record."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        return write({"totals": self.totals, "recent": recent, "next": self.next})
+        sites: dict[str, Any] = {"sites": self.sites} if self.sites else {}
+        if self.untold:
+            sites["untold"] = self.untold
+        return write({"totals": self.totals, "recent": recent, "next": self.next, **sites})
 
     @classmethod
     def read(cls, body: bytes) -> "Drops":
@@ -595,7 +620,8 @@ class Drops:
             )
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
-        return cls(fields.counts("totals"), recent, fields.counts("next"))
+        counts = {name: fields.counts(name) for name in ("totals", "next", "sites", "untold")}
+        return cls(recent=recent, **counts)
 
 
 MOST_RECENT_DROPS = 200

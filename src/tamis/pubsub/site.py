@@ -4,7 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import STATE, Entry, FencedError, Log, LogError
+from tamis.pubsub.log.contract import (
+    QUEUES,
+    STATE,
+    STATE_IS_GONE,
+    Entry,
+    FencedError,
+    Log,
+    LogError,
+    StreamLostError,
+)
 from tamis.pubsub.log.opening import open_log
 from tamis.pubsub.names import check_name
 from tamis.pubsub.publisher import MOST_EVENT_BYTES, Publisher
@@ -71,6 +80,11 @@ async def _settings(log: Log, wanted: Settings) -> Settings:
         found = (await log.last(STATE, [keys.SETTINGS])).get(keys.SETTINGS)
         if found is not None:
             return Settings.read(found.body)
+        if await log.end(STATE) or await log.end(QUEUES):
+            # Others were here: they have just fixed the settings, or somebody has removed them.
+            if keys.SETTINGS in await log.last(STATE, [keys.SETTINGS]):
+                continue
+            raise StreamLostError(STATE_IS_GONE)
         try:
             await log.append(STATE, [Entry(*keys.SETTINGS, wanted.body())], {keys.SETTINGS: 0})
         except FencedError:

@@ -16,6 +16,7 @@ from pubsub.nats_proxy import NatsProxy
 from servers import Nats
 from tamis.pubsub import connect
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogError, open_log
+from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.records import QueueLimits
 from tamis.pubsub.router.router import Router
 
@@ -42,6 +43,68 @@ def test_a_hole_in_an_answer_is_noticed(nats: Nats, lost: list[int]) -> None:
             await log.close()
 
     run(main)
+
+
+def test_nobody_waits_for_what_was_appended_after_the_question(
+    nats: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then an answer is no older than it may be; waiting cost a hundredth of all events a quarter second."""
+    monkeypatch.setattr(nats_log, "RETRY_SECONDS", 60)
+
+    async def main() -> None:
+        log: Any = await open_log(f"{nats.url}/{next(_sites)}")
+        await log.append(EVENTS, numbered(1))
+        told = log._info
+
+        async def info(stream: str) -> Any:
+            answer = await told(stream)
+            await log.append(EVENTS, numbered(1))  # by another task, while the answer is under way
+            return answer
+
+        log._info = info
+        assert await log.end(EVENTS) == 1
+        log._info = told
+        assert await log.end(EVENTS) == 2
+        await log.close()
+
+    run(main, 20)
+
+
+def test_of_several_who_wait_none_takes_the_hint_of_another(
+    nats: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_log, "LONGEST_WAIT", 60)
+
+    async def main() -> None:
+        log: Any = await open_log(f"{nats.url}/{next(_sites)}")
+        told, others = log.end, []
+
+        async def end(stream: str) -> Any:
+            log.end = told
+            before = await told(stream)
+            await log.append(QUEUES, [Entry("q-ann", "0.4", b"x")])
+            while await asyncio.sleep(0.05, not log.hinted):
+                pass
+            others.append(asyncio.create_task(log.wait(QUEUES, 99, 0.1)))
+            await asyncio.sleep(0)
+            return before
+
+        hinting = log._on_hint
+        log.hinted = False
+
+        async def on_hint(message: Any) -> None:
+            await hinting(message)
+            log.hinted = True
+
+        [listening] = [s for s in log._client._subs.values() if s.subject.endswith(".wake.*")]
+        listening._cb = on_hint
+        log.end = end
+        await log.wait(QUEUES, 0, 60)
+        assert await log.end(QUEUES) == 1
+        await others[0]
+        await log.close()
+
+    run(main, 20)
 
 
 def test_a_hole_among_last_values_is_filled_by_the_leader(nats: Nats) -> None:

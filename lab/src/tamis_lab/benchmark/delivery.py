@@ -2,7 +2,9 @@
 
 *Raw* is what the log itself costs: events of 1 KB are appended, and as many messages are read as deliveries
 would be read. *Routed* adds what Tamis does in between: matching, deliveries, cursors. Both are timed in
-turns, on logs of their own, and compared round by round, so that other work on the machine slows both.
+turns, on logs of their own, and compared round by round, so that other work on the machine slows both. By the
+clock, both also wait for the disk. *Processor* compares the processor time of this process, which has clients
+and router; a server of NATS is another one.
 """
 
 import asyncio
@@ -51,6 +53,8 @@ class Figure:
     routed_per_second: float
     ratio: float
     """The second by the first: the median of the rounds."""
+    processor_ratio: float
+    """The same by processor time."""
     added: float
     """What the router takes, as a share of what the raw log takes: the median of the rounds."""
     p99_milliseconds: float
@@ -110,10 +114,11 @@ async def _measure(log: str, urls: Sequence[str], subscriptions: int, events: in
         await again.table.catch_up()
         snapshot = time.perf_counter() - started
         raw, routed, routing = [], [], []
+        raw_processor, routed_processor = [], []
         deliveries = after = after_raw = 0
         async with connect(urls[0]) as beside:
             for _ in range(ROUNDS):
-                started = time.perf_counter()
+                started, before = time.perf_counter(), time.process_time()
                 await publish(site, bodies)
                 published = time.perf_counter()
                 while await router.step():
@@ -121,10 +126,12 @@ async def _measure(log: str, urls: Sequence[str], subscriptions: int, events: in
                 routing.append(time.perf_counter() - published)
                 deliveries, after = await read_queues(site, after)
                 routed.append(time.perf_counter() - started)
-                started = time.perf_counter()
+                routed_processor.append(time.process_time() - before)
+                started, before = time.perf_counter(), time.process_time()
                 await publish(beside, bodies)
                 after_raw = await read_raw(beside, deliveries, after_raw)
                 raw.append(time.perf_counter() - started)
+                raw_processor.append(time.process_time() - before)
         assert deliveries * ROUNDS == router.counters.deliveries, (deliveries, router.counters)
         p99 = await _latency(site, router, min(300, events))
     return Figure(
@@ -136,6 +143,7 @@ async def _measure(log: str, urls: Sequence[str], subscriptions: int, events: in
         events / float(np.median(raw)),
         events / float(np.median(routed)),
         float(np.median(np.divide(raw, routed))),
+        float(np.median(np.divide(raw_processor, routed_processor))),
         float(np.median(np.divide(routing, raw))),
         p99 * 1_000,
         replay,
@@ -170,6 +178,7 @@ def _print(console: Console, rows: Sequence[Figure]) -> None:
         "raw /s",
         "routed /s",
         "ratio",
+        "processor",
         "router / raw",
         "p99 ms",
         "replay s",
@@ -185,6 +194,7 @@ def _print(console: Console, rows: Sequence[Figure]) -> None:
             f"{row.raw_per_second:,.0f}",
             f"{row.routed_per_second:,.0f}",
             f"{row.ratio:.2f}",
+            f"{row.processor_ratio:.2f}",
             f"{row.added:.2f}",
             f"{row.p99_milliseconds:.1f}",
             f"{row.replay_seconds:.1f}",

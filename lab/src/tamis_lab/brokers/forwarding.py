@@ -1,13 +1,16 @@
 """Events on their way to neighbours: numbered for ever, kept until acknowledged, and taken once.
 
 Numbers of a link's events go on across restarts, unlike those of frames, so that an event that a neighbour
-had taken before a crash is recognised after it.
+had taken before a crash is recognised after it. They only grow: each life of a broker begins far above the
+one before, so that a broker that comes back with an older copy of its disk gives no number twice.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tamis_lab.brokers.messages import Forward
+
+NUMBERS_OF_A_LIFE = 1 << 32
 
 
 class Forwarding:
@@ -31,8 +34,8 @@ class Forwarding:
         self._sent = dict.fromkeys(self.waiting, 0)
         self._got = dict.fromkeys(self.waiting, 0)
 
-    def restore(self, stored: Mapping[str, Any]) -> None:
-        """Take back what was persisted before a crash."""
+    def restore(self, stored: Mapping[str, Any], epoch: int = 1) -> None:
+        """Take back what was persisted before a crash; what waited for those who left the overlay goes."""
         for key, value in stored.items():
             kind, _, rest = key.partition("/")
             if kind == "sent" and rest in self._sent:
@@ -43,8 +46,11 @@ class Forwarding:
                 neighbour, _, number = rest.rpartition("/")
                 if neighbour in self.waiting:
                     self.waiting[neighbour][int(number)] = Forward(int(number), *value)
+                else:
+                    self._persist(key, None)
         for neighbour, waiting in self.waiting.items():
             self.waiting[neighbour] = dict(sorted(waiting.items()))
+            self._sent[neighbour] = max(self._sent[neighbour], (epoch - 1) * NUMBERS_OF_A_LIFE)
 
     def add(self, neighbour: str, event: str, type: str | None, everywhere: bool, origin: str) -> Forward:
         """Number an event for a neighbour and keep it."""

@@ -9,7 +9,7 @@ sent: local subscriptions and advertisements, events that a neighbour or client 
 numbers. The routing tables are not in it; neighbours tell them again.
 
     key                     value
-    epoch                   how often this broker has started
+    epoch                   how often this broker has started; a host sees to it that it grows
     subscription/CLIENT/ID  [expression, type, priority]
     advertisement/CLIENT/ID [expression, type]
     client/NAME             [last publication, last notification]
@@ -462,7 +462,7 @@ class Broker:
         self._persist(f"client/{client.name}", [client.published, client.last])
 
     def _restore(self, stored: Mapping[str, Any]) -> None:
-        self.forwarding.restore(stored)
+        self.forwarding.restore(stored, self.epoch)
         queued: list[tuple[str, int, Any]] = []
         for key, value in stored.items():
             kind, _, rest = key.partition("/")

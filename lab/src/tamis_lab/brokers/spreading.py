@@ -7,6 +7,8 @@ at once, additions before removals.
 After a restart a broker knows only its own clients. Each neighbour tells it everything again, and it tells
 each neighbour what it learns, ending with `Synced` once it has heard that from all others. Until then the
 neighbour keeps what it had been told before, so that no event is missed meanwhile.
+
+An expression that cannot be read here, because a later release wrote it, counts as everything.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +16,7 @@ from typing import Any
 
 import tamis
 from tamis._kernel import Event, Expression
+from tamis.errors import TamisError
 from tamis.pubsub.entry import Entry
 from tamis.pubsub.generalise.overlap_index import OverlapIndex
 from tamis.pubsub.generalise.pruning import PostPruner
@@ -25,6 +28,7 @@ from tamis_lab.brokers.settling import Settling
 from tamis_lab.brokers.tables import Advertisements, FromNeighbour, Subscriptions
 
 SUBSCRIPTIONS, ADVERTISEMENTS = "subscriptions", "advertisements"
+EVERYTHING = tamis.parse("TRUE")
 
 
 class Spreading:
@@ -49,6 +53,8 @@ class Spreading:
     ) -> None:
         """`name` is unique to this broker and this life of it; `say` tells a neighbour, if it listens."""
         self.neighbours = list(neighbours)
+        self.read: Callable[[str], Expression] = tamis.parse
+        """How expressions of neighbours are read."""
         self.settling = Settling(self.neighbours, say)
         self.pruner: PostPruner | None = None
         if options.post_pruning is not None:
@@ -107,15 +113,22 @@ class Spreading:
         """Take what a neighbour says about subscriptions and advertisements."""
         match message:
             case Register(id, text, type, hops):
-                self.add_subscription(Entry(id, tamis.parse(text), type, hops), neighbour)
+                self.add_subscription(Entry(id, self.understood(text), type, hops), neighbour)
             case Deregister(id):
                 self.remove_subscription(id, neighbour)
             case Advertise(id, text, type):
-                self.add_advertisement(Entry(id, tamis.parse(text), type), neighbour)
+                self.add_advertisement(Entry(id, self.understood(text), type), neighbour)
             case Withdraw(id):
                 self.remove_advertisement(id, neighbour)
             case Synced(what):
                 self._heard_everything(neighbour, what)
+
+    def understood(self, text: str) -> Expression:
+        """What a neighbour's expression means here."""
+        try:
+            return self.read(text)
+        except TamisError:
+            return EVERYTHING
 
     def barrier(self, neighbour: str, number: int) -> None:
         """A neighbour asks to hear when all that it said has spread."""

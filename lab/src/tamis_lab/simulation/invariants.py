@@ -45,8 +45,9 @@ def check_quiet(brokers: Mapping[str, Broker]) -> None:
     for name, broker in brokers.items():
         for neighbour in broker.neighbours:
             told = broker.spreading.outgoing[neighbour].shown
+            understood = brokers[neighbour].spreading.understood
             knows = brokers[neighbour].spreading.subscriptions_from[name]
-            if {id: entry.expression for id, entry in told.items()} != {
+            if {id: understood(str(entry.expression)) for id, entry in told.items()} != {
                 id: entry.expression for id, entry in knows.entries.items()
             }:
                 raise InvariantError(

@@ -1,8 +1,9 @@
 """A network of brokers in one process, in virtual time, the same for the same seed.
 
 Frames take time, and may be lost, repeated or reordered; links can be cut; brokers crash, between any two
-effects, and come back with what they had persisted. Clients are next to their broker: they repeat requests
-that were not answered and drop notifications they have seen, as real ones do.
+effects, and come back with what they had persisted, or with an older copy of it, or never. Clients are next
+to their broker: they repeat requests that were not answered and drop notifications they have seen, as real
+ones do. They vanish and come back.
 
 After every step the brokers' invariants are checked (see `invariants`).
 """
@@ -44,6 +45,7 @@ class SimulatedClient:
     broker: str
     name: str
     acknowledges: bool = True
+    is_away: bool = False
     heard: list[Deliver] = field(default_factory=list)
     gaps: list[DeliverGap] = field(default_factory=list)
     answers: dict[int, Reply] = field(default_factory=dict)
@@ -163,6 +165,17 @@ class Simulator:
         """Let a slow client acknowledge all that it has heard."""
         self._input(client.broker, i.Acknowledge(client.name, client.seen))
 
+    def vanish(self, client: SimulatedClient) -> None:
+        """Let a client go without a word to anyone; what it asked for stays."""
+        client.is_away = True
+        self._input(client.broker, i.Detach(client.name))
+
+    def come_back(self, client: SimulatedClient) -> None:
+        """Let a client that vanished attach again, and repeat what was not answered."""
+        if client.is_away:
+            client.is_away = False
+            self._attach(client)
+
     def prune(self, share: float, replace: float | None = None) -> None:
         """Let all brokers prune their event routing tables so far, and replace that share of comparisons."""
         for name in self.topology.brokers:
@@ -189,18 +202,49 @@ class Simulator:
 
     def start(self, name: str) -> None:
         """A broker starts, or comes back; its clients repeat what was not answered."""
-        if name in self.brokers:
+        if name in self.brokers or name not in self.disks:
             return
         options = self._options(name)
-        stored = dict(self.disks[name])
+        # As a clock would: no epoch is used twice, whatever the disk remembers.
+        stored = {**self.disks[name], "epoch": self._lives[name]}
         self.brokers[name] = self._make(
             name, self.topology.neighbours(name), options, stored, self._stopwatch
         )
         self._input(name, i.Start())
         for client in [client for client in self.clients.values() if client.broker == name]:
-            self._input(name, i.Attach(client.name))
-            for request in list(client.unanswered.values()):
-                self._input(name, request)
+            if not client.is_away:
+                self._attach(client)
+
+    def _attach(self, client: SimulatedClient) -> None:
+        self._input(client.broker, i.Attach(client.name))
+        for request in list(client.unanswered.values()):
+            self._input(client.broker, request)
+
+    def restore(self, name: str, copy: dict[str, Any]) -> None:
+        """A broker comes back with an older copy of its disk; its clients notice that it knows less."""
+        if name in self.brokers:
+            self.crash(name)
+        self.disks[name] = dict(copy)
+        for client in self.clients.values():
+            if client.broker == name:
+                _, last = copy.get(f"client/{client.name}", (0, 0))
+                client.seen = min(client.seen, last)
+        self.start(name)
+
+    def lose(self, name: str) -> None:
+        """A broker never comes back, nor do its clients; the overlay is made anew without it."""
+        if name in self.brokers:
+            self.crash(name)
+        del self.disks[name]
+        self.clients = {key: client for key, client in self.clients.items() if client.broker != name}
+        self.topology.remove(name)
+        for other in self.topology.brokers:
+            if other in self.brokers:
+                self.crash(other)
+            else:
+                self._lives[other] += 1  # what is under way over links of before reaches nobody
+        for other in self.topology.brokers:
+            self.start(other)
 
     def cut(self, a: str, b: str) -> None:
         """Let no frame pass between two neighbours."""

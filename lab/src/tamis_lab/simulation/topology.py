@@ -1,4 +1,8 @@
-"""Overlays without cycles: lines, stars, trees and random ones."""
+"""Overlays without cycles: lines, stars, trees and random ones.
+
+Brokers pass on what they hear, so in a cycle a subscription would be kept alive by its own echo. Real sites
+may form any graph (`tamis.pubsub.sites`): there each site speaks for itself.
+"""
 
 import random
 from collections import deque
@@ -67,6 +71,22 @@ class Topology:
     def neighbours(self, broker: str) -> list[str]:
         """The brokers linked to one."""
         return self._neighbours[broker]
+
+    def remove(self, broker: str) -> None:
+        """Take a broker out; those who were linked by it are linked to the first of its neighbours.
+
+        >>> star = Topology.star(4)
+        >>> star.remove("b1")
+        >>> star.links
+        [('b2', 'b3'), ('b2', 'b4')]
+        """
+        first, *others = self._neighbours.pop(broker)
+        self.links = [link for link in self.links if broker not in link] + [(first, b) for b in others]
+        for name in (first, *others):
+            self._neighbours[name].remove(broker)
+        for other in others:
+            self._neighbours[first].append(other)
+            self._neighbours[other].append(first)
 
     def towards(self, broker: str, target: str) -> str | None:
         """The neighbour on the way to a target; None at the target itself.

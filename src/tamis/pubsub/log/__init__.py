@@ -17,6 +17,7 @@ from tamis.pubsub.log.contract import (
     LogUnavailableError,
     Record,
     RolledBackError,
+    StreamLostError,
 )
 from tamis.pubsub.log.opening import open_log
 
@@ -33,5 +34,6 @@ __all__ = [
     "LogUnavailableError",
     "Record",
     "RolledBackError",
+    "StreamLostError",
     "open_log",
 ]

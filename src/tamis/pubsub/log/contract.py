@@ -23,7 +23,7 @@ topic and a detail.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tamis.errors import TamisError
 
@@ -64,6 +64,16 @@ class RolledBackError(LogError):
     """The log is an older copy of itself: what it acknowledged in between is lost."""
 
 
+class StreamLostError(LogError):
+    """Somebody has purged or deleted a stream of the log: what it knew is gone until it is restored."""
+
+
+STATE_IS_GONE = (
+    "the state of this site is gone: somebody has purged or deleted the stream. Events wait. Restore the "
+    "stream from a backup; or remove the other streams, too, and begin anew"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What is to be appended under a key.
@@ -82,9 +92,8 @@ class Entry:
         return self.topic, self.detail
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is stored: an entry with its number and its time.
+class Record(NamedTuple):
+    """What is stored: an entry with its number and its time. A tuple, since millions are made of them.
 
     >>> Record(1, "p0", "session-1", 0, b"{}").seq
     1

@@ -12,6 +12,7 @@ behind, which `read` is allowed to; `last` and `end` are asked of the leader.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import ssl
@@ -36,7 +37,9 @@ from tamis.pubsub.log.contract import (
     LogFullError,
     LogUnavailableError,
     Record,
+    StreamLostError,
 )
+from tamis.pubsub.log.nats_headers import read_headers_faster
 from tamis.pubsub.names import token
 
 if TYPE_CHECKING:
@@ -79,7 +82,10 @@ class NatsLog:
         self._most_bytes = most_bytes
         self._highest = dict.fromkeys(STREAMS, 0)
         """The highest number of each stream that was seen."""
-        self._grown: dict[str, asyncio.Event] = {stream: asyncio.Event() for stream in STREAMS}
+        self._prefixes = {stream: len(f"tamis.{self._site}.{stream}.") for stream in STREAMS}
+        """How much of a subject comes before its topic."""
+        self._waiting: dict[str, set[asyncio.Event]] = {stream: set() for stream in STREAMS}
+        """Who waits for a stream to grow: each has an event of its own, which nobody else clears."""
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -135,6 +141,7 @@ class NatsLog:
         except Exception as error:  # whatever the client makes of a file that is none
             reason = f"{credentials}: " if credentials else ""
             raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
+        read_headers_faster(client)
         log = cls(client, site, replicas, most_bytes)
         try:
             for stream in STREAMS:
@@ -266,9 +273,15 @@ class NatsLog:
         """The highest number that was ever given in a stream."""
         deadline = time.monotonic() + STALE_SECONDS
         while True:
+            # What was seen before the question: what others of this process append meanwhile may not be in
+            # the answer.
+            seen = self._highest[stream]
             last = int((await self._info(stream))["state"]["last_seq"])
+            if last >= seen:
+                self._highest[stream] = max(last, self._highest[stream])
+                return last
             # A leader that was stopped for a while wakes up and does not know yet that there is another one.
-            if last >= self._highest[stream] or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 self._highest[stream] = last
                 return last
             await asyncio.sleep(RETRY_SECONDS)
@@ -281,18 +294,20 @@ class NatsLog:
     async def wait(self, stream: str, after: int, seconds: float) -> None:
         """Return when a stream may have records behind a number, at the latest after so many seconds."""
         deadline = time.monotonic() + seconds
-        grown = self._grown[stream]
-        while True:
-            grown.clear()
-            if await self.end(stream) > after:
-                return
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            try:
-                await asyncio.wait_for(grown.wait(), min(left, LONGEST_WAIT))
-            except TimeoutError:
-                continue
+        grown = asyncio.Event()
+        self._waiting[stream].add(grown)
+        try:
+            while True:
+                grown.clear()
+                if await self.end(stream) > after:
+                    return
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(grown.wait(), min(left, LONGEST_WAIT))
+        finally:
+            self._waiting[stream].discard(grown)
 
     async def size(self) -> int:
         """The bytes of the three streams, on one replica."""
@@ -463,8 +478,8 @@ class NatsLog:
         return topic, detail
 
     def _record(self, stream: str, message: "Msg") -> Record:
-        headers = message.headers or {}
-        topic, detail = self._key(stream, headers["Nats-Subject"])
+        headers: Mapping[str, str] = message.headers or {}
+        topic, _, detail = headers["Nats-Subject"][self._prefixes[stream] :].partition(".")
         return Record(
             int(headers["Nats-Sequence"]), topic, detail, _micros(headers["Nats-Time-Stamp"]), message.data
         )
@@ -486,8 +501,7 @@ class NatsLog:
             )
 
     async def _on_hint(self, message: "Msg") -> None:
-        grown = self._grown.get(message.subject.rpartition(".")[2])
-        if grown is not None:
+        for grown in self._waiting.get(message.subject.rpartition(".")[2], ()):
             grown.set()
 
 
@@ -592,8 +606,8 @@ def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | Non
     return context
 
 
-class _MissingError(LogError):
-    """There is no such stream."""
+class _MissingError(StreamLostError):
+    """There is no such stream, though `open` has found or made it."""
 
 
 class _InUseError(LogError):
@@ -627,8 +641,7 @@ def _micros(text: str) -> int:
     >>> _micros("1970-01-01T00:00:01.5Z"), _micros("1970-01-01T00:00:00Z")
     (1500000, 0)
     """
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    return _seconds(whole) * 1_000_000 + int((fraction + "000000")[:6])
+    return _seconds(text[:19]) * 1_000_000 + int((text[20:-1] + "000000")[:6])
 
 
 @lru_cache(maxsize=1_000)

@@ -103,10 +103,10 @@ class SqliteLog:
         def reading(database: sqlite3.Connection) -> list[Record]:
             where, values = ("topic = ? AND seq > ?", (topic, after)) if topic else ("seq > ?", (after,))
             found: list[Record] = []
-            size = 0
+            record, size = Record._make, 0
             query = f"SELECT seq, topic, detail, time, body FROM {stream} WHERE {where} ORDER BY seq LIMIT ?"
             for row in database.execute(query, (*values, most)):
-                found.append(Record(*row))
+                found.append(record(row))
                 size += len(row[4])
                 if size > MOST_READ_BYTES:
                     break
@@ -123,7 +123,7 @@ class SqliteLog:
                 f"SELECT seq, topic, detail, time, body FROM {stream} "
                 "WHERE seq IN (SELECT value FROM json_each(?))"
             )
-            return {row[0]: Record(*row) for row in database.execute(query, (json.dumps(wanted),))}
+            return {row[0]: Record._make(row) for row in database.execute(query, (json.dumps(wanted),))}
 
         return await self._run(fetching)
 
@@ -138,7 +138,9 @@ class SqliteLog:
                 f"WHERE seq = (SELECT max(seq) FROM {stream} WHERE topic = json_extract(asked.value, '$[0]') "
                 "AND detail = json_extract(asked.value, '$[1]'))"
             )
-            return {(row[1], row[2]): Record(*row) for row in database.execute(query, (json.dumps(wanted),))}
+            return {
+                (row[1], row[2]): Record._make(row) for row in database.execute(query, (json.dumps(wanted),))
+            }
 
         return await self._run(looking)
 

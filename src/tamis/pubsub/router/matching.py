@@ -10,7 +10,7 @@ from tamis import Query
 from tamis.errors import TamisError
 from tamis.pubsub.log.contract import Record
 from tamis.pubsub.names import name_of
-from tamis.pubsub.records import HIGHEST_PRIORITY, EventHeader, RecordError, Target, split_event
+from tamis.pubsub.records import HIGHEST_PRIORITY, EventHeader, RecordError, Target
 from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
@@ -48,6 +48,8 @@ class Matched:
     """The number of each event in the log."""
     sizes: list[int]
     """The bytes of each event."""
+    are_plain: bool
+    """Whether all of them are events that were published here."""
 
 
 def match(
@@ -58,14 +60,16 @@ def match(
     An event that only passes through this site is not matched: its origin has decided where it goes.
     `everywhere` says, of events, which sites must get all of them, and which rows must go to which sites.
     """
-    headers, events, dead = _split(records)
-    ours = [row for row in range(len(records)) if row not in dead and _is_for(headers[row], site)]
-    good = [row for row in ours if not _missing(headers[row])]
+    headers, events, dead, are_plain = _split(records)
+    ours = good = [row for row in range(len(records)) if row not in dead]
+    if not are_plain:
+        ours = [row for row in ours if _is_for(headers[row], site)]
+        good = [row for row in ours if not _missing(headers[row])]
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
             _match_run(table, records, events, run, found=found, dead=dead)
-    for row in ours:
+    for row in ours if len(good) < len(ours) else ():
         if _missing(headers[row]):  # what was lost on its way may have been for anyone
             for name in table.queues:
                 found.setdefault(name, []).append((Owner(name, HIGHEST_PRIORITY, is_unsure=False), [row]))
@@ -82,6 +86,7 @@ def match(
         _sites(table, found, events, headers, site=site, everywhere=everywhere),
         [record.seq for record in records],
         [len(event) for event in events],
+        are_plain,
     )
 
 
@@ -99,12 +104,15 @@ def _missing(header: EventHeader | None) -> int:
 _plain: dict[bytes, EventHeader] = {}
 
 
-def _split(records: Sequence[Record]) -> tuple[list[EventHeader | None], list[bytes], dict[int, str]]:
+def _split(
+    records: Sequence[Record],
+) -> tuple[list[EventHeader | None], list[bytes], dict[int, str], bool]:
     headers: list[EventHeader | None] = []
     events: list[bytes] = []
     dead: dict[int, str] = {}
+    are_plain = True
     for row, record in enumerate(records):
-        text, event = split_event(record.body)
+        text, _, event = record[4].partition(b"\n")
         header = _plain.get(text)
         if header is None:
             try:
@@ -112,13 +120,15 @@ def _split(records: Sequence[Record]) -> tuple[list[EventHeader | None], list[by
             except RecordError as error:
                 dead[row] = str(error)
             else:
-                if header.origin is None:  # those of one publisher are all the same
+                if header.origin is None and not header.missing:  # those of one publisher are all the same
                     if len(_plain) > 10_000:
                         _plain.clear()
                     _plain[text] = header
+                else:
+                    are_plain = False
         headers.append(header)
         events.append(event)
-    return headers, events, dead
+    return headers, events, dead, are_plain
 
 
 def _runs(table: Table, records: Sequence[Record], rows: list[int]) -> list[list[int]]:

@@ -10,14 +10,15 @@ harmless. "Now" is the log's own clock, as the latest record shows it.
 - Copies for projections, old dead letters, signs of removal after a day.
 
 What is dropped unread is first written down under `drop`, so that its subscriber learns why there is a gap.
+Of what is dropped on its way over a neighbour to sites behind it, these sites are told.
 """
 
 import logging
-from collections import deque
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, Record
+from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, LogFullError, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
     LINK_BYTES,
@@ -26,10 +27,12 @@ from tamis.pubsub.records import (
     Delivery,
     Drop,
     Drops,
+    EventHeader,
     QueueLimits,
     Reading,
     RecordError,
     Settings,
+    event_body,
     read_drops,
     write,
 )
@@ -60,6 +63,8 @@ class Item:
     oldest: int
     """The lowest event that it refers to."""
     time: int
+    sites: tuple[str, ...] = ()
+    """Of a neighbour's queue: where the events are on their way to, once for each event and site."""
 
 
 @dataclass
@@ -109,6 +114,9 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
+        for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
+            if read_drops(self._table.others[keys.DROP, name]).untold:
+                await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
         await self._trim_events(now)
@@ -150,6 +158,7 @@ class Retention:
             delivery.size,
             min(delivery.events, default=0),
             record.time,
+            tuple(site for targets in delivery.targets for site, _ in targets),
         )
         queue = self.queues.setdefault(record.topic.removeprefix("q-"), Queue())
         queue.lanes.setdefault(record.detail, deque()).append(item)
@@ -206,11 +215,20 @@ class Retention:
             key = (keys.DROP, name)
             record = (await self._log.last(STATE, [key])).get(key)
             drops = read_drops(record)
+            behind: Counter[str] = Counter()
             for reason, lane, item in dropped:
+                known = drops
                 if item.count and item.first:
                     drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
+                if drops is not known:
+                    behind.update(item.sites)
             following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
-            drops = Drops(drops.totals, drops.recent, {**drops.next, **following})
+            drops = replace(
+                drops,
+                next={**drops.next, **following},
+                sites=dict(behind + Counter(drops.sites)),
+                untold=dict(behind + Counter(drops.untold)),
+            )
             try:
                 fence = {key: record.seq if record is not None else 0}
                 await self._log.append(STATE, [Entry(*key, drops.body())], fence)
@@ -221,8 +239,45 @@ class Retention:
         for lane in trimmed:
             items = queue.lanes[lane]
             await self._log.trim(QUEUES, items[0].seq if items else self._after + 1, f"q-{name}", lane)
+        if name.startswith(SITE):
+            await self._tell_sites_behind(name)
         if dropped:
             logger.warning("dropped", extra={"subscriber": name, "events": sum(i.count for *_, i in dropped)})
+
+    async def _tell_sites_behind(self, name: str) -> None:
+        """Send a gap to the sites that events were on their way to which were dropped of a neighbour's queue.
+
+        The neighbour itself finds it in its queue. Like an event, the gap is taken once, by a number that
+        tells it from others: should this router die before it has written down that they are told, the gap
+        is sent again with the same number.
+        """
+        key = (keys.DROP, name)
+        record = (await self._log.last(STATE, [key])).get(key)
+        drops = read_drops(record)
+        neighbour = name_of(name).removeprefix("@")
+        others = sorted(set(drops.untold) - {neighbour, self._settings.site})
+        if record is None or not drops.untold:
+            return
+        if others:
+            life = self._table.others.get(keys.LIFE)
+            header = EventHeader(
+                "",
+                self._settings.site,
+                life=f"{neighbour} {life.seq if life is not None else 0}",
+                targets=tuple((site, drops.sites.get(site, 0)) for site in others),
+                missing=max(drops.untold[site] for site in others),
+            )
+            body = event_body(header.body(), b"{}")
+            try:
+                await self._log.append(EVENTS, [Entry(keys.partition_topic(0), "dropped", body)])
+            except LogFullError:
+                return  # what was dropped makes room: they are told in a later round
+            logger.error("dropped for sites behind", extra={"site": neighbour, "sites": others})
+        told = replace(drops, untold={})
+        try:
+            await self._log.append(STATE, [Entry(*key, told.body())], {key: record.seq})
+        except FencedError:
+            return  # another router keeps house, too, and tells them
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))

@@ -33,6 +33,7 @@ from tamis.pubsub.log.contract import (
     LogFullError,
     LogUnavailableError,
     Record,
+    StreamLostError,
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
@@ -42,6 +43,7 @@ from tamis.pubsub.records import (
     Fields,
     RecordError,
     Settings,
+    plain_delivery,
     read_drops,
     write,
 )
@@ -146,7 +148,7 @@ class Router:
                         await self._wait(end)
                 pause = 0.05
                 self.counters.trouble = None
-            except (LogUnavailableError, LogFullError) as error:
+            except (LogUnavailableError, LogFullError, StreamLostError) as error:
                 self.counters.trouble = str(error)
                 logger.warning("waiting for the log", extra={"error": str(error)})
                 await self._pause(pause)
@@ -166,6 +168,7 @@ class Router:
             self._has_looked = False
             self._generation = self.log.generation
             self._signed_seq = 0
+            await self._fix_settings()
         await self._keep_name()
         await self._sign()
         await self._share()
@@ -177,6 +180,16 @@ class Router:
                 lease.empty_at = None if more else end
                 routed += more
         return routed
+
+    async def _fix_settings(self) -> None:
+        """A log that was deleted and made again under our hands needs settings; ours are as good as any."""
+        if keys.SETTINGS not in self.table.others:
+            try:
+                await self.log.append(
+                    STATE, [Entry(*keys.SETTINGS, self.settings.body())], {keys.SETTINGS: 0}
+                )
+            except FencedError:
+                return  # somebody else has fixed them, or will in the next step
 
     async def _wait(self, end: int) -> None:
         waiting = asyncio.create_task(self.log.wait(EVENTS, end, self._lease_seconds / 4))
@@ -213,6 +226,7 @@ class Router:
         """Show that we are alive, and look who else is."""
         now = self._clock()
         if self._signed_at is None or now - self._signed_at >= self._lease_seconds / 3:
+            await self.table.check()
             self._life += 1
             sign = write({"life": self._life, "by": self._incarnation})
             self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
@@ -378,6 +392,8 @@ class Router:
         """Keep some events to learn from; count those that came from other sites, and those wanted here."""
         rows = [row for row in range(len(matched.records)) if row not in matched.dead]
         self.table.recent.extend(matched.events[row] for row in rows[:: max(1, len(rows) // SAMPLED)])
+        if matched.are_plain:
+            return
         came = {
             row
             for row, header in enumerate(matched.headers)
@@ -469,7 +485,7 @@ class Router:
         now: dict[Key, int] = {}
         for lane, wanted in zip(lanes, deliveries, strict=True):
             first = now.get(lane, lease.numbers.get(lane, 1))
-            entries.append(Entry(*lane, self._delivery(matched, wanted, first).body()))
+            entries.append(Entry(*lane, self._delivery(matched, wanted, first)))
             now[lane] = first + len(wanted.rows)
             self.counters.deliveries += len(wanted.rows)
         entries.append(Entry(*lease.key, cursor.body()))
@@ -517,17 +533,22 @@ class Router:
                     number = delivery.first + len(delivery.events)
         return number
 
-    def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> Delivery:
+    def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> bytes:
+        """The record of a delivery."""
         numbers, sizes = matched.numbers, matched.sizes
-        attributes = self._projected(wanted.name) if self.table.grants else None
+        events = [numbers[row] for row in wanted.rows]
+        size = sum([sizes[row] for row in wanted.rows])
+        if not (wanted.unsure or wanted.targets or self.table.grants):  # nearly all
+            return plain_delivery(first, events, size)
+        attributes = self._projected(wanted.name)
         return Delivery(
             first,
-            tuple([numbers[row] for row in wanted.rows]),
-            sum([sizes[row] for row in wanted.rows]),
-            tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]) if wanted.unsure else (),
+            tuple(events),
+            size,
+            tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
-        )
+        ).body()
 
     def _projected(self, name: str) -> tuple[str, ...] | None:
         grant = self.table.grants.get(name)

@@ -5,6 +5,9 @@ event that was published after a subscription was acknowledged is matched with i
 
 A subscription that cannot be read or parsed here counts as wanting everything. Its deliveries are marked, and
 the subscriber's own client decides: it understood the expression when it subscribed.
+
+A site's settings are written first and never removed. Where they are missing, somebody has purged the stream:
+nothing is routed by what is left of it, and events wait until it is restored.
 """
 
 import asyncio
@@ -18,13 +21,13 @@ from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tamis
 from tamis._kernel import Expression
 from tamis.errors import TamisError
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import STATE, Log, Record
+from tamis.pubsub.log.contract import STATE, STATE_IS_GONE, Log, Record, StreamLostError
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
@@ -41,6 +44,8 @@ logger = logging.getLogger("tamis.router")
 READ_AT_ONCE = 20_000
 ADDED_AT_ONCE = 250_000
 LAG_SECONDS = 0.01
+LOOKS = 3
+"""So often the last record must be missing before it counts as removed."""
 MARKS = 32
 RECENT_EVENTS = 512
 SNAPSHOT_VERSION = 1
@@ -108,13 +113,16 @@ class Table:
         self._lock = asyncio.Lock()
         self._snapshot = snapshot
         self.rollbacks = 0
-        """How often the log turned out to be older than what was read of it."""
+        """How often the log turned out to be older than what was read of it, or to have lost some of it."""
+        self.is_lost = False
+        """Whether somebody has purged the stream of state: then nothing may be routed."""
         self.unreadable = 0
         """How many records could not be read."""
         self.recent: deque[bytes] = deque(maxlen=RECENT_EVENTS)
         """Some of the events that were routed lately."""
         self._clear()
         self._generation = 0
+        self._identity = ""
 
     def _clear(self) -> None:
         self.index = tamis.Index()
@@ -135,29 +143,76 @@ class Table:
         self._removed: set[str] = set()
         self._marks: dict[int, str] = {}
         self._saved = 0
+        self._is_first_reading = True
+        """While all is read for the first time: what is read is hardly ever in the index already."""
+        self._is_anew = False
+        """Whether the settings were written twice: what was read before the second time is gone."""
 
     async def catch_up(self) -> bool:
         """Read all that the log has; returns whether anything is new."""
         async with self._lock:
             return await self._catch_up()
 
+    async def check(self) -> None:
+        """Notice that somebody has purged the stream; `StreamLostError` until it is restored."""
+        if keys.SETTINGS not in self.others:
+            return
+        found = await self._log.last(STATE, [keys.SETTINGS])
+        if keys.SETTINGS not in found and self._identity == self._log.identity:  # not another log altogether
+            self._lose()
+
+    def _lose(self) -> NoReturn:
+        if not self.is_lost:
+            self.is_lost = True
+            self.rollbacks += 1
+            logger.error("the state of the site is gone", extra={"stream": STATE, "read": self.position})
+        raise StreamLostError(STATE_IS_GONE)
+
     async def _catch_up(self) -> bool:
-        end = await self._log.end(STATE)
+        try:
+            end = await self._log.end(STATE)
+        except StreamLostError:
+            self._lose()
+        if self.is_lost:
+            if keys.SETTINGS not in await self._log.last(STATE, [keys.SETTINGS]):
+                self._lose()
+            logger.warning("the state of the site is there again", extra={"stream": STATE, "end": end})
+            self.is_lost = False
+            if end < self.position or not await self._is_same_log():
+                self._clear()
         if self._generation != self._log.generation or end < self.position:
             await self._start_over(end)
-        before = self.position
+        before, looks = self.position, 0
         try:
             while self.position < end:
                 records = await self._log.read(STATE, after=self.position, most=READ_AT_ONCE)
                 if records:
                     self._apply(records)
-                else:
-                    await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
-                    if await self._log.end(STATE) < end or self._generation != self._log.generation:
-                        return await self._catch_up()
+                    continue
+                await asyncio.sleep(LAG_SECONDS)  # a replica that lags behind, or another log
+                now = await self._log.end(STATE)
+                if now < end or self._generation != self._log.generation:
+                    return await self._catch_up()
+                looks += 1
+                if now == end and looks >= LOOKS and end not in await self._log.fetch(STATE, [end]):
+                    await self._pass_over_what_was_removed(end)
         finally:
             self._add_waiting()  # whatever was read is in the index when this returns
+            self._is_first_reading = self._is_first_reading and self.position < end
+        if self._is_anew:
+            self.rollbacks += 1
+            logger.error("the state of the site was begun anew", extra={"stream": STATE})
+            self._clear()
+            return await self._catch_up()
         return self.position > before
+
+    async def _pass_over_what_was_removed(self, end: int) -> None:
+        """The last record always stays, unless somebody else removes it; it is in vain to wait for it."""
+        if keys.SETTINGS not in await self._log.last(STATE, [keys.SETTINGS]):
+            self._lose()
+        self.rollbacks += 1
+        logger.error("others have removed state", extra={"stream": STATE, "read": self.position, "end": end})
+        self.position = end
 
     def take_removed(self) -> set[str]:
         """The topics of queues that were removed since the last call."""
@@ -167,6 +222,7 @@ class Table:
     async def _start_over(self, end: int) -> None:
         generation = self._log.generation
         if self.position and (end < self.position or not await self._is_same_log()):
+            await self.check()
             self.rollbacks += 1
             logger.error(
                 "the log was rolled back", extra={"stream": STATE, "read": self.position, "end": end}
@@ -176,6 +232,7 @@ class Table:
             return
         self._clear()
         self._generation = generation
+        self._identity = self._log.identity
         if self._snapshot is not None and self._snapshot.exists():
             await self._load(self._snapshot)
 
@@ -189,8 +246,11 @@ class Table:
     def _apply(self, records: list[Record]) -> None:
         added = self._waiting
         is_regranted = False
+        subscription, is_plain = keys.SUBSCRIPTION, keys.PLAIN_SUBSCRIPTION.fullmatch
         for record in records:
-            if not keys.is_key(record.topic, record.detail):
+            if record[1] == subscription and record[4] and is_plain(record[2]):  # nearly all, and millions
+                added[record[2]] = record
+            elif not keys.is_key(record.topic, record.detail):
                 self._complain(record, RecordError("no name makes such a key: it is ignored"))
             elif record.topic == keys.SUBSCRIPTION:
                 added.pop(record.detail, None)
@@ -207,7 +267,9 @@ class Table:
             elif record.topic == keys.QUEUE:
                 self._queue(record)
             elif record.body:
-                self.others[record.topic, record.detail] = record
+                key = (record.topic, record.detail)
+                self._is_anew |= key == keys.SETTINGS and self.others.get(key, record).seq != record.seq
+                self.others[key] = record
                 if record.topic == keys.LINKS:
                     self.sites.add(name_of(record.detail))
             else:
@@ -222,7 +284,8 @@ class Table:
             self._marks[record.seq] = mark(record)
         while len(self._marks) > MARKS:
             del self._marks[next(iter(self._marks))]
-        if is_regranted and len(self.index):
+        if is_regranted and (len(self.index) or self.refused):
+            self._is_first_reading = False
             self.position = 0  # what a grant allows is decided for every subscription again
 
     def _add_waiting(self) -> None:
@@ -257,44 +320,54 @@ class Table:
         ids: list[str] = []
         texts: list[str] = []
         owners: list[str] = []
-        expiries: list[int | None] = []
-        is_empty = not len(self.index) and not self.refused
+        expiring: dict[int, int] = {}
+        """By row."""
+        has_grants, subscription, is_first = bool(self.grants), keys.SUBSCRIPTION, self._is_first_reading
         for id, record in added.items():
-            if not is_empty:
+            if not is_first:
                 self._remove(id)
-            if record.topic == keys.SUBSCRIPTION and not self.grants:  # nearly all, and there are millions
-                plain = plain_subscription(record.body)
+            if record[1] == subscription and not has_grants:  # nearly all, and there are millions
+                plain = plain_subscription(record[4])
                 if plain is not None:
+                    text, priority = plain
                     ids.append(id)
-                    texts.append(plain[0])
-                    owners.append(f"{id.partition('.')[0]}|{plain[1]}|0")
-                    expiries.append(None)
+                    texts.append(text)
+                    owners.append(f"{id[: id.index('.')]}|{priority}|0")
                     continue
+            if is_first:
+                self._remove(id)
             prepared = self._prepare(id, record)
             if prepared is None:
                 continue
             text, owner, expires = prepared
+            if expires is not None:
+                expiring[len(ids)] = expires
             ids.append(id)
             texts.append(text)
             owners.append(owner.text)
-            expiries.append(expires)
-            if expires is not None:
-                bisect.insort(self.expiries, expires)
         if not ids:
             return
-        has_expiries = any(expires is not None for expires in expiries)
-        failed = self.index.add_many(
-            ids, texts, owners=owners, expires=expiries if has_expiries else None, on_error="collect"
-        )
+        expiries = [expiring.get(row) for row in range(len(ids))] if expiring else None
+        failed = self.index.add_many(ids, texts, owners=owners, expires=expiries, on_error="collect")
+        known = {ids[row.row] for row in failed if is_first and ids[row.row] in self.index}
+        for row_number, expires in expiring.items():
+            if ids[row_number] not in known:
+                bisect.insort(self.expiries, expires)
         for row in failed:
+            if ids[row.row] in known:
+                continue
             self._complain(added[ids[row.row]], row.error)
             owner = Owner(owner_of(owners[row.row]).name, owner_of(owners[row.row]).priority, is_unsure=True)
             self.index.upsert(
                 ids[row.row],
                 self._allowed(owner.name, None) or "FALSE",
                 owner=owner.text,
-                expires=expiries[row.row],
+                expires=expiring.get(row.row),
             )
+        if known:  # they were changed between two reads
+            self._is_first_reading = False
+            self._add({id: added[id] for id in known})
+            self._is_first_reading = True
 
     def _prepare(self, id: str, record: Record) -> tuple[str, Owner, int | None] | None:
         if record.topic == keys.INTEREST:
@@ -410,6 +483,7 @@ class Table:
             self.expiries = about["expiries"]
             self.refused = about["refused"]
             self.position = self._saved = about["position"]
+            self._is_first_reading = False
         except (OSError, ValueError, KeyError, TypeError, AttributeError, TamisError) as error:
             logger.warning("snapshot not used", extra={"file": str(snapshot), "error": str(error)})
             self._clear()

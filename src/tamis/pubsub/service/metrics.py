@@ -17,7 +17,7 @@ COUNTERS = {
     "match_seconds": "Time spent on matching.",
     "leases_taken": "Partitions that were taken.",
     "leases_lost": "Partitions that were lost to another router.",
-    "rollbacks": "Times that a log turned out to be an older copy of itself.",
+    "rollbacks": "Times that a log turned out to be an older copy of itself, or to have lost its state.",
     "dropped": "Deliveries that were dropped because of limits.",
     "forgotten": "Subscribers that were forgotten.",
     "forwarded": "Events that came over links.",
@@ -46,12 +46,14 @@ class RouterCollector:
             return
         router = server.router
         for name, help in COUNTERS.items():
-            yield CounterMetricFamily(f"tamis_router_{name}", help, value=getattr(router.counters, name))
+            value = getattr(router.counters, name) + (router.table.rollbacks if name == "rollbacks" else 0)
+            yield CounterMetricFamily(f"tamis_router_{name}", help, value=value)
         gauges = {
             "subscriptions": ("Subscriptions in the index.", len(router.table.index)),
             "subscribers": ("Subscribers that have a queue.", len(router.table.queues)),
             "partitions": ("Partitions that this router has.", len(router.leases)),
             "unreadable": ("Records that could not be read.", router.table.unreadable),
+            "state_lost": ("Whether somebody has purged the stream of state.", int(router.table.is_lost)),
             "ready": ("Whether the router can work.", int(server.is_ready)),
         }
         for name, (help, value) in gauges.items():

@@ -150,7 +150,7 @@ class RouterServer:
         """Do what only one router of a site does: the one that has partition 0."""
         while not self._stopping.is_set():
             pause = seconds
-            if 0 in self.router.leases:
+            if 0 in self.router.leases and not self.router.table.is_lost:
                 try:
                     if await work():
                         continue

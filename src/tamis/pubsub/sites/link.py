@@ -422,6 +422,7 @@ class Link:
                     self._counters.repeated += 1
                     continue
                 touched.add(origin)
+                self._counters.missing += header.missing
             left.append((site, number))
         if not left:
             return None

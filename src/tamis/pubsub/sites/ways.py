@@ -35,10 +35,7 @@ def site_deliveries(
     """What goes to neighbouring sites of some rows, and the numbers after that."""
     sites = cursor.sites
     chosen = list(rows)
-    if not matched.sites and not any(
-        header is not None and header.origin is not None
-        for header in (matched.headers[row] for row in chosen)
-    ):
+    if not matched.sites and matched.are_plain:
         return [], sites
     topology = topology_of(table, here)
     sites = dict(sites)
