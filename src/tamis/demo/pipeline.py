@@ -79,11 +79,11 @@ def run(
         store = _index(console, spark, seen, folder)
         _match(console, spark, store, seen, folder)
         _stream(console, spark, store, campaigns, seen=seen, folder=folder)
-        _step(console, 5, "A whole pipeline, as `tamis spark init` writes it: raw events to alerts")
-        run_template(console, spark, folder / PIPELINE)
     finally:
         if session is None:
             spark.stop()
+    _step(console, 5, "A whole pipeline, as `tamis spark init` writes it: raw events to alerts")
+    run_template(console, folder / PIPELINE)
     report = write_report(folder / "report.html", seen)
     _farewell(console, folder, report)
     return report
@@ -283,8 +283,7 @@ def _farewell(console: Console, folder: Path, report: Path) -> None:
         ),
         (
             folder / PIPELINE,
-            "a pipeline to start from: pipeline.py, its tables and its own report.html; add events and run "
-            "it again",
+            "what `tamis spark init` writes, after its first run: pipeline.py, its tables and its report",
         ),
         ("docs/spark.md", "the tutorial"),
         ("tamis demo --library", "the same without Spark: one process, microseconds"),
