@@ -90,13 +90,14 @@ def run_tests(python: Path, tests: list[str], *, slow: bool) -> tuple[int, str]:
     variables = {**os.environ, "PYSPARK_PYTHON": str(python)}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     command += ["-m", "slow or not slow"] if slow else []
-    last = ""
-    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as running:
+    told = b""
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, bufsize=0) as running:
         assert running.stdout is not None
-        for line in running.stdout:
-            print(line, end="", flush=True)
-            last = line.strip() or last
-    return running.returncode, counts(last)
+        while chunk := running.stdout.read(1 << 16):  # as it comes: a line of dots takes minutes
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.flush()
+            told = (told + chunk)[-1000:]
+    return running.returncode, counts(told.decode(errors="replace").strip().rpartition("\n")[2])
 
 
 def counts(summary: str) -> str:
