@@ -8,6 +8,7 @@ it is built against the stable ABI, so every environment can use it. Tests that 
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
@@ -51,15 +52,23 @@ TESTS = [
     "tests/spark/test_silent_non_matches.py",
     "tests/spark/test_sql.py",
     "tests/spark/test_store.py",
+    "tests/spark/test_single_writer.py",
     "tests/spark/test_history.py",
     "tests/spark/test_clusters.py",
     "tests/spark/test_stream_recovery.py",
+    "tests/spark/test_template.py",
 ]
 """What depends on the release: connectors are tested with the one that they are published for."""
 
 
-def environment(release: str, uv: Path) -> Path:
-    """The Python of an environment with a release, which is installed if it is not there."""
+UV = ROOT / ".tools" / "bin" / "uv"
+
+
+def environment(release: str, uv: Path = UV, *, offline: bool = False) -> Path:
+    """The Python of an environment with a release, which is installed if it is not there.
+
+    Offline, nothing is downloaded: what uv has not cached makes it fail (`subprocess.CalledProcessError`).
+    """
     folder = ROOT / ".cache" / "spark" / release
     python = folder / "bin" / "python"
     done = folder / ".installed"
@@ -67,7 +76,7 @@ def environment(release: str, uv: Path) -> Path:
     if not done.exists() or done.read_text() != wanted:
         subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
         command = [uv, "pip", "install", "--no-config", "--quiet", "--python", python, *wanted.split("\n")]
-        subprocess.run(command, check=True)
+        subprocess.run([*command, "--offline"] if offline else command, check=True, capture_output=offline)
         done.write_text(wanted)
     # By a file, because the workers of a Connect server do not get the variables of this process.
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
@@ -76,19 +85,43 @@ def environment(release: str, uv: Path) -> Path:
     return python
 
 
-def run_tests(release: str, python: Path, tests: list[str], *, slow: bool) -> int:
-    """Run tests on a release; the exit status of pytest."""
+def run_tests(python: Path, tests: list[str], *, slow: bool) -> tuple[int, str]:
+    """Run tests in an environment: the exit status of pytest, and how many tests passed and failed."""
     variables = {**os.environ, "PYSPARK_PYTHON": str(python)}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     command += ["-m", "slow or not slow"] if slow else []
-    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
+    told = b""
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, bufsize=0) as running:
+        assert running.stdout is not None
+        while chunk := running.stdout.read(1 << 16):  # as it comes: a line of dots takes minutes
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.flush()
+            told = (told + chunk)[-1000:]
+    return running.returncode, counts(told.decode(errors="replace").strip().rpartition("\n")[2])
+
+
+def counts(summary: str) -> str:
+    """The counts in pytest's last line.
+
+    >>> counts("2 failed, 10 passed, 1 skipped, 3 deselected, 7 warnings, 1 error in 4.21s")
+    '10 passed, 2 failed, 1 skipped, 1 error'
+    """
+    found = {what: number for number, what in re.findall(r"(\d+) (passed|failed|skipped|error)", summary)}
+    kinds = ("passed", "failed", "skipped", "error")
+    return ", ".join(f"{found[what]} {what}" for what in kinds if what in found)
+
+
+def exact_release(python: Path) -> str:
+    """The release of Spark that an environment has."""
+    ask = [python, "-c", "import pyspark; print(pyspark.__version__)"]
+    return subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main() -> int:
     """Run the matrix; 0 if every release passed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("releases", nargs="*", default=list(RELEASES), metavar="RELEASE")
-    parser.add_argument("--uv", type=Path, default=ROOT / ".tools" / "bin" / "uv")
+    parser.add_argument("--uv", type=Path, default=UV)
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
     parser.add_argument("--slow", action="store_true", help="also those that take minutes: kills of drivers")
     given = parser.parse_args()
@@ -99,11 +132,12 @@ def main() -> int:
     for release in given.releases:
         print(f"== Spark {release}", flush=True)
         started = time.monotonic()
-        status = run_tests(release, environment(release, given.uv), given.tests, slow=given.slow)
-        results[release] = (status, time.monotonic() - started)
-    for release, (status, seconds) in results.items():
-        print(f"Spark {release}: {'passed' if status == 0 else 'FAILED'} in {seconds:.0f} s")
-    return max((status for status, _ in results.values()), default=0)
+        python = environment(release, given.uv)
+        status, counted = run_tests(python, given.tests, slow=given.slow)
+        results[exact_release(python)] = (status, counted, time.monotonic() - started)
+    for release, (status, counted, seconds) in results.items():
+        print(f"Spark {release}: {'ok' if status == 0 else 'FAILED'}: {counted}, in {seconds:.0f} s")
+    return max((status for status, _, _ in results.values()), default=0)
 
 
 if __name__ == "__main__":

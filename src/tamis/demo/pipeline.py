@@ -1,5 +1,7 @@
 """The product's main job on local Spark: a table of rules, a table of events, then both as streams.
 
+At the end runs the pipeline that `tamis spark init` writes: raw events to alerts, windows and a report.
+
 Advertisers register which page views they want, and every page view is an event.
 """
 
@@ -21,11 +23,15 @@ import tamis.spark
 from tamis.demo.campaigns import Campaigns
 from tamis.demo.local_spark import local_session
 from tamis.demo.pipeline_report import write_report
+from tamis.demo.whole_pipeline import run_template
 
 STREAMED_BATCHES = 12
 EVENTS_PER_BATCH = 2_000
 CHANGES_PER_BATCH = 200
 FILES = 8
+
+PIPELINE = "pipeline"
+"""The folder of the pipeline that `tamis spark init` writes."""
 
 CHANGE_COLUMNS = "op string, sequence bigint, id string, expression string, priority double"
 
@@ -76,6 +82,8 @@ def run(
     finally:
         if session is None:
             spark.stop()
+    _step(console, 5, "A whole pipeline, as `tamis spark init` writes it: raw events to alerts")
+    run_template(console, folder / PIPELINE)
     report = write_report(folder / "report.html", seen)
     _farewell(console, folder, report)
     return report
@@ -84,7 +92,7 @@ def run(
 def _clear(folder: Path) -> None:
     """Remove what an earlier run left, and nothing else."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = ("rules", "events", "matches", "streamed", "index", "stream", "checkpoints")
+    made = ("rules", "events", "matches", "streamed", "index", "stream", "checkpoints", PIPELINE)
     for name in made:
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "report.html").unlink(missing_ok=True)
@@ -272,6 +280,10 @@ def _farewell(console: Console, folder: Path, report: Path) -> None:
         (
             folder / "streamed",
             "the 3 best campaigns of each streamed page view, with the version that answered",
+        ),
+        (
+            folder / PIPELINE,
+            "what `tamis spark init` writes, after its first run: pipeline.py, its tables and its report",
         ),
         ("docs/spark.md", "the tutorial"),
         ("tamis demo --library", "the same without Spark: one process, microseconds"),

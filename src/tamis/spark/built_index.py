@@ -40,6 +40,7 @@ from tamis.spark.plans.routing import (
 )
 from tamis.spark.plans.shape import Shape, ShapeName, choose_shape, list_function, refuse_lists
 from tamis.spark.session import odd_zone, wants_reports
+from tamis.spark.store.pins import refuse_stream
 from tamis.store.versions import Version
 
 if TYPE_CHECKING:
@@ -181,7 +182,9 @@ class BuiltIndex:
         self, query: TableQuery, streaming: bool, *, ignore_case: bool, reports: bool
     ) -> tuple[Source, TableQuery]:
         """Where the tasks of a query find their version, and the query at its moment."""
-        if not streaming:
+        if streaming:
+            refuse_stream(self.url)
+        else:
             query = query.at(datetime.now(UTC) if self.moment is None else self.moment)
         refuse_relaxed_sources(self.version, query)
         run = uuid.uuid4().hex if self.keeps_reports else None

@@ -26,9 +26,15 @@ from urllib.parse import unquote, urlparse
 from tamis._extras import missing_extra
 from tamis.errors import ArgumentError
 
+SINGLE_WRITER = "single-writer+"
+"""Before a path or URL: one process at a time writes there, and the file system need not part writers."""
+
 
 class Directory(ABC):
     """Named files under one root; names are relative and use `/`."""
+
+    creates_once = True
+    """Whether `create` is atomic among all hosts; if not, somebody else must coordinate them."""
 
     def __init__(self, url: str) -> None:
         """Remember where it is; nothing is created."""
@@ -92,8 +98,14 @@ def open_directory(url: str | os.PathLike[str]) -> Directory:
     '/data/rules'
     >>> open_directory("file:///data/my%20rules").url
     '/data/my rules'
+    >>> open_directory("single-writer+/Volumes/main/default/rules").url
+    'single-writer+/Volumes/main/default/rules'
     """
     text = os.fspath(url)
+    if text.startswith(SINGLE_WRITER):
+        from tamis.store.single_writer import SingleWriterDirectory  # noqa: PLC0415 - a kind of directory
+
+        return SingleWriterDirectory(open_directory(text.removeprefix(SINGLE_WRITER)))
     parsed = urlparse(text)
     if parsed.scheme == "file":
         return LocalDirectory(unquote(parsed.path))
@@ -247,12 +259,19 @@ _CREATES_ONCE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
 _RENAME_REPLACES_NOTHING = {"hdfs", "arrow_hdfs", "webhdfs"}
 """Protocols whose rename is atomic and fails when the target exists, but that create by overwriting."""
 
+_ONE_WRITER = f"If only one process at a time writes there, promise so: put {SINGLE_WRITER} before its path."
+"""The way out on a file system that cannot tell writers apart."""
+
 _checked_roots: set[str] = set()
 
 
 def _protocol(files: Any) -> str:
     named = files.protocol
     return str(named if isinstance(named, str) else named[0]).lower()
+
+
+def _draft_of(path: str) -> str:
+    return posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{uuid.uuid4().hex}")
 
 
 class RemoteDirectory(Directory):
@@ -299,7 +318,7 @@ class RemoteDirectory(Directory):
         return True
 
     def _created_by_rename(self, path: str, data: bytes) -> bool:
-        draft = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{uuid.uuid4().hex}")
+        draft = _draft_of(path)
         self._files.pipe_file(draft, data)
         try:
             self._files.mv(draft, path)
@@ -324,24 +343,30 @@ class RemoteDirectory(Directory):
             raise ArgumentError(
                 f"{self.url}: the file system {protocol!r}, as fsspec reaches it here, cannot create a file "
                 "only if there is none, and two writers would overwrite each other's versions. Use a path "
-                "that all hosts mount, hdfs://, or an object store (s3://, gs://, abfs://)."
+                f"that all hosts mount, hdfs://, or an object store (s3://, gs://, abfs://). {_ONE_WRITER}"
             )
         probe = self._path(f".probe-{uuid.uuid4().hex}")
         try:
             if not self._created(probe, b"first") or self._created(probe, b"second"):
                 raise ArgumentError(
                     f"{self.url}: the object store overwrites files that it was asked to create only if "
-                    "there are none (conditional writes); two writers would lose each other's versions"
+                    "there are none (conditional writes); two writers would lose each other's versions. "
+                    f"{_ONE_WRITER}"
                 )
         finally:
             self.delete(posixpath.basename(probe))
         _checked_roots.add(self.url)
 
     def upload(self, name: str, source: Path) -> None:
-        """See `Directory.upload`."""
+        """See `Directory.upload`: an object appears whole; elsewhere, a draft is renamed."""
         path = self._path(name)
         self._make_folder(path)
-        self._files.put_file(str(source), path)
+        if _protocol(self._files) in _CREATES_ONCE:
+            self._files.put_file(str(source), path)
+            return
+        draft = _draft_of(path)
+        self._files.put_file(str(source), draft)
+        self._files.mv(draft, path)
 
     def _make_folder(self, path: str) -> None:
         """Make the folder of a file, where there are folders: asking an object store costs a request."""
@@ -418,7 +443,8 @@ def _rename_once(draft: Path, target: Path, refused: OSError) -> None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     raise ArgumentError(
         f"{target.parent}: its file system has no hard links ({refused.strerror}) and cannot rename without "
-        "replacing, so two writers would overwrite each other's versions. Keep the index on another one."
+        "replacing, so two writers would overwrite each other's versions. Keep the index on another one. "
+        f"{_ONE_WRITER}"
     ) from refused
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from tamis.errors import ArgumentError
+from tamis.errors import ArgumentError, TamisError
 from tamis.spark.building.on_executors import FIRST_PROBLEMS, Built, all_attributes, build_files
 from tamis.spark.building.subscriptions import (
     InvalidSubscriptionsError,
@@ -22,8 +22,8 @@ from tamis.spark.plans.by_source import assign_shards_by_source, collect_adverti
 from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose
 from tamis.spark.plans.sharding import assign_shards, gather_by_number, sample_events, visits_per_event
 from tamis.spark.session import cluster, on_executor, snapshot_directory
+from tamis.spark.store.pins import Pin, pin, propose_pin, write_pin
 from tamis.spark.store.pins import micro_batch as current_micro_batch
-from tamis.spark.store.pins import pin
 from tamis.store.apply_changes import with_sequences
 from tamis.store.directory import Directory, open_directory
 from tamis.store.routes import ROUTER_BYTES, join_routes, put_routes
@@ -242,13 +242,29 @@ def opened_on_executor(
     on Spark Connect, the caller may say.
     """
 
-    def work() -> tuple[str, int | None]:
+    def work() -> tuple[str, int | None, tuple[str, int] | None]:
         directory = open_directory(url)
         own = micro_batch or current_micro_batch()
         if own is None:
-            return read_version(directory).to_json().decode(), None
-        pinned = pin(directory, *own)
-        return read_version(directory, pinned.version).to_json().decode(), pinned.now
+            return read_version(directory).to_json().decode(), None, None
+        decides = directory.creates_once
+        pinned = pin(directory, *own) if decides else propose_pin(directory, *own)
+        content = read_version(directory, pinned.version).to_json().decode()
+        return content, pinned.now, None if decides else own
 
-    content, now = on_executor(spark, work)
-    return BuiltIndex(url, Version.from_json(content.encode()), follows=True, moment=now)
+    content, now, undecided = on_executor(spark, work)
+    version = Version.from_json(content.encode())
+    if undecided is not None:
+        _decide(spark, url, undecided, Pin(version.number, now))
+    return BuiltIndex(url, version, follows=True, moment=now)
+
+
+def _decide(spark: "SparkSession", url: str, micro_batch: tuple[str, int], decided: Pin) -> None:
+    """Pin a micro-batch from this process, where tasks cannot agree: attempts of a task write the same."""
+    query, batch = micro_batch
+    kept = on_executor(spark, lambda: write_pin(open_directory(url), query, batch, decided))
+    if Pin(*kept) != decided:
+        raise TamisError(
+            f"{url}: micro-batch {batch} of the query {query} was pinned to version {kept[0]} by another "
+            f"process, and to version {decided.version} here; run the query once"
+        )

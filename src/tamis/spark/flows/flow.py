@@ -16,6 +16,7 @@ from tamis.spark.flows.query_store import QueryStore, Settings
 from tamis.spark.flows.report import FlowReport
 from tamis.spark.flows.stream import StreamQueries, refuse_without_state, told_by_stream
 from tamis.spark.flows.table import told_by_table
+from tamis.spark.store.pins import refuse_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,6 +107,7 @@ def flow(
         refuse_without_state(frames[0].sparkSession)
         asked = StreamQueries(by_key, rest, key=chosen)
         if follows:
+            refuse_stream(queries.url)
             asked = StreamQueries(store=queries.url, key=chosen)
         told = told_by_stream(frames, definition, asked, order, buckets=buckets, late=late)
     else:

@@ -1,7 +1,7 @@
 """A page about rules and what they matched: hit rates, dead rules, duplicates, and what a change would do."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ def write_rules_report(
     *,
     related: "DataFrame | None" = None,
     changes: "DataFrame | None" = None,
+    micro_batches: Sequence[Mapping[str, object]] | None = None,
     title: str = "Rules and what they matched",
 ) -> Path:
     """Write an HTML page of what `backtest`, `related_rules` and `diff` returned; its path.
 
-    The page loads nothing from elsewhere. Charts need the extra `charts`.
+    `micro_batches` adds a table of what the micro-batches of a pipeline counted, a row for each; not all need
+    have the same columns. The page loads nothing from elsewhere. Charts need the extra `charts`.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession
@@ -81,6 +83,8 @@ def write_rules_report(
     if changes is not None:
         columns = ["subscription", "change", "gained", "lost", "before", "after"]
         sections += _listed("What the change does", changes.orderBy("subscription"), columns, table)
+    if micro_batches is not None:
+        sections += _counted(micro_batches, table)
     target = Path(path)
     target.write_text(page(title, sections))
     return target
@@ -94,6 +98,24 @@ def _listed(title: str, frame: "DataFrame", columns: Sequence[str], table: Any) 
     shown = [["" if cell is None else cell for cell in row] for row in rows[:SHOWN]]
     more = [f"<p>The first {SHOWN}; there are more.</p>"] if len(rows) > SHOWN else []
     return [heading, table(list(columns), shown, text=columns), *more]
+
+
+def _counted(micro_batches: Sequence[Mapping[str, object]], table: Any) -> list[str]:
+    """The latest micro-batches; a cell is empty where one does not count such a thing."""
+    heading = "<h2>What each micro-batch counted</h2>"
+    if not micro_batches:
+        return [heading, "<p>Nothing.</p>"]
+    columns = list(dict.fromkeys(name for row in micro_batches for name in row))
+    shown = micro_batches[-SHOWN:]
+    more = [f"<p>The latest {SHOWN}; there were more.</p>"] if len(micro_batches) > SHOWN else []
+    cells = [[_cell(row.get(name)) for name in columns] for row in shown]
+    return [heading, table([name.replace("_", " ") for name in columns], cells), *more]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _bars(rows: Sequence[tuple[str, int, str]], name: str) -> "Chart":

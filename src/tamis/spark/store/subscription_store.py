@@ -63,7 +63,11 @@ class SubscriptionStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Name the directory: a path or URL that all executors reach. It is made when it is first written."""
+        """Name the directory: a path or URL that all executors reach. It is made when it is first written.
+
+        With `single-writer+` before it, the file system need not be able to create a file only if there is
+        none. You promise that one process at a time changes the store; streams match in `foreachBatch`.
+        """
         self.url = open_directory(path).url
 
     def __repr__(self) -> str:
