@@ -206,7 +206,7 @@ def test_rules_that_do_not_fit_a_schema(tmp_path: Path) -> None:
     assert "rules.csv:3: attribute `age` is declared as int" in said
     assert "rules.csv:4:6: " in said
     assert b"3 of 4 rules are bad" in ran.stderr
-    assert tamis("check", path, "--schema", "age=number").returncode == 2
+    assert tamis("check", path, "--schema", "age=numbr").returncode == 2
 
 
 def test_a_name_that_stands_twice_in_a_rule(tmp_path: Path) -> None:
