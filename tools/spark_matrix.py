@@ -26,6 +26,7 @@ RELEASES: dict[str, list[str]] = {
 }
 
 PACKAGES = [
+    "altair>=5.5",
     "cryptography",
     "duckdb",
     "fsspec>=2024.9",
@@ -42,6 +43,7 @@ PACKAGES = [
     "rich",
     "s3fs",
     "typer",
+    "vl-convert-python>=1.7",
 ]
 
 TESTS = [

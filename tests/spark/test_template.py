@@ -58,13 +58,15 @@ def test_the_pipeline_runs_and_goes_on(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "events" / "second.json").write_text("\n".join(map(json.dumps, (first, later))))
     change = {"op": "replace", "sequence": 5, "id": "large", "expression": "amount >= 50", "priority": 5.0}
     (tmp_path / "rules" / "second.json").write_text(json.dumps(change))
+    # Windows close in a micro-batch without data, of which Spark 3.5 reports no metrics.
+    closed = [{"step": "windows", "micro_batch": 1, "windows": 4}] if spark.version >= "4" else []
     assert counted(tmp_path) == [
         {"step": "events", "micro_batch": 0, "events_read": 6, "dead_letters": 1},
         {"step": "alerts", "micro_batch": 0, "matches": 5, "alerts": 5},
-        {"step": "windows", "micro_batch": 1, "windows": 4},
+        *closed,
     ]
     run(tmp_path)
-    assert counted(tmp_path)[3:] == [
+    assert counted(tmp_path)[2 + len(closed) :] == [
         {"step": "events", "micro_batch": 1, "events_read": 2, "dead_letters": 0},
         {"step": "alerts", "micro_batch": 2, "matches": 1, "alerts": 1},
     ], "the event that had come before makes no alert again"

@@ -58,7 +58,8 @@ class Figures:
         self.events = (self.events or 0) + progress["numInputRows"]
         self.rate = progress["processedRowsPerSecond"]
         self.lag = lag_of(progress["sources"])
-        seen = progress["observedMetrics"].get(OBSERVED)
+        # Spark 3.5 leaves them out of a micro-batch that has none.
+        seen = progress["observedMetrics"].get(OBSERVED) if "observedMetrics" in progress else None
         if seen is not None:
             self.rows = (self.rows or 0) + seen["rows"]
             if seen["matches"] is not None:

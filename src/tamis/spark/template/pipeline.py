@@ -199,7 +199,8 @@ def _run(writer: Any, folder: Path, name: str) -> None:
     query.awaitTermination()
     with (folder / "metrics.jsonl").open("a") as file:
         for progress in query.recentProgress:
-            observed = progress["observedMetrics"].values()
+            # Spark 3.5 leaves them out of a micro-batch that has none.
+            observed = progress["observedMetrics"].values() if "observedMetrics" in progress else []
             counts = {key: value for row in observed for key, value in _as_dict(row).items()}
             if any(counts.values()):
                 told = {"step": name, "micro_batch": progress["batchId"], **counts}
