@@ -48,6 +48,11 @@ from tamis.lint import example, lint
         ([r"exists(xs, x -> x = 'C:\dir')"], [(0, "dropped backslash")]),
         ([r"path = 'C:\temp'"], [(0, "escape in a path")]),
         ([r"path = 'docs\new.txt'"], [(0, "escape in a path")]),
+        (
+            [r"a = '\t'", r"a RLIKE '\bfoo'", r"a = 'a\tb.c'", r"a = 'Dear Sir,\nplease call.me'"],
+            [],
+        ),
+        ([r"path = 'D:/x\new'"], [(0, "escape in a path")]),
         ([r"path = r'C:\temp'", r"text = 'one\ntwo'", r"path = 'C:\\tmp'"], []),
         (["price * quantity > 5 AND price * quantity < 3"], [(0, "never true")]),
         (["price * quantity > 5", "price * quantity > 6"], [(1, "covered")]),

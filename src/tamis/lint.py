@@ -34,7 +34,10 @@ _CONTROL = {
     "b": "a backspace",
     "0": "a null character",
 }
-_FILE_PATH = re.compile(r"""^['"](?:[A-Za-z]:\\|\\)|\.[A-Za-z0-9]{1,4}['"]$""")
+_FILE_PATH = re.compile(
+    r"""^['"](?:[A-Za-z]:[\\/]|\\\\\\\\)|^['"][^\s'"]*\w\\[ntrb0]\w[^\s'"]*\.[A-Za-z]{2,4}['"]$"""
+)
+"""A string that begins with a drive or a host, or has no blanks and ends like the name of a file."""
 
 
 @dataclass(frozen=True)

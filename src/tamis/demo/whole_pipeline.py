@@ -43,7 +43,8 @@ def run_template(console: Console, folder: Path) -> None:
     )
     for row in windows.to_pylist():
         hour = f"{row['start']:%H:%M} to {row['end']:%H:%M}"
-        console.print(f"    [cyan]{hour}[/]  {escape(row['rule'])}: {row['alerts']} alerts, {row['amount']}")
+        alerts = "1 alert" if row["alerts"] == 1 else f"{row['alerts']} alerts"
+        console.print(f"    [cyan]{hour}[/]  {escape(row['rule'])}: {alerts}, {row['amount']}")
 
 
 def _counts(metrics: list[dict[str, Any]]) -> Table:

@@ -10,6 +10,7 @@ Files are prepared elsewhere and fetched before they are mapped, because such fi
 write from beginning to end.
 """
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,7 +42,10 @@ class SingleWriterDirectory(Directory):
             return False
         with TemporaryDirectory(prefix="tamis-") as folder:
             draft = Path(folder) / "file"
-            draft.write_bytes(data)
+            with draft.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             self._directory.upload(name, draft)
         # Notices most of those who break the promise: whoever wrote last has created the file.
         return self._directory.read(name) == data

@@ -70,7 +70,7 @@ class StreamLostError(LogError):
 
 STATE_IS_GONE = (
     "the state of this site is gone: somebody has purged or deleted the stream. Events wait. Restore the "
-    "stream from a backup; or remove the other streams, too, and begin anew"
+    "stream from a backup; or delete all streams of the site, this one too, and start afresh"
 )
 
 

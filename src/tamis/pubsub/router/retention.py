@@ -115,7 +115,7 @@ class Retention:
         for name in list(self.queues):
             await self._limit(name, now)
         for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
-            if read_drops(self._table.others[keys.DROP, name]).untold:
+            if read_drops(self._table.others.get((keys.DROP, name))).untold:
                 await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
