@@ -5,6 +5,7 @@ old copy, interest that cannot be read, events that would travel for ever, two s
 differently.
 """
 
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -218,6 +219,37 @@ def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
             await sites.settle()
             for name in "cd":
                 assert (await sites.heard(readers[name]))[-1] == {"n": 0}
+
+    run(main)
+
+
+def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) -> None:
+    """What was seen is kept as ranges: a hole for each gap would stay for ever."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, LINE, link_bytes=400) as sites:
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for number in range(4):
+                sites.cut.add(frozenset("ab"))
+                for _ in range(60):
+                    await bob.publish({"n": number})
+                await sites.step()
+                router = sites.routers["a"]
+                keeping = Retention(router.log, router.settings, router.table, router.counters)
+                for _ in range(2):
+                    await keeping.tidy()
+                    await sites.step()
+                sites.cut.clear()
+                await sites.settle(30)
+            seen = await sites.routers["c"].log.read(EVENTS, topic=keys.SEEN, most=10_000)
+            ranges = {record.detail: json.loads(record.body)["r"] for record in seen}
+            [gaps] = [found for origin, found in ranges.items() if origin.startswith("a.b=")]
+            assert gaps == [[1, 4]]
 
     run(main)
 

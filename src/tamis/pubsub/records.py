@@ -563,10 +563,12 @@ class Drops:
     recent: tuple[Drop, ...] = ()
     next: dict[str, int] = field(default_factory=dict)
     """The next delivery number of lanes that are empty."""
-    sites: dict[str, int] = field(default_factory=dict)
-    """Of a neighbour's queue: how many of the dropped events were on their way to each site."""
     untold: dict[str, int] = field(default_factory=dict)
-    """Those of them that the sites have not been told of."""
+    """Of a neighbour's queue: how many dropped events were on their way to each site, which was not told."""
+    telling: dict[str, int] = field(default_factory=dict)
+    """Those that the sites are just being told of."""
+    told: dict[str, int] = field(default_factory=dict)
+    """How many gaps each site was told of, this one with them."""
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
@@ -600,9 +602,8 @@ class Drops:
     def body(self) -> bytes:
         """The record."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        sites: dict[str, Any] = {"sites": self.sites} if self.sites else {}
-        if self.untold:
-            sites["untold"] = self.untold
+        behind = {"untold": self.untold, "telling": self.telling, "told": self.told}
+        sites = {name: counts for name, counts in behind.items() if counts}
         return write({"totals": self.totals, "recent": recent, "next": self.next, **sites})
 
     @classmethod
@@ -620,7 +621,7 @@ class Drops:
             )
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
-        counts = {name: fields.counts(name) for name in ("totals", "next", "sites", "untold")}
+        counts = {name: fields.counts(name) for name in ("totals", "next", "untold", "telling", "told")}
         return cls(recent=recent, **counts)
 
 

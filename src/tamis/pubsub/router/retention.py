@@ -115,7 +115,8 @@ class Retention:
         for name in list(self.queues):
             await self._limit(name, now)
         for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
-            if read_drops(self._table.others.get((keys.DROP, name))).untold:
+            drops = read_drops(self._table.others.get((keys.DROP, name)))
+            if drops.untold or drops.telling:
                 await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
@@ -226,7 +227,6 @@ class Retention:
             drops = replace(
                 drops,
                 next={**drops.next, **following},
-                sites=dict(behind + Counter(drops.sites)),
                 untold=dict(behind + Counter(drops.untold)),
             )
             try:
@@ -247,37 +247,45 @@ class Retention:
     async def _tell_sites_behind(self, name: str) -> None:
         """Send a gap to the sites that events were on their way to which were dropped of a neighbour's queue.
 
-        The neighbour itself finds it in its queue. Like an event, the gap is taken once, by a number that
-        tells it from others: should this router die before it has written down that they are told, the gap
-        is sent again with the same number.
+        The neighbour itself finds it in its queue. Like an event, a gap is taken once, by its number. What is
+        being told is written down first: should this router die, the same gap is sent again.
         """
         key = (keys.DROP, name)
         record = (await self._log.last(STATE, [key])).get(key)
         drops = read_drops(record)
-        neighbour = name_of(name).removeprefix("@")
-        others = sorted(set(drops.untold) - {neighbour, self._settings.site})
-        if record is None or not drops.untold:
+        if record is None or not (drops.untold or drops.telling):
             return
-        if others:
-            life = self._table.others.get(keys.LIFE)
-            header = EventHeader(
-                "",
-                self._settings.site,
-                life=f"{neighbour} {life.seq if life is not None else 0}",
-                targets=tuple((site, drops.sites.get(site, 0)) for site in others),
-                missing=max(drops.untold[site] for site in others),
-            )
-            body = event_body(header.body(), b"{}")
+        neighbour, seq = name_of(name).removeprefix("@"), record.seq
+        try:
+            if not drops.telling:
+                ours = (neighbour, self._settings.site)
+                telling = {site: count for site, count in drops.untold.items() if site not in ours}
+                told = {**drops.told, **{site: drops.told.get(site, 0) + 1 for site in telling}}
+                drops = replace(drops, untold={}, telling=telling, told=told)
+                seq = await self._log.append(STATE, [Entry(*key, drops.body())], {key: seq})
+            if not drops.telling:
+                return
             try:
-                await self._log.append(EVENTS, [Entry(keys.partition_topic(0), "dropped", body)])
+                await self._log.append(EVENTS, [self._gap(neighbour, drops)])
             except LogFullError:
                 return  # what was dropped makes room: they are told in a later round
-            logger.error("dropped for sites behind", extra={"site": neighbour, "sites": others})
-        told = replace(drops, untold={})
-        try:
-            await self._log.append(STATE, [Entry(*key, told.body())], {key: record.seq})
+            logger.error(
+                "dropped for sites behind", extra={"site": neighbour, "sites": sorted(drops.telling)}
+            )
+            await self._log.append(STATE, [Entry(*key, replace(drops, telling={}).body())], {key: seq})
         except FencedError:
             return  # another router keeps house, too, and tells them
+
+    def _gap(self, neighbour: str, drops: Drops) -> Entry:
+        life = self._table.others.get(keys.LIFE)
+        header = EventHeader(
+            "",
+            self._settings.site,
+            life=f"{neighbour} {life.seq if life is not None else 0}",
+            targets=tuple((site, drops.told[site]) for site in sorted(drops.telling)),
+            missing=max(drops.telling.values()),
+        )
+        return Entry(keys.partition_topic(0), "dropped", event_body(header.body(), b"{}"))
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))
@@ -287,7 +295,7 @@ class Retention:
         drops = read_drops((await self._log.last(STATE, [key])).get(key))
         totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
         await remove_subscriber(self._log, name_of(name))
-        await self._log.append(STATE, [Entry(*key, Drops(totals).body())])
+        await self._log.append(STATE, [Entry(*key, Drops(totals, told=drops.told).body())])
         self.queues.pop(name, None)
         self._counters.forgotten += 1
         logger.warning("subscriber forgotten", extra={"subscriber": name})
