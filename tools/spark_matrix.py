@@ -31,6 +31,7 @@ PACKAGES = [
     "duckdb",
     "fsspec>=2024.9",
     "hypothesis",
+    "lxml",
     "moto[s3,server]",
     "nats-py",
     "pandas>=2.2,<3",

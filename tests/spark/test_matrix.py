@@ -26,6 +26,7 @@ MORE = [
 ]
 
 
+@pytest.mark.slow
 def test_the_oldest_release() -> None:
     """Without a download of 300 MB: if it was installed on this machine before, it comes from a cache."""
     try:
