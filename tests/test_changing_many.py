@@ -1,6 +1,8 @@
 """Many changes at once, changes of some fields, and batches with names, payloads and bad events."""
 
+import random
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -135,3 +137,31 @@ def test_parameters_are_counted() -> None:
         tamis.parse("x = ? AND y = ?", [1])
     assert tamis.parse("x IN (?) AND `a?` = 1", [[1, 2]]).evaluate({"x": 2, "a?": 1}) is True
     assert tamis.parse("at > ?", [datetime(2026, 1, 31, tzinfo=UTC)]).evaluate({"at": datetime(2027, 1, 1)})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_index_that_puts_itself_together_answers_the_same(tmp_path: Path, seed: int) -> None:
+    """Changes, removals of ids that come again, and a saved file, while small segments are merged."""
+    source = random.Random(seed)
+    index, rules, merges, asked = tamis.Index(), dict[int, int](), 0, 0
+    while merges < 3:
+        for _ in range(source.choice([1, 60, 300])):
+            id, least = source.randrange(2_000), source.randrange(100)
+            if id in rules and source.random() < 0.4:
+                index.remove(id)
+                del rules[id]
+            else:
+                index.upsert_many([id], [f"x >= {least}"])
+                rules[id] = least
+        for _ in range(1_200):
+            x = source.randrange(20)
+            found = index.match({"x": x})
+            asked += 1
+            if asked % 60 == 0:
+                assert found == sorted(id for id, least in rules.items() if least <= x)
+        merges = index.stats()["automatic_optimizations"]
+        assert asked < 1_000_000, "it never puts itself together"
+    index.save(tmp_path / "rules.tamis")
+    opened = tamis.Index.open(tmp_path / "rules.tamis")
+    for x in range(100):
+        assert opened.match({"x": x}) == sorted(id for id, least in rules.items() if least <= x)

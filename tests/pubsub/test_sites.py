@@ -174,6 +174,17 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
     run(main)
 
 
+async def drop_and_return(sites: Sites, name: str, *, rounds: int) -> None:
+    """Let a site drop what is beyond the limits of its links, and then heal them."""
+    router = sites.routers[name]
+    keeping = Retention(router.log, router.settings, router.table, router.counters)
+    for _ in range(rounds):
+        await keeping.tidy()
+        await sites.step()
+    sites.cut.clear()
+    await sites.settle(30)
+
+
 @pytest.mark.parametrize("cuts", [("ab",), ("bc", "ab")], ids=["at its origin", "on its way"])
 def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
     tmp_path: Path, cuts: tuple[str, ...]
@@ -199,15 +210,8 @@ def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
                     number += 1
                     await bob.publish({"n": number})
                     await sites.step()
-                router = sites.routers[edge[0]]
-                keeping = Retention(router.log, router.settings, router.table, router.counters)
-                for _ in range(
-                    3
-                ):  # what says that something is missing is itself within limits, or told again
-                    await keeping.tidy()
-                    await sites.step()
-                sites.cut.clear()
-                await sites.settle(30)
+                # What says that something is missing is itself within limits, or told again.
+                await drop_and_return(sites, edge[0], rounds=3)
                 heard = await sites.heard(readers["c"])
                 events = [item["n"] for item in heard if isinstance(item, dict)]
                 assert ("link", None) in heard, "what is missing is visible"
@@ -239,13 +243,7 @@ def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) 
                 for _ in range(60):
                     await bob.publish({"n": number})
                 await sites.step()
-                router = sites.routers["a"]
-                keeping = Retention(router.log, router.settings, router.table, router.counters)
-                for _ in range(2):
-                    await keeping.tidy()
-                    await sites.step()
-                sites.cut.clear()
-                await sites.settle(30)
+                await drop_and_return(sites, "a", rounds=2)
             seen = await sites.routers["c"].log.read(EVENTS, topic=keys.SEEN, most=10_000)
             ranges = {record.detail: json.loads(record.body)["r"] for record in seen}
             [gaps] = [found for origin, found in ranges.items() if origin.startswith("a.b=")]
