@@ -397,7 +397,7 @@ class TestStatistics:
         index.reset_stats()
         assert index.stats()["observed"]["events"] == 0
 
-    def test_an_index_lays_itself_out_anew_once_it_knows_events(self) -> None:
+    def test_an_index_lays_itself_out_again_once_it_knows_events(self) -> None:
         ids = list(range(10_000))
         texts = [f"a{i % 40} = {i % 7} AND b > {i % 100}" for i in ids]
         events = [{f"a{i % 40}": i % 7, "b": i % 100} for i in range(1_100)]

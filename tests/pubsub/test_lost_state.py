@@ -122,7 +122,7 @@ def test_a_last_record_that_others_removed_is_not_waited_for(log_url: str) -> No
     run(main)
 
 
-def test_a_stream_that_was_deleted_is_not_begun_anew_by_whoever_connects(
+def test_a_stream_that_was_deleted_is_not_recreated_by_whoever_connects(
     nats: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nats_log, "STALE_SECONDS", 0.2)
@@ -158,7 +158,7 @@ def test_a_stream_that_was_deleted_is_not_begun_anew_by_whoever_connects(
     run(main)
 
 
-def test_state_that_was_begun_anew_replaces_what_was_read(log_url: str) -> None:
+def test_state_that_was_recreated_replaces_what_was_read(log_url: str) -> None:
     """An earlier release writes new settings into a purged stream."""
 
     async def main() -> None:

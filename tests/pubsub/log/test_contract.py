@@ -269,7 +269,7 @@ def test_a_clock_that_is_set_back_does_not_turn_time_round(
 def test_the_write_ahead_log_does_not_stay_as_large_as_it_once_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers keep SQLite from beginning it anew; what it grew to meanwhile would stay for ever."""
+    """Readers keep SQLite from starting it over; what it grew to meanwhile would stay for ever."""
     monkeypatch.setattr(sqlite_log, "MOST_WAL_BYTES", 1_000_000)
 
     async def main() -> None:

@@ -164,7 +164,7 @@ class SqliteLog:
                 raise
             database.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_PER_TRIM})").fetchall()
             if _bytes(Path(f"{self._path}-wal")) > MOST_WAL_BYTES:
-                # While there is always some reader, SQLite never begins the file anew: wait for those of now.
+                # As long as somebody reads, SQLite never starts the file over: wait for these readers.
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         await self._run(trimming)

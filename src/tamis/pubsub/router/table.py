@@ -145,7 +145,7 @@ class Table:
         self._saved = 0
         self._is_first_reading = True
         """While all is read for the first time: what is read is hardly ever in the index already."""
-        self._is_anew = False
+        self._was_recreated = False
         """Whether the settings were written twice: what was read before the second time is gone."""
 
     async def catch_up(self) -> bool:
@@ -199,15 +199,15 @@ class Table:
         finally:
             self._add_waiting()  # whatever was read is in the index when this returns
             self._is_first_reading = self._is_first_reading and self.position < end
-        if self._is_anew:
+        if self._was_recreated:
             self.rollbacks += 1
-            logger.error("the state of the site was begun anew", extra={"stream": STATE})
+            logger.error("the state of the site was recreated", extra={"stream": STATE})
             self._clear()
             return await self._catch_up()
         return self.position > before
 
     async def _pass_over_what_was_removed(self, end: int) -> None:
-        """The last record always stays, unless somebody else removes it; it is in vain to wait for it."""
+        """The last record always stays, unless somebody else removes it: then nothing will come."""
         if keys.SETTINGS not in await self._log.last(STATE, [keys.SETTINGS]):
             self._lose()
         self.rollbacks += 1
@@ -268,7 +268,7 @@ class Table:
                 self._queue(record)
             elif record.body:
                 key = (record.topic, record.detail)
-                self._is_anew |= key == keys.SETTINGS and self.others.get(key, record).seq != record.seq
+                self._was_recreated |= key == keys.SETTINGS and self.others.get(key, record).seq != record.seq
                 self.others[key] = record
                 if record.topic == keys.LINKS:
                     self.sites.add(name_of(record.detail))
