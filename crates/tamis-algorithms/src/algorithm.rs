@@ -1,5 +1,5 @@
-//! What an algorithm is to its holder: a mutable structure of numbered rows. [`locked`](crate::locked) makes an engine of
-//! it.
+//! The interface of an algorithm: a mutable structure of numbered rows. [`locked`](crate::locked) turns it into an
+//! engine.
 //!
 //! Laws:
 //! 1. *Agreement.* `matches` reports exactly the rows whose expression is true for the event by the

@@ -1,14 +1,14 @@
-//! An expression as a small acyclic graph of gates: what the published algorithms are built from.
+//! An expression as a small acyclic graph of gates: the input of the published algorithms.
 //!
-//! It stays close to what was written, because that is what the papers index: nested nodes of the same
-//! operator become one, duplicates and constants go, and nothing else is simplified. Every step is exact for
-//! interval events too. The [`normal form`](tamis_core::expr::normal_form) does more, for the production index.
+//! It stays close to the written expression, because that is what the papers index: nested nodes of the same
+//! operator are merged, duplicates and constants are removed, and nothing else is simplified. Every step is exact
+//! for interval events too. The [`normal form`](tamis_core::expr::normal_form) does more, for the production index.
 //!
 //! Negations are either kept as gates, or pushed down to the leaves ([`Negations`]). Pushing them down
-//! replaces `a XOR b` by `(a AND NOT b) OR (NOT a AND b)`; both polarities of a child are gates that are
-//! shared, so that a nest of XORs grows linearly here. Thresholds, of which the papers know nothing, are expanded to
-//! shared ANDs and ORs, those with more than [`MAX_THRESHOLD_GATES`] refused. Written as a tree it grows exponentially: that is what
-//! [`Circuit::tree_leaves`] tells before anybody tries.
+//! replaces `a XOR b` by `(a AND NOT b) OR (NOT a AND b)`. Both polarities of a child are shared gates, so
+//! nested XORs grow linearly here. Written as a tree they grow exponentially: [`Circuit::tree_leaves`] gives the
+//! size of that tree in advance. Thresholds, which the papers do not have, are expanded to shared ANDs and
+//! ORs; those that need more than [`MAX_THRESHOLD_GATES`] are refused.
 
 use rustc_hash::FxHashMap;
 

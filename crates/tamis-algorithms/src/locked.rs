@@ -1,6 +1,6 @@
-//! Holds the subscriptions of an index that runs on one of the published algorithms.
+//! The engine of an index that runs on one of the published algorithms.
 //!
-//! Those are mutable structures: readers share a lock that a writer takes alone.
+//! These are mutable structures: readers share a lock, and a writer holds it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! What all algorithms have in common that first find the satisfied predicates and then the matches.
+//! The common part of all algorithms that first find the satisfied predicates and then the matches.
 //!
 //! ```text
 //! insert:  expression → circuit → tree of literals ─► Filter::insert

@@ -1,4 +1,4 @@
-//! The algorithms by name, and indexes that are made of them.
+//! The algorithms by name, and indexes that run on them.
 
 use crate::scored_intervals::ScoredIntervals;
 use tamis_core::engine::Index;

@@ -1,9 +1,9 @@
 //! Intervals of one attribute, as the trees see them: values have positions on one line, and a predicate is
-//! mapped to the interval that holds every value which can satisfy it (γ of the paper).
+//! mapped to the interval of all values that can satisfy it (γ of the paper).
 //!
 //! A position is a 64-bit integer that sorts like the value: the bits of the nearest double. Values of
-//! different kinds share the line, and texts only bring their first six bytes: the line rules candidates out,
-//! it never decides.
+//! different kinds share the line, and texts contribute only their first six bytes: positions rule candidates
+//! out, but never prove a match.
 
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::expr::atoms::{Atom, Literal};

@@ -1,5 +1,5 @@
-//! What the predicates of a subscription weigh: by attribute, which is what bounds of relevance are made of, and
-//! in order, which is what the relevance of a conjunction is made of.
+//! The weights of the predicates of a subscription: by attribute, for bounds of the relevance, and in written
+//! order, for the relevance of a conjunction.
 
 use tamis_core::event::{TermId, Terms};
 use tamis_core::expr::Expr;

@@ -1,12 +1,12 @@
 //! Locks that a fork never finds held.
 //!
-//! A forked child has only the thread that forked: a lock that another thread held would never be released
-//! in it. Holding all locks over the fork would not do either, because a fair lock is handed on to a thread
-//! that waits for it, and in the child that thread does not exist. So whoever takes a lock is *busy* for as
-//! long, and who forks first [`pause`]s: it waits until nobody is busy and lets nobody become so until it
-//! [`resume`]s, in the parent and in the child.
+//! A forked child has only the thread that forked: it could never release a lock that another thread held.
+//! Taking all locks before the fork would not help, because a fair lock is handed to a thread
+//! that waits for it, and in the child that thread does not exist. So a thread that holds a lock counts as *busy*, and
+//! a thread that forks calls [`pause`] first: it waits until no thread is busy, and none becomes busy before
+//! [`resume`] is called, in the parent and in the child.
 //!
-//! What needs no lock, such as matching, goes on meanwhile.
+//! Operations without locks, such as matching, continue meanwhile.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

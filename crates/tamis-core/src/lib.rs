@@ -1,11 +1,11 @@
 //! The Tamis kernel: given one event, find every stored Boolean expression that it satisfies.
 //!
-//! The walk of the data, and the only one:
-//! text → AST → normal form → engine on one side,
-//! record → terms → satisfied predicates → candidates → matches → collector on the other.
+//! Data takes two paths, and no others:
+//! text → AST → normal form → engine, and
+//! record → terms → satisfied predicates → candidates → matches → collector.
 //!
-//! Who matches needs [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
-//! events of [`event`]. Who writes an engine needs [`engine::contract`] and, of the rest, what is public on purpose: atoms
+//! To match events, use [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
+//! events of [`event`]. To write an engine, use [`engine::contract`] and the other public parts: atoms
 //! and operators of [`expr`], some structures of [`predicate`], bounds of [`query`], and the locks of [`fork`].
 
 pub mod engine;

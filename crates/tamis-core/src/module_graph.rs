@@ -1,7 +1,7 @@
 //! Modules depend on one another in one direction: the graph of what they `use` has no cycle.
 //!
-//! Read from the sources, tests left out. Two graphs are looked at: that of the crate's modules, and that of the
-//! engine's.
+//! The graph is read from the sources, without tests. Two graphs are checked: the modules of the crate, and those of
+//! the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

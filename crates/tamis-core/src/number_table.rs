@@ -1,15 +1,15 @@
-//! Finds the number of something by its hash, and can be told beforehand which ones will be looked for.
+//! A hash table from items to their numbers, which can prefetch the slots of later lookups.
 //!
 //! ```text
 //! slots   tag, number | tag, number | empty | …      8 bytes each, at most three quarters of them in use
 //! ```
 //!
-//! The tag is half of a hash and says where to start looking: slots are nearly in the order of their tags. So a table grows by one
-//! pass over the slots, to any size, and looks at nothing else. What has a number is held by the owner, who compares: a
-//! tag is never taken for an identity.
+//! The tag is half of a hash and says where to start: slots are nearly in the order of their tags. So a table grows
+//! to any size in one pass over the slots, and reads nothing else. The items are stored by the owner, who compares
+//! them: a tag is never taken for an identity.
 //!
-//! A general hash table would read two places for each lookup, and cannot be asked to fetch them ahead. In tables of
-//! millions, that is nearly all the time there is.
+//! A general hash table reads two places for each lookup and cannot prefetch them. In tables of millions, these
+//! cache misses are nearly the whole cost.
 
 use crate::prefetch::prefetch;
 

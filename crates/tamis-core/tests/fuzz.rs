@@ -1,9 +1,8 @@
-//! Fuzzing of everything that reads what strangers wrote: expressions as text and as JSON, events, snapshots.
+//! Fuzzes all readers of untrusted input: expressions as text and as JSON, events, snapshots.
 //!
-//! Each target takes good inputs, damages and mixes them for `FUZZ_SECONDS` (a moment, unless the variable
-//! says otherwise) and checks what the reader promises for any input at all. Inputs that a reader accepts join
-//! the good ones, so that later ones go deeper. A run is repeated by its seed, which is printed when it fails:
-//! set `FUZZ_SEED`.
+//! Each target damages and mixes valid inputs for `FUZZ_SECONDS` (by default a moment), and checks what the reader
+//! promises for any input. Inputs that a reader accepts join the valid ones, so that later ones go deeper. To repeat
+//! a run, set `FUZZ_SEED` to the seed that it prints when it fails.
 
 use std::env;
 use std::fmt::Debug;

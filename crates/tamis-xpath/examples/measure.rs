@@ -1,4 +1,4 @@
-//! Time per document of a file of paths, one a line, on XML files: parse and match.
+//! Measures the time per document, to parse XML files and to match them against a file of paths, one per line.
 //!
 //! `ROUNDS=4 cargo run --release -p tamis-xpath --example measure -- paths.txt *.xml`
 

@@ -1,4 +1,4 @@
-//! Paths with numbers instead of names: what evaluation works on.
+//! Paths with numbers instead of names: the form that is evaluated.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! names       distinct names, by which elements and attributes are compared as numbers
 //! ```
 //!
-//! Elements below element `i` are `i + 1 .. end`, so that neither a tree nor pointers are needed. What the arrays hold is
-//! kept from document to document.
+//! The elements below element `i` are `i + 1 .. end`, so neither a tree nor pointers are needed. The memory of the
+//! arrays is reused from document to document.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;

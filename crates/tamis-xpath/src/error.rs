@@ -1,4 +1,4 @@
-//! What is wrong with a path or with a document, and where.
+//! Errors in paths and documents, with their position.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,7 +1,7 @@
 //! The entities that a document declares for itself, between `<!DOCTYPE` and its end.
 //!
-//! Only internal entities of character data are known. What is outside of the document is never read, entities that
-//! hold markup and parameter entities are refused, and declarations of elements and attributes are skipped.
+//! Only internal entities of character data are supported. Nothing outside the document is ever read. Entities with
+//! markup and parameter entities are refused, and declarations of elements and attributes are skipped.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;

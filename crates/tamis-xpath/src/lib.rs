@@ -8,11 +8,11 @@
 //!
 //! A [`Path`] is true for a document when it selects at least one node. The language is a subset of XPath 1.0, with the
 //! meaning that libxml2 gives it: steps to children and descendants, attributes, `text()`, and predicates made of paths,
-//! comparisons, `contains`, `starts-with`, `and`, `or` and `not`. What is not in the subset is refused with its place.
+//! comparisons, `contains`, `starts-with`, `and`, `or` and `not`. Everything else is refused, with its position.
 //!
 //! A [`Document`] is read once, without recursion and within [`Limits`], into a few flat arrays. [`PathSet`] holds many
-//! paths in one immutable structure; its cost for a document grows with what the document touches, not with the number
-//! of paths.
+//! paths in one immutable structure; its cost grows with the document and the paths that nearly match it, not with the
+//! number of paths.
 //!
 //! ```
 //! use tamis_xpath::{Document, Limits, Path, PathSet};

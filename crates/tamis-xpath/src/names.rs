@@ -1,4 +1,4 @@
-//! Which characters names are made of (XML 1.0, fifth edition).
+//! Which characters a name may contain (XML 1.0, fifth edition).
 
 fn starts_name(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '_' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'

@@ -1,14 +1,14 @@
-//! What a path counts in a document: the score of its best embedding.
+//! The score of a path in a document: that of its best embedding.
 //!
-//! An embedding puts every step of a path on a node. It counts, from the first step to the last, the weight of the step and
-//! what the conditions of the step count at the node, in written order. A condition that is true counts its weight and
+//! An embedding maps every step of a path to a node. Its score adds up, from the first step to the last, the weight of the
+//! step and the scores of its conditions at the node, in written order. A condition that is true counts its weight and
 //!
 //! - `and`: its parts; `or`: those of its parts that are true; `not`: nothing;
 //! - a path, or the path of a comparison: its best embedding from the node, among those that satisfy the comparison;
 //!   of `contains` and `starts-with`, among those that end at the first node.
 //!
-//! Elements are visited once, and for each step only the best score of an embedding up to it is kept: adding floats is monotone,
-//! so what is best up to a step is best whatever follows.
+//! Elements are visited once, and for each step only the best score of an embedding up to it is kept: adding floats is
+//! monotone, so the best up to a step is the best whatever follows.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Random paths and documents over small alphabets, so that many of them meet.
+//! Random paths and documents over small alphabets, so that many of them match.
 
 use proptest::prelude::*;
 

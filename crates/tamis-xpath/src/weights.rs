@@ -1,4 +1,4 @@
-//! The weights of a path: whether it has any, what they add up to, and the path without them.
+//! The weights of a path: whether it has any, their sum, and the path without them.
 
 use crate::ast::{Condition, Path, RelativePath, Step};
 

@@ -1,9 +1,9 @@
 //! Which expressions are true? One queue per level, from the leaves up (Algorithm 6).
 //!
 //! A node enters the queue of its level when the first child reports to it, and is evaluated when all lower
-//! levels are done: what its children say is final then, and who said nothing is undefined (or false, which
-//! is the same under zero suppression). Results carry the number of the event, so that nothing has to be
-//! cleared between events.
+//! levels are done. By then the results of its children are final, and a child without a result is undefined
+//! (or false, which is the same under zero suppression). Results carry the number of the event, so nothing has
+//! to be cleared between events.
 
 use super::ATree;
 use super::graph::Op;

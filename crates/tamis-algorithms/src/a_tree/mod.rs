@@ -1,8 +1,8 @@
 //! A-Tree (Ji and Jacobsen 2021): all expressions in one graph, evaluated from the predicates upwards.
 //!
-//! Equal subexpressions are one node, whoever wrote them and in whatever order. An event starts at the leaves
+//! Equal subexpressions share one node, in whatever order their parts were written. An event starts at the leaves
 //! of the predicates it satisfies, and results travel to the parents, level by level, so that each node is
-//! evaluated at most once. Two optimisations keep most nodes from being touched at all:
+//! evaluated at most once. Because of two optimisations, most nodes are not touched at all:
 //!
 //! - *Zero suppression.* Negations are pushed down to the predicates first; AND and OR then need to hear of
 //!   *true* only, and *false* is never sent. Without it, three values travel (two bits, in fact: an interval
@@ -28,7 +28,7 @@
 //! | `matching.rs` | which expressions are true? (Algorithm 6, Table 2) |
 //! | `identity.rs` | when are two expressions the same? |
 //!
-//! Where the published algorithms leave something open or go wrong, the place says what was done instead.
+//! Where the published algorithms leave something open or are wrong, a comment says what is done instead.
 
 mod build;
 #[cfg(test)]

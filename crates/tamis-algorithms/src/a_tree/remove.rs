@@ -1,9 +1,9 @@
-//! What goes when a subscription goes (Algorithm 5).
+//! Removes the nodes that only a removed subscription needed (Algorithm 5).
 //!
-//! A node is needed while a subscription is it or a node has it as an operand. A node that is no longer
-//! needed may still be a child of others that were put together from it: those take its children instead.
-//! Its operands are then used once less, which is what the paper's walk over the child expressions does; the
-//! walk follows the operands and not the children, because those were used by whoever wrote them.
+//! A node is needed while it is the expression of a subscription or an operand of another node. A node that is no
+//! longer needed may still be a child of nodes that were regrouped: these take over its children. Each of its
+//! operands then has one user less. The paper walks over the child expressions for this; here the walk
+//! follows the operands, because the count of users belongs to them and not to the children.
 
 use super::ATree;
 use super::graph::Op;

@@ -1,4 +1,4 @@
-//! The diagram: nodes that are unique, counted references, and `apply`.
+//! The diagram: unique nodes, reference counts, and `apply`.
 
 use std::hash::{Hash, Hasher};
 

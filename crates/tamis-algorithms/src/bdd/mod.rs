@@ -1,8 +1,8 @@
 //! Binary decision diagrams (Bryant 1986; Campailla et al. 2001): one shared, reduced, ordered diagram for all.
 //!
-//! An expression is a path of questions: is this predicate true? then go here, else there. Equal parts of all
-//! expressions are one node, and questions whose answer does not matter are left out. An event walks one path
-//! from every distinct root to TRUE or FALSE.
+//! An expression is a graph of tests: each node tests one predicate and has a branch for each outcome. Equal
+//! parts of all expressions share a node, and tests whose outcome does not matter are left out. An event walks one
+//! path from every distinct root to TRUE or FALSE.
 //!
 //! ```text
 //! a AND (b OR c)          a ──no──► FALSE
@@ -12,10 +12,10 @@
 //!                         c ──yes─► TRUE, no ─► FALSE
 //! ```
 //!
-//! Both p and NOT p can be undefined, and an interval can satisfy both, so they are variables of their own:
+//! Both p and NOT p can be undefined, and an interval can satisfy both, so they are separate variables:
 //! diagrams are built from literals, after negations have been pushed down. Variables are ordered by
-//! the number of their literal. A diagram can be exponentially larger than its expression: building one stops
-//! at a limit, and the expression is refused.
+//! the number of their literal. A diagram can be exponentially larger than its expression: at a limit,
+//! building stops and the expression is refused.
 
 mod diagram;
 

@@ -1,7 +1,7 @@
-//! The c-directory of BE*-Tree (Sadoghi and Jacobsen 2012): buckets are as large as what they hold.
+//! The c-directory of BE*-Tree (Sadoghi and Jacobsen 2012): buckets are as large as their contents.
 //!
-//! A bucket that overflows is split into a left and a right side that never meet, and keeps what lies over both
-//! (see `split.rs`). Buckets are minimum bounding boxes, so an event enters only those its value lies in:
+//! A bucket that overflows is split into a left and a right side that never meet, and keeps the intervals that
+//! span both (see `split.rs`). Buckets are minimum bounding boxes, so an event enters only those that contain its value:
 //!
 //! ```text
 //! bucket [0, 90]         home of [20, 80]
@@ -9,15 +9,16 @@
 //!   right [70, 90]       three conjunctions; nothing is kept for 32 to 69
 //! ```
 //!
-//! - *Top-down*: a conjunction goes to the side it meets, or to the one that grows less by it; where it meets
-//!   both, or a side that was divided would grow by more than β, this bucket is its home.
-//! - *Bottom-up*: where the whole directory would grow by more than β, a bucket is put above it.
+//! - *Top-down*: a conjunction goes to the side it meets, or else to the side that grows less. If it meets both
+//!   sides, or would make a divided side grow by more than β, this bucket is its home.
+//! - *Bottom-up*: if the whole directory would grow by more than β, it gets a new bucket above it.
 //! - A box has one interval for each attribute on the path. The last is *active* and directs events; the others are
-//!   *inactive*, and let a removal recompute the boxes above it along one path, without a look below.
+//!   *inactive*: with them, a removal recomputes the boxes above it along one path, without visiting others below.
 //!
-//! In the paper a side can grow over what is at home above it, which is then no longer in the smallest bucket that
-//! encloses it. Here a side does not grow over that: what would make it grow so far is at home too. Only where the
-//! home is partitioned nobody looks, since that would be a search; when it is merged again it is sorted out.
+//! In the paper, a side can grow over conjunctions whose home is the bucket above; these are then no longer in the
+//! smallest bucket that encloses them. Here a side does not grow that far: a conjunction that would make it do so
+//! stays in the bucket above, too. Partitioned homes are not checked, because that would take a search; they are
+//! put in order when they are merged.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use super::split::split;

@@ -1,4 +1,4 @@
-//! The c-directory of BE-Tree (Sadoghi 2012): space is halved where the grid says, wherever the data lies.
+//! The c-directory of BE-Tree (Sadoghi 2012): space is halved along a fixed grid, wherever the data lies.
 //!
 //! The line of positions is finite, so halving it again and again gives cells of 2ⁿ positions. A conjunction
 //! belongs to the smallest cell that encloses its interval:
@@ -15,8 +15,8 @@
 //! - A bucket of a single position is *atomic*: it cannot be split, so it is partitioned.
 //! - A bucket and its halves that fit into one l-node are merged into an open bucket again.
 //!
-//! Cells of which one half would hold everything are skipped, so that the depth follows what is there and not
-//! the size of the domain. Which cells exist depends only on the intervals, not on the order they came in.
+//! Cells with everything in one half are skipped, so the depth follows the contents, not the size of the
+//! domain. Which cells exist depends only on the intervals, not on the order of insertion.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use crate::span::{Span, number_at};

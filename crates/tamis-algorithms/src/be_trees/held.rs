@@ -1,4 +1,4 @@
-//! The conjunctions that a tree holds, apart from where it holds them.
+//! The conjunctions of a tree, independent of their place in it.
 
 use super::places::Places;
 use crate::circuit::{self, Circuit, Gate, Negations};

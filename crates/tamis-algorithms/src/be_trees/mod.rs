@@ -10,7 +10,7 @@
 //!             └ p-node of price ── ...
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `span.rs` | values as positions on a line, predicates as intervals (γ) |
 //! | `places.rs` | where the values of an event lie |

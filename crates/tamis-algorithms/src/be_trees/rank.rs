@@ -1,5 +1,5 @@
-//! What the trees know about the worth of their nodes: which attribute to partition by, whether a partition
-//! was a good idea, and how large l-nodes should be.
+//! Ranks the nodes of a tree: which attribute to partition by, whether a partition has paid off, and how large
+//! l-nodes should be.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

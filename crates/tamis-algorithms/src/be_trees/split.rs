@@ -1,4 +1,4 @@
-//! How an overflowing bucket of BE*-Tree is divided into a left side, a right side and what lies over both
+//! Divides an overflowing bucket of BE*-Tree into a left side, a right side, and the intervals that span both
 //! (Sadoghi and Jacobsen 2012, section V).
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! *Exhaustive*: for each number of leftmost intervals as the left side (and of rightmost ones as the right
-//! side), the other side is what does not meet it; the least overlap wins, then the least coverage. *Approximate*:
-//! intervals are dealt to the sides from both ends in one pass. Where neither gives both sides their share, the
-//! space is cut in half.
+//! side), the other side has the intervals that do not meet it; the least overlap wins, then the least coverage.
+//! *Approximate*: intervals are dealt to the sides from both ends in one pass. If neither method gives both sides
+//! their share, the space is cut in half.
 
 use crate::span::{Span, number_at};
 

@@ -1,11 +1,11 @@
-//! What the conjunctions below a node can score at most.
+//! Upper bounds of the scores of all conjunctions below a node.
 //!
-//! Two bounds, each of which holds by itself; for events with weights the lower one counts, for others the second:
+//! There are two bounds, each valid by itself. Events with weights use the lower one, others the second:
 //!
-//! - *by attribute*, as published: for every attribute of the event, the most that anything below weighs on it.
-//!   It leaves out what the event does not have, but adds up weights of different conjunctions.
-//! - *altogether*: the most that any single conjunction below weighs. One number, so it is kept at c-nodes and
-//!   buckets as well; for events without weights it is the score of the heaviest conjunction itself.
+//! - *by attribute*, as published: for every attribute of the event, the greatest weight that any conjunction below has on it.
+//!   It leaves out attributes that the event lacks, but adds up weights of different conjunctions.
+//! - *altogether*: the greatest total weight of a single conjunction below. It is one number, so c-nodes and
+//!   buckets have it too. For events without weights it is the score of the heaviest conjunction itself.
 //!
 //! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays one.
 

@@ -1,12 +1,12 @@
 //! The best matches by relevance (Sadoghi and Jacobsen 2012, section VI).
 //!
 //! Every l-node, p-node and bucket has an upper bound (`summary.rs`). P-nodes wait in a heap, the one with the highest
-//! bound first. An l-node or a bucket whose bound is below the least score that is wanted is not looked at, nor
-//! is a p-node queued (pruning one by one); and when the first p-node of the heap is below it, so are all others,
+//! bound first. L-nodes and buckets with a bound below the threshold are skipped, and such p-nodes are not
+//! queued (pruning one by one). When the first p-node of the heap is below the threshold, so are all others,
 //! and the search ends.
 //!
-//! Only a bound that is strictly lower rules out: among equal scores the smaller id wins, and nobody knows yet
-//! which ids are below a node.
+//! Only a strictly lower bound is pruned: among equal scores the smaller id wins, and the ids below a node
+//! are not known yet.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

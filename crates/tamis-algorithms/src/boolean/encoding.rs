@@ -5,8 +5,8 @@
 //! inner    01 for AND, 02 for OR, 03 for an AND of leaves alone; the number of children; the children
 //! ```
 //!
-//! 5 bytes for a predicate and 2 for an operator. What is not needed any more must still be walked to know
-//! where it ends; with *width prefixes*, two bytes before each child say how long it is, and it is jumped.
+//! A predicate takes 5 bytes, an operator 2. A child that is no longer needed must still be walked to find its
+//! end. With *width prefixes*, two bytes before each child give its length, and it can be skipped.
 
 use crate::circuit::Tree;
 use tamis_core::expr::atoms::Literal;

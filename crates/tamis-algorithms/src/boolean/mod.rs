@@ -13,7 +13,7 @@
 //! encoded tree    01 03 04 ┊┊┊┊ 02 02 01 02 04 ┊┊┊┊ 04 ┊┊┊┊ 01 02 04 ┊┊┊┊ 04 ┊┊┊┊ 04 ┊┊┊┊  (38 bytes)
 //! ```
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `encoding.rs` | trees as bytes, and how they are evaluated |
 //! | `minimum.rs` | the least number of true predicates, by structure and by meaning |

@@ -1,8 +1,8 @@
-//! Which child first? The one that most likely decides: in AND the one that is least often true, in OR the
-//! one that is most often true.
+//! Chooses which child to evaluate first: in AND the one that is least often true, in OR the one that is most
+//! often true.
 //!
-//! How often a predicate is true is learnt from a sample of the events; before there are any, its operator
-//! has to do. Trees are ordered when they are registered and stay as they are.
+//! How often a predicate is true is learnt from a sample of the events; before the first event, it is guessed from
+//! the operator. Trees are ordered once, when they are registered.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

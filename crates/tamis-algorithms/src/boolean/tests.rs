@@ -1,4 +1,4 @@
-//! The golden values of the online book auctions, and what the settings must not change.
+//! The golden values of the online book auctions, and answers that no setting may change.
 
 use super::by_type::BooleanFiltering;
 use super::encoding::{Encoding, Style};

@@ -1,8 +1,8 @@
 //! Access predicates alone (after the propagation algorithm of Fabret et al. 2001), for conjunctions.
 //!
 //! A conjunction is filed under its most selective predicate. When that one is true, the others are looked
-//! up, and the first that is not true ends it. No clusters, no translation: what is left of `cluster` when
-//! conjunctions are kept one by one, and refuses everything else.
+//! up, until one is not true. This is `cluster` without clusters and without translation: it keeps
+//! conjunctions one by one and refuses everything else.
 
 use super::{Conjunctions, Held, choose_access};
 use crate::predicates::{Predicates, Satisfied};

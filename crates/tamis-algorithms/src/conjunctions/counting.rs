@@ -1,8 +1,8 @@
 //! The counting algorithm (Yan and Garcia-Molina 1994, as described by Bittner 2008).
 //!
 //! Every satisfied predicate adds a hit to each conjunction that has it; a conjunction with as many hits as
-//! predicates is true. Nothing is ever looked at twice, but every predicate of every conjunction that is true
-//! costs an increment, whether the others are true or not.
+//! predicates is true. Nothing is looked up twice, but every true predicate of every conjunction costs an
+//! increment, whether the others are true or not.
 
 use super::{Conjunctions, Held};
 use crate::predicates::{Predicates, Satisfied};

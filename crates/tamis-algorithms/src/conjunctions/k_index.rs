@@ -10,14 +10,14 @@
 //!            c = 5   ─► 9  12          then 7 and 9: skip to 9; then 9 and 9: conjunction 9 is true
 //! ```
 //!
-//! *Top-k*: a list knows the most that a conjunction gains by its predicate. Sizes whose best lists together stay
-//! below what is wanted are not walked, and of the matches only those are scored whose lists can reach it. The
-//! bounds are made once, before the walk: there is nothing below a list that could refine them. Large sizes come
-//! first, as published: they have more to gain, so that small ones can be left out.
+//! *Top-k*: a list has an upper bound of the score that a conjunction gains by its predicate. Sizes whose best lists
+//! together stay below the threshold are skipped, and only matches whose lists can reach it are scored. The
+//! bounds are computed once, before the walk: there is nothing below a list that could refine them. Large sizes come
+//! first, as published: they can score more, so small ones are more often skipped.
 //!
-//! The original writes ranges out as one list per value. Here the key of a list is the predicate, and the
+//! The original expands a range to one list per value. Here the key of a list is the predicate, and the
 //! shared predicate index says which of them a value satisfies: the same lists, without the blow-up. Sorted
-//! lists are made for what is known in advance; a change in their middle moves what comes after it.
+//! lists suit a set that is known in advance: a change in the middle moves everything after it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

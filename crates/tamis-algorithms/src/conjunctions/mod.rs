@@ -1,9 +1,9 @@
 //! Algorithms for conjunctions, and the translation that lets them hold other expressions.
 //!
-//! An expression is translated to disjunctive normal form, and each of its conjunctions is held on its own:
+//! An expression is translated to disjunctive normal form, and each of its conjunctions is stored separately:
 //! `(a OR b) AND (c OR d)` becomes four. The number of conjunctions can grow exponentially, so a translation
-//! beyond a limit is refused. Nothing is simplified, except that a predicate is in a conjunction once and
-//! a conjunction in an expression once.
+//! beyond a limit is refused. Duplicate predicates of a conjunction and duplicate conjunctions of an
+//! expression are removed; nothing else is simplified.
 //!
 //! | name | file | how a conjunction is found |
 //! |---|---|---|

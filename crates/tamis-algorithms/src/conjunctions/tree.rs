@@ -7,8 +7,8 @@
 //! a = 1 AND d = 4                       └── d = 4 ●
 //! ```
 //!
-//! The order of predicates on a path is fixed: the shapes that rule most out come first, so that few paths
-//! are entered, then by number, so that equal predicates meet.
+//! The order of predicates on a path is fixed: the most selective shapes come first, so that few paths are
+//! entered; predicates of one shape are ordered by number, so that equal beginnings are shared.
 
 use rustc_hash::FxHashMap;
 

@@ -1,8 +1,8 @@
-//! Dewey IDs and Interval IDs (Fontoura et al. 2010): a leaf carries where it stands in its expression.
+//! Dewey IDs and Interval IDs (Fontoura et al. 2010): each leaf carries its position in the expression.
 //!
 //! Each leaf gets an id from which, together with the ids of the other true leaves, the truth of the expression
-//! follows: no tree is stored. An event gathers the ids of all satisfied predicates, sorted by expression, and
-//! looks at every expression that has one.
+//! follows: no tree is stored. For an event, the ids of all satisfied predicates are collected and sorted by
+//! expression, and every expression with at least one is evaluated.
 //!
 //! ```text
 //! (p1 OR p2 OR p3) AND p4 AND (p5 OR p6)

@@ -1,4 +1,4 @@
-//! One-dimensional indexes, one set per attribute: the cost of an event is what it satisfies.
+//! One-dimensional indexes, one set per attribute: the cost of an event grows with the predicates it satisfies.
 //!
 //! | shape | found by |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `<`, `<=`, `>`, `>=` | two sorted maps of cuts (see [`predicate::ranges`](tamis_core::predicate::ranges)) |
 //! | BETWEEN | a treap of intervals |
 //! | patterns, others | `questions` |
-//! | NOT p | everything that is defined, less what was found to be true |
+//! | NOT p | all defined predicates, less those found to be true |
 //! | IS NULL | a list per attribute, walked when the attribute is absent |
 
 use std::collections::BTreeMap;

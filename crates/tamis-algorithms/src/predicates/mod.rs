@@ -1,8 +1,8 @@
 //! The distinct predicates of a published algorithm, and which of them an event satisfies.
 //!
-//! The published algorithms change while they are used, so their predicates are counted: a predicate that
-//! nobody uses any more is forgotten and its number given away again. They share this module, so that all
-//! are compared on the same predicate index:
+//! The published algorithms change while they are used, so uses of predicates are counted: a predicate without
+//! users is removed and its number reused. All algorithms share this module, so that they are compared on the
+//! same predicate index:
 //!
 //! ```text
 //!                 acquire, release                    satisfied
@@ -11,8 +11,8 @@
 //!                     PredicateTable ─┘      └─ PredicateMatcher: Indexed or EvaluateEach
 //! ```
 //!
-//! What is counted and reported are *literals*: `p` is one, `NOT p` another. An absent attribute satisfies
-//! neither, an interval maybe both, so that who uses both knows whether p is true, false or undefined.
+//! *Literals* are counted and reported: `p` is one, `NOT p` another. An absent attribute satisfies
+//! neither, an interval maybe both, so an algorithm that uses both knows whether p is true, false or undefined.
 
 mod evaluate_each;
 mod indexed;

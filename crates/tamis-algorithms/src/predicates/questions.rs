@@ -1,7 +1,7 @@
-//! Predicates on one attribute that have to be asked: patterns, and whatever has no shape.
+//! Predicates on one attribute that must be evaluated: patterns, and operators without a shape.
 //!
 //! As in [`predicate::residual`](tamis_core::predicate::residual), one pass over a text finds which of them it could
-//! satisfy. What that takes is rebuilt by the first event after a change.
+//! satisfy. The index of literals is rebuilt by the first event after a change.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! The dictionary of predicates: each distinct one has a number for as long as it is used.
+//! The dictionary of predicates: each distinct one has a number while it is in use.
 
 use std::hash::{Hash, Hasher};
 

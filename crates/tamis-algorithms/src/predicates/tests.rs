@@ -1,4 +1,4 @@
-//! Both matchers report what the reference evaluator says, after any acquisitions and releases.
+//! Both matchers agree with the reference evaluator after any acquisitions and releases.
 
 use proptest::prelude::*;
 

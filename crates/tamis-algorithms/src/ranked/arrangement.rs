@@ -1,9 +1,8 @@
-//! In which order should intervals stand, so that those which share a value stand by score, and neighbours
-//! stand together?
+//! Arranges intervals so that those that share a value are ordered by score, and neighbours are close together.
 //!
-//! The *constraint graph* has an edge from an interval to a worse one if some value is held by both and by none
-//! between them in score. It has at most 3n edges, and every order that respects it gives the intervals of any
-//! value by score. Among the intervals that may come next, the one that begins first does.
+//! The *constraint graph* has an edge from an interval to a worse one if some value is in both and in none
+//! between them in score. It has at most 3n edges, and every order that respects it lists the intervals of any
+//! value by score. Among the intervals that may come next, the one with the lowest start is chosen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,4 +1,4 @@
-//! Boxes over several attributes: one interval index for each attribute, asked side by side.
+//! Boxes over several attributes: one interval index for each attribute, read side by side.
 //!
 //! *Exact*: a box matches if its side holds the value of every attribute. It has one score, its priority, the same
 //! in every index, so their answers run in the same order and are intersected. An attribute without a side is
@@ -7,7 +7,7 @@
 //! *Relaxed*: one side is enough, and the score is the sum of the weights of the sides that hold. The indexes are
 //! sorted by the weight of their own side, and the Threshold Algorithm adds up.
 //!
-//! The two need different orders, so each has indexes of its own, which are built when first asked.
+//! The two need different orders, so each has its own indexes, which are built on first use.
 
 use std::sync::OnceLock;
 

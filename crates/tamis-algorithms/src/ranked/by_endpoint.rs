@@ -1,5 +1,5 @@
-//! The intervals of an interval-tree node as two lists, by low and by high end: exactly those that hold the
-//! value are read, all of them, and given out from a heap.
+//! The intervals of an interval-tree node as two lists, by low and by high end. All intervals that contain the
+//! value, and no others, are read and then returned from a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

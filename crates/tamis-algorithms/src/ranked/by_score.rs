@@ -1,4 +1,4 @@
-//! The intervals of an interval-tree node as one list by score: those that do not hold the value are skipped.
+//! The intervals of an interval-tree node as one list by score: those that do not contain the value are skipped.
 
 use super::interval_tree::Held;
 use super::{Extent, Scored, ScoredInterval, promise};

@@ -7,14 +7,14 @@
 //!   middle 20: {5, 6, 9}    middle 80: {2, 4, 7, 8}
 //! ```
 //!
-//! What the intervals of a node are kept in makes the difference ([`Held`]): a list by score, two lists by
-//! endpoint, or, in the IR-tree, a scored R-tree. Intervals that hold a common middle leave no holes between
-//! them, so the R-tree of a node never leads to nothing.
+//! The variants differ in how a node stores its intervals ([`Held`]): a list by score, two lists by
+//! endpoint, or, in the IR-tree, a scored R-tree. Intervals that contain a common middle leave no holes between
+//! them, so a search in the R-tree of a node always finds something.
 //!
-//! Changes, which the paper claims and does not describe: an interval goes to the first node on its way whose
-//! middle it holds, or becomes a leaf of its own. A subtree is rebuilt when one side has become
-//! much heavier than the other, or when half of what it was built from has gone; so the depth stays logarithmic
-//! and a change costs a logarithm, on average.
+//! The paper claims updates but does not describe them. Here an interval goes to the first node on its path whose
+//! middle it contains, or becomes a new leaf. A subtree is rebuilt when one side has become much heavier than the
+//! other, or when half of its original intervals are gone. So the depth stays logarithmic, and an update costs
+//! a logarithm on average.
 
 use super::lists::Merged;
 use super::{BestFirst, Dynamic, IntervalIndex, Scored, ScoredInterval, promise};

@@ -1,21 +1,20 @@
 //! Scored interval indexes (Machanavajjhala et al. 2008): which of many intervals hold a value, the best first?
 //!
-//! Every structure answers with an iterator in the order of scores (`getnext()` in the paper), so that who wants
-//! k takes k, and several attributes can be asked side by side.
+//! Every structure answers with an iterator in the order of scores (`getnext()` in the paper): a caller that wants
+//! k takes k, and several attributes can be read side by side.
 //!
-//! | structure | file | memory | an answer of k costs | changes |
+//! | structure | file | memory | an answer of k costs | updates |
 //! |---|---|---|---|---|
 //! | scored segment tree | `segment_tree.rs` | n log n | one path and k | no |
-//! | interval tree by score | `interval_tree.rs`, `by_score.rs` | n | what is passed over on one path | yes |
-//! | interval tree by endpoint | `interval_tree.rs`, `by_endpoint.rs` | n | all that hold the value | yes |
+//! | interval tree by score | `interval_tree.rs`, `by_score.rs` | n | all that are skipped on one path | yes |
+//! | interval tree by endpoint | `interval_tree.rs`, `by_endpoint.rs` | n | all that contain the value | yes |
 //! | IR-tree | `interval_tree.rs`, `scored_r_tree.rs` | n | no holes: one path and k times a depth | yes |
-//! | scored R-tree | `scored_r_tree.rs` | n | the holes that are met | yes |
+//! | scored R-tree | `scored_r_tree.rs` | n | the holes on the way | yes |
 //! | SOPT-R-tree | `packed.rs`, `arrangement.rs` | n | at most 2k nodes a level | no |
-//! | R-tree | `packed.rs` | n | all that hold the value | no |
+//! | R-tree | `packed.rs` | n | all that contain the value | no |
 //! | max-score R-tree | `packed.rs` | n | nodes whose best is good enough | no |
 //!
-//! `boxes.rs` puts one such index on each of several attributes, `lists.rs` merges, intersects and adds up their
-//! answers.
+//! `boxes.rs` combines one such index per attribute; `lists.rs` merges, intersects and adds up their answers.
 
 mod arrangement;
 mod boxes;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! *The SOPT-R-tree* has an order that respects the constraints of `arrangement.rs`: the walk from left to right
-//! gives the best first, and of two nodes that it visits one after the other on a level, at least one holds an
-//! answer. *The R-tree* has them by where they begin, so that nodes are narrow; all answers are found, and given out
+//! finds the best first, and of two nodes that it visits in succession on a level, at least one contains an
+//! answer. *The R-tree* orders them by their start, so that nodes are narrow; all answers are found, then returned
 //! from a heap. *The max-score R-tree* adds the best score below each node, and opens the most promising first.
 
 use std::cmp::Reverse;

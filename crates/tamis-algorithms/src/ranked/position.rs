@@ -1,7 +1,7 @@
 //! Values as positions on a discrete line: integers that sort like the numbers.
 //!
-//! There is a next position after every position, so a closed interval ends just before `high + 1`, and
-//! intervals that only touch have a position in common. Nothing needs a rule of its own for ends.
+//! Every position has a next one, so a closed interval ends just before `high + 1`, and intervals that only
+//! touch have a position in common. Ends need no special rules.
 
 /// Below every number: only an interval without a lower end holds it. An event that lacks a value is here.
 pub const ABSENT: u64 = 0;

@@ -1,16 +1,16 @@
-//! The scored R-tree: intervals in the order of their scores, b to a node, each node with the extent of what is
-//! below it. A value is looked for from left to right, so the best come first.
+//! The scored R-tree: intervals in the order of their scores, b to a node, each node with the extent of all
+//! intervals below it. A search goes from left to right, so the best come first.
 //!
 //! ```text
 //! root   [0, 100]                [10, 95]
 //! leaf   1: [30, 55]  2: [65, 90]    3: [45, 55]  4: [65, 90] ...      scores fall from left to right
 //! ```
 //!
-//! A node groups intervals from everywhere, so a value inside its extent may be held by none of them: a
-//! *hole*. Over intervals that all hold a common position there are none, and that is what an IR-tree keeps at
-//! each of its nodes.
+//! A node groups intervals from everywhere, so none of them may contain a value inside its extent: a
+//! *hole*. Intervals that all contain a common position have no holes; an IR-tree has such a set at each of its
+//! nodes.
 //!
-//! It changes like a B-tree: nodes have b/2 to b children, full ones are cut in half, poor ones share with a
+//! It is updated like a B-tree: nodes have b/2 to b children, full ones are cut in half, poor ones share with a
 //! neighbour.
 
 use super::interval_tree::Held;

@@ -1,5 +1,5 @@
-//! The scored segment tree: an interval is noted at the few nodes that it covers whole, so that whatever is
-//! noted on the path of a value holds it. The notes of a node are sorted by score, and a path is merged.
+//! The scored segment tree: an interval is listed at the few nodes that it covers completely, so every interval
+//! listed on the path of a value contains it. The list of a node is sorted by score, and those of a path are merged.
 //!
 //! ```text
 //!                     ·

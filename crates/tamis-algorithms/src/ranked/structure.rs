@@ -1,4 +1,4 @@
-//! The structures by name, and how each is built.
+//! The structures by name, with their constructors.
 
 use super::by_endpoint::ByEndpoint;
 use super::by_score::ByScore;

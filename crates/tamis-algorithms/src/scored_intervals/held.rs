@@ -1,4 +1,4 @@
-//! The conjunctions of intervals that an index holds: what must be true, where that lies, what it weighs.
+//! The conjunctions of an index: their predicates, with the intervals and weights of each.
 
 use crate::ranked::{Extent, Scored, ScoredInterval};
 use crate::span::Span;

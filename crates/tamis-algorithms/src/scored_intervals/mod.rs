@@ -1,5 +1,5 @@
 //! Conjunctions of intervals on scored interval indexes (Machanavajjhala et al. 2008): one index for each
-//! attribute, which answers with the best first.
+//! attribute, which returns the best first.
 //!
 //! Conjunctions on the same attributes are a *family*, with an index for each of them, ordered by priority. A match is
 //! in the answers of all indexes of its family; these run in the same order and are intersected, so the k best by
@@ -12,10 +12,10 @@
 //! relaxed      by weight     age ── index     price ── index      read in turn
 //! ```
 //!
-//! Indexes are built when first asked. A structure that takes changes gets them from then on; one that does
-//! not is rebuilt. Intervals find candidates, and each candidate is evaluated: positions are as exact as
-//! doubles, values need not be. A value that is no point (an interval of the event) is not looked for: the other
-//! attributes, or all conjunctions of the family, are the candidates then.
+//! Indexes are built on first use. A structure that supports updates then follows all changes; any other is
+//! rebuilt. Intervals only find candidates, and each candidate is evaluated: positions are as exact as
+//! doubles, but values can be more exact. An interval of the event is not looked up: the candidates then come from
+//! the other attributes, or are all conjunctions of the family.
 
 mod held;
 

@@ -1,4 +1,4 @@
-//! A set of bits that remembers which words it touched, so that clearing costs what setting did.
+//! A set of bits that remembers which words it touched, so that clearing costs no more than setting.
 
 /// A bit set for one event.
 #[derive(Default)]

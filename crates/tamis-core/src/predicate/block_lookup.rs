@@ -1,4 +1,4 @@
-//! Values of a block that are looked up in a catalog before their events are matched.
+//! Looks up the values of a block of events in a catalog, before the events are matched.
 //!
 //! Looking up many values of one attribute together is fast: its tables stay in the cache, and memory accesses overlap. So
 //! a block of events is looked up attribute by attribute, and matched event by event.

@@ -4,11 +4,11 @@
 //! bit 0                       always set
 //! per attribute, in order:
 //!   present                   the attribute has a value
-//!   absent                    it has none (only if some predicate asks)
+//!   absent                    it has none (only if some predicate tests it)
 //!   defined × kind            it has a value of that kind: NOT p is "defined, and p's bit is clear"
 //!   clean × kind              it is an array of that kind without nulls: the same for arrays
 //!   points, elements          one bit per distinct `=`, IN, array_contains, arrays_overlap
-//!   texts, others             one bit per pattern or operator that has to be asked
+//!   texts, others             one bit per pattern or operator that must be evaluated
 //!   below × cut, above × cut  see `cuts`
 //! ```
 //!

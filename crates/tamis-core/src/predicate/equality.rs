@@ -7,7 +7,7 @@
 //! slots    entry + 1, or 0 for an empty slot          at most two thirds full
 //! keys     the exact value: an ordered key, or a hash and a place in the string pool
 //! bit_off  entry -> its run in `bits`
-//! bits     the predicates that are true for that value: `x = v`, and every IN set that holds v
+//! bits     the predicates that are true for that value: `x = v`, and every IN set that contains v
 //! ```
 
 use bytemuck::{Pod, Zeroable};

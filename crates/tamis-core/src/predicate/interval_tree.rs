@@ -3,7 +3,7 @@
 //! A node holds the intervals that contain its centre and lie in no node above, once sorted by
 //! their low end and once by their high end. A point left of the centre is inside exactly those
 //! that start at or before it: a prefix of the first list; on the right, a prefix of the second.
-//! One path is walked and nothing is read but the intervals found and one more entry per node.
+//! A search walks one path and reads only the intervals it finds and one more entry per node.
 
 use bytemuck::{Pod, Zeroable};
 

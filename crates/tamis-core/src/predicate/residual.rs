@@ -1,9 +1,9 @@
-//! Residual predicates: those that no table of points or cuts decides, so that each is evaluated. They are patterns,
-//! whatever has no shape, and comparisons with decimals that have more digits than a key.
+//! Residual predicates: no table of points or cuts decides them, so each is evaluated. They are patterns,
+//! operators without a shape, and comparisons with decimals that have more digits than a key.
 //!
-//! Literals rule most patterns out: one pass over a text finds which literals it contains, and only the patterns behind
-//! those are evaluated. What finds them is built when an event first needs it, and kept in a snapshot. Tests are
-//! compiled when they are first needed.
+//! Literals rule most patterns out: one pass over a text finds which literals it contains, and only the patterns with
+//! those are evaluated. The index of literals is built when an event first needs it, and stored in snapshots. Patterns are
+//! compiled on first use.
 
 use std::sync::OnceLock;
 

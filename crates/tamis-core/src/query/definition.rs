@@ -1,7 +1,7 @@
-//! A query: what is asked about an event. The same value comes from a service, a task of a cluster and a
-//! command line, and is what engines answer.
+//! A query: what is asked about an event. The library, the tasks of a cluster and the command line all build this
+//! value, and engines answer it.
 //!
-//! As JSON it holds what differs from the plain query for all matches:
+//! As JSON it has only the fields that differ from the plain query for all matches:
 //!
 //! ```json
 //! {"ask": "best", "k": 5, "score": "relevance", "min_score": 0.5, "dimensions": ["age"],

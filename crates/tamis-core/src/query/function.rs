@@ -10,8 +10,8 @@
 //! ```
 //!
 //! An attribute stands for the relevance of the match with all other attributes left out: 0 if none of its
-//! predicates counts. All that can be written is *monotone*: where no contribution is smaller, neither is the
-//! score. That is what makes upper bounds possible, and why there is no subtraction.
+//! predicates counts. Every function of this language is *monotone*: if no contribution is smaller, neither is the
+//! score. This makes upper bounds possible, and it is why there is no subtraction.
 
 use crate::error::{Error, Result};
 

@@ -1,18 +1,18 @@
-//! What a score is: the plain reading of its definition, on one expression as it was written.
+//! The definition of scores, computed on one expression as it was written.
 //!
 //! NOT is pushed down to the predicates and XOR is expanded into AND and OR; nothing is simplified and no
 //! repetition is removed. Then
 //!
 //! - a predicate that is true counts its boost, else the subscription's weight for its attribute, else 1,
 //!   times the event's weight for the attribute; `NOT p` is a predicate of its own, with the weight of p;
-//! - of a path with weights in it that number is multiplied by the score of its best embedding in the document;
+//! - for a path with weights, that number is multiplied by the score of its best embedding in the document;
 //! - AND adds its children, OR and AT LEAST add their true children, from left to right in 64-bit floats;
 //! - what is not true counts 0, and so do constants.
 //!
-//! Expanding n XORs in a row would take 2ⁿ terms, and it is not needed: if for each operand it is known what
-//! counts when it is true and what counts when it is false ([`Sides`]), both are known for the XOR, as
-//! `(a AND NOT b) OR (NOT a AND b)` says. Scoring is therefore linear in the written expression, whatever is
-//! in it. Only for interval values can both cases of an XOR be true; then both count.
+//! Expanding n XORs in a row would take 2ⁿ terms, and it is not necessary: with the scores of each operand when it is
+//! true and when it is false ([`Sides`]), those of the XOR follow from `(a AND NOT b) OR (NOT a AND b)`. Scoring is
+//! therefore linear in the size of the written expression. Only for interval values can both cases of an XOR be true;
+//! then both count.
 
 use rustc_hash::FxHashSet;
 

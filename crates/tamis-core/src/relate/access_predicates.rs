@@ -1,8 +1,8 @@
-//! Which few predicates must an event satisfy, one at least, before an expression is worth looking at?
+//! Chooses the access predicates of an expression: it can only be true if at least one of them is.
 //!
-//! For an AND those of its child that is true least often, for an OR those of all its children: the
-//! production index chooses its access predicates so, and whoever spreads expressions over shards puts
-//! together those that share them.
+//! For an AND they are those of the child that is least often true, for an OR those of all children. The
+//! production index chooses them the same way, and a sharded plan puts expressions with common access
+//! predicates into the same shard.
 
 use super::selectivity::Selectivities;
 use super::tree::{Leaf, LeafId, Leaves, Tree};

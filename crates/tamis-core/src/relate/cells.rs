@@ -2,9 +2,9 @@
 //!
 //! The operands of the predicates cut the values of each kind into cells: each operand is one, and so is
 //! each gap between two neighbours. All values of a cell give every predicate the same outcome, so one
-//! value stands for all of them. Beside those there is the absent attribute, and a value of a kind that
-//! no predicate asks for. A prefix is a range of strings; other patterns cut strings in ways that order
-//! does not show (see [`text`](super::text)).
+//! value stands for all of them. Two more cells are the absent attribute, and a value of a kind that
+//! no predicate expects. A prefix is a range of strings; other patterns cut strings in ways that do not follow
+//! their order (see [`text`](super::text)).
 
 use std::cmp::Ordering;
 

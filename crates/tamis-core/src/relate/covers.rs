@@ -1,8 +1,8 @@
 //! Does one expression hold whenever another does?
 //!
 //! First by structure, as subscriptions are compared in content-based routing: an OR is covered if all its
-//! children are, an AND if one of them is, down to pairs of predicates. What that misses is decided by
-//! looking for an event that makes the one true and the other not (see [`decide`](super::decide)).
+//! children are, an AND if one of them is, down to pairs of predicates. The remaining cases are decided by a search
+//! for an event that makes one true and the other not (see [`decide`](super::decide)).
 
 use rustc_hash::FxHashMap;
 

@@ -2,9 +2,9 @@
 //!
 //! Each attribute takes one of finitely many [cells](super::cells); a choice of one cell for every attribute is
 //! an event. The search keeps, for each attribute, the cells that are still possible, and drops a cell
-//! when the expressions cannot be as asked with it, whatever the others are. For conjunctions this
+//! if the expressions cannot have the wanted truths with it, whatever the others are. For conjunctions this
 //! alone decides; otherwise the attribute with the fewest cells left is split. A budget bounds the work, since
-//! the question contains that of satisfiability.
+//! the problem includes satisfiability.
 //!
 //! Events are points here: an interval can satisfy `x < 3 AND x > 5`, which no event of points does.
 

@@ -1,8 +1,8 @@
 //! Can one event make two expressions true?
 //!
-//! [`overlaps`] decides by looking for such an event (see [`decide`](super::decide)). [`may_overlap`] is the test of
-//! Bittner (2008, chapter 7), which only compares predicates in pairs: it never misses an overlap, but
-//! reports some that are none, since `x < 3` and `x > 5` within one expression go unnoticed.
+//! [`overlaps`] searches for such an event (see [`decide`](super::decide)). [`may_overlap`] is the test of
+//! Bittner (2008, chapter 7), which only compares pairs of predicates. It never misses an overlap, but has false
+//! positives: it does not notice `x < 3` and `x > 5` within one expression.
 
 use rustc_hash::FxHashMap;
 

@@ -2,8 +2,8 @@
 //!
 //! Strings are ordered by their bytes, and the next string after `s` is `s` followed by NUL. Those that start
 //! with a prefix are a range, so prefixes only add two cuts. Suffixes, substrings and other patterns
-//! are free inside a gap, except for what they say of one another: each way in which they might hold is a
-//! cell, with an example only if a string was found that does it.
+//! are free inside a gap, except where one implies or excludes another. Each possible combination is a
+//! cell, with an example if a string was found for it.
 
 use super::cells::{Found, Truths};
 use crate::event::{Value, ValueRef};

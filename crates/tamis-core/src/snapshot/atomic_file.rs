@@ -1,4 +1,4 @@
-//! A file that appears at its path complete, or not at all.
+//! Writes a file that appears at its path complete, or not at all.
 //!
 //! It is written under a temporary name in the same folder, made durable, and only then renamed over its
 //! path, which POSIX does in one step. Whatever goes wrong before that (a full disk, an error of the caller,
@@ -6,8 +6,8 @@
 //! killed leaves the temporary file (`.NAME.PID-NUMBER.tmp`) behind; it may be deleted.
 //!
 //! Readers that have the old file open or mapped keep it: the rename changes what the name means, not the old
-//! file. Nothing of the old file is kept for the new one (neither its permissions nor its owner), and a
-//! symbolic link at the path is replaced, not followed.
+//! file. The new file inherits neither the permissions nor the owner of the old one, and a symbolic link at the
+//! path is replaced, not followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

@@ -1,5 +1,4 @@
-//! The entry of fuzzers: whatever the bytes are, reading them as a snapshot neither panics nor reads out of
-//! bounds.
+//! The entry point of fuzzers: reading arbitrary bytes as a snapshot neither panics nor reads out of bounds.
 
 use super::layout;
 use super::reader::Snapshot;

@@ -1,7 +1,7 @@
 //! Verifies that sections are undamaged: per block, on first use, or everything at once.
 //!
-//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed when it is first
-//! needed, and one bit remembers that it was right. Damaged blocks are not remembered: they fail every time.
+//! Reading a whole snapshot on open would cost what mapping saves. So each block of 1 MiB is hashed on first
+//! use, and one bit records that it was intact. Damage is not recorded: a damaged block fails every time.
 //!
 //! Large checks start their own threads instead of using a shared pool, because a pool does not survive `fork`, and a child
 //! that waited for it would wait forever.

@@ -1,16 +1,16 @@
 //! Snapshots: immutable files of named, checksummed sections of plain-old-data that a process maps into
 //! memory.
 //!
-//! This module is the container only. It knows nothing of what the sections mean: an index writes its flat
+//! This module is only the container and does not know what the sections mean: an index writes its flat
 //! arrays with a [`SnapshotWriter`] and gets them back as [`SharedSlice`]s from a [`Snapshot`], without copying.
 //!
-//! | file | answers |
+//! | file | explains |
 //! |---|---|
 //! | `layout` | what the bytes of the file are, and which files are refused |
 //! | `writer` | how sections are written, one after the other |
 //! | `atomic_file` | how a file is replaced as a whole or not at all |
 //! | `reader` | how a file is opened and its sections found |
-//! | `integrity` | how blocks are checked, on first touch or all together |
+//! | `integrity` | how blocks are checked, on first use or all together |
 //! | `shared_slice` | how a slice of plain values can live in a file: all `unsafe` of snapshots |
 //!
 //! ```

@@ -2,8 +2,8 @@
 //!
 //! A timestamp is a count of microseconds since the epoch, in UTC. Text without a zone is taken as
 //! UTC, whatever the machine's own zone is, so that an answer never depends on where it is computed.
-//! The calendar is the proleptic Gregorian one, years 0001 to 9999; chrono knows it. Reading and writing are ours:
-//! the forms that Spark reads are more than any format string can say.
+//! The calendar is the proleptic Gregorian one, years 0001 to 9999, from chrono. Reading and writing are our own:
+//! no format string covers all the forms that Spark reads.
 
 use chrono::{Datelike, NaiveDate};
 

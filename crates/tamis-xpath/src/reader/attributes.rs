@@ -1,4 +1,4 @@
-//! The attributes of a tag: where they are, and that each comes once.
+//! Reads the attributes of a tag, and checks that they are distinct.
 
 use memchr::memchr;
 

@@ -1,4 +1,4 @@
-//! What quick-xml leaves unchecked: names, characters, instructions and the declaration.
+//! The checks that quick-xml omits: names, characters, processing instructions and the declaration.
 
 use memchr::memchr;
 

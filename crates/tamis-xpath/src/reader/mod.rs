@@ -1,7 +1,8 @@
 //! From XML text to [`Document`], within limits.
 //!
-//! quick-xml finds where tags, texts and comments are; here is what it leaves to its users: that names and characters are
-//! valid, attributes distinct, namespaces declared, tags in pairs, and references replaced, each as libxml2 does it.
+//! quick-xml finds tags, texts and comments. This module does what quick-xml leaves to its users, as libxml2 does it: it
+//! checks that names and characters are valid, attributes distinct, namespaces declared and tags paired, and replaces
+//! references.
 
 mod attributes;
 mod checks;

@@ -1,4 +1,4 @@
-//! Which namespace a name has: declarations, where they hold, and names as numbers.
+//! Resolves the namespace of a name: declarations and their scope, and names as numbers.
 
 use std::hash::BuildHasher;
 

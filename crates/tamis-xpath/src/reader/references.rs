@@ -1,4 +1,4 @@
-//! References and plain text: what they become in a document.
+//! Adds plain text to a document, with references replaced.
 
 use memchr::{memchr, memchr2};
 

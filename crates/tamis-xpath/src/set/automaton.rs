@@ -1,8 +1,8 @@
 //! Where in the tree the names from the root to an element lead.
 //!
-//! Documents of one kind have few distinct ways of names, so each gets a state once, which is kept from document to document: a
-//! lazily built automaton. The states form a tree themselves; what may be reached from any ancestor (`//`) is found by
-//! going up, so that it is not copied into every state. When the states take too much memory, all are forgotten.
+//! Documents of one kind have few distinct paths of names, so each path gets a state, which is kept from document to
+//! document: a lazily built automaton. The states themselves form a tree. Steps that can be reached from any ancestor (`//`)
+//! are found by going up, instead of being copied into every state. When the states take too much memory, all are dropped.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;

@@ -1,25 +1,25 @@
 //! Many paths in one structure.
 //!
-//! Every path is cut into its *skeleton* (axes and names of its element steps) and its *conditions* (what its predicates ask,
+//! Every path is split into its *skeleton* (axes and names of its element steps) and its *conditions* (its predicates,
 //! each at one step; attributes and texts at the end of a path are conditions of the last element).
 //!
 //! ```text
 //! tree        all skeletons, as a prefix tree
-//! states      for each way of names from the root that documents have had: where in the tree it leads, kept between
+//! states      for each path of names from the root that a document had: where in the tree it leads, kept between
 //!             documents (`automaton`)
 //! lists       for each (name of a step, condition) that is the *access* of some paths: (place in the tree, path) pairs
 //! ```
 //!
 //! A path without conditions is true where a state says so. One with conditions has one of them as its access, the one that
-//! is likely to be the most selective: equality, else a text to search for, else a range, else existence. For every element the
-//! subjects that some path asks elements of its name about (`@lang`, `price`) are evaluated once, their values are looked up in
-//! hash tables, sorted thresholds (`values`, `lookups`) and indexes of texts (`text_index`), and of the lists that are found only the entries count whose place in the tree is active:
-//! one bit each. What remains of a path is verified by looking into the document (`verification`). So the cost grows with
-//! the document and with the paths that it nearly satisfies. Paths all of whose conditions are negations or inequalities have no
-//! access: they are verified at every element that their skeleton leads to.
+//! is likely to be the most selective: equality, else a text to search for, else a range, else existence. For every element,
+//! the subjects of conditions on elements of that name (`@lang`, `price`) are evaluated once, and their values are looked up
+//! in hash tables, sorted thresholds (`values`, `lookups`) and indexes of texts (`text_index`). Of the lists that are found, only
+//! entries whose place in the tree is active count: one bit each. The rest of a path is verified in the document
+//! (`verification`). So the cost grows with the document and with the paths that it nearly satisfies. Paths whose conditions
+//! are all negations or inequalities have no access: they are verified at every element that their skeleton leads to.
 //!
-//! The set is immutable. States and what a document needs while it is matched are in a [`Scratch`]; there are as many as
-//! threads were busy at once.
+//! The set is immutable. States and working memory are in a [`Scratch`]; there are as many of these as threads that ever
+//! matched at the same time.
 
 mod automaton;
 mod builder;

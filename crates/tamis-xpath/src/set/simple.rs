@@ -1,4 +1,4 @@
-//! Conditions that compare the value of a subject: what they ask, in a few bytes each.
+//! Conditions that compare the value of a subject, in a few bytes each.
 
 use std::hash::BuildHasher;
 

@@ -1,4 +1,4 @@
-//! The paths of a set as text, put together again from their pieces: what is stored of a set is this.
+//! Restores the text of the paths of a set from their parts. Snapshots store a set as these texts.
 //!
 //! A path comes out in another form than it went in (`/a/@x` as `/a[@x]`), but is true for the same documents.
 

@@ -1,6 +1,6 @@
-//! Which of many texts occur in a value, or begin it: what `contains` and `starts-with` ask of the first node of a subject.
+//! Which of many texts occur in a value, or begin it? `contains` and `starts-with` test this on the first node of a subject.
 //!
-//! There are good indexes for that, and they need not be made here: whoever has one lends it to the sets that it builds
+//! This crate has no such index: a caller that has one passes it to the builder
 //! ([`PathSetBuilder::with_text_index`](super::PathSetBuilder::with_text_index)). Without one, texts are tried one by one.
 
 /// A text that a value is searched for.

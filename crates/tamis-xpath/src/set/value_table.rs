@@ -1,4 +1,4 @@
-//! From the hash of a value to the list of the condition that asks for it.
+//! From the hash of a value to the list of the condition that compares with it.
 //!
 //! A slot is a part of the hash and a list, so that most lookups read one cache line.
 

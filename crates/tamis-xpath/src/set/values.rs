@@ -1,16 +1,16 @@
 //! From the value of a subject to the paths that have a condition on it as access.
 //!
 //! ```text
-//! watch       (label, subject): what elements of that name are asked for
+//! watch       (label, subject): a subject to evaluate for elements of that name
 //! list        (watch, condition), also without entries; an entry is (anchor, path, another list), sorted by anchor
 //! by text     hash of (watch, text) → list of `subject = 'text'`
 //! by number   hash of (watch, number) → list of `subject = number`
 //! thresholds  per watch and comparison, sorted, as their lists are: a value satisfies one run of lists
-//! text index  per watch, of what `contains` and `starts-with` look for in the first node (`text_index`)
+//! text index  per watch, the texts that `contains` and `starts-with` search for in the first node (`text_index`)
 //! ```
 //!
-//! The other list of an entry is that of another condition of the path: unless that is satisfied somewhere in the document, the path
-//! is not true.
+//! The other list of an entry belongs to another condition of the path: unless that condition is satisfied somewhere in the
+//! document, the path is not true.
 //!
 //! An anchor is a place in the tree at which some path has its access. Anchors are numbered by label, so that those that
 //! an element can have active are a run of numbers for its name and one for `*`.

@@ -1,4 +1,4 @@
-//! Whether the rest of a path is true, once its access holds at an element.
+//! Verifies the rest of a path, once its access condition is true at an element.
 
 use super::builder::PROVED;
 use super::matching::Satisfied;

@@ -1,5 +1,5 @@
-//! Patterns in a snapshot: three long arrays, from which each structure takes its pieces in the order in which it put
-//! them. Opened, the pieces are slices of the mapped file, so nothing is built and nothing is copied.
+//! Patterns in a snapshot: three long arrays, from which each structure reads its pieces in the order in which it
+//! wrote them. In an open snapshot the pieces are slices of the mapped file, so nothing is built and nothing is copied.
 //!
 //! ```text
 //!   numbers   3 a b c 2 d e 4 ...      before each piece its length, also for pieces of the other two arrays

@@ -1,10 +1,10 @@
-//! The literals that grams do not tell apart, found by one Aho-Corasick automaton: no text and no literals make it
-//! slow.
+//! Finds the literals that grams do not tell apart, with one Aho-Corasick automaton: neither a text nor a set of
+//! literals can make it slow.
 //!
 //! An automaton takes a state per byte and, in each state, a list of the literals that end there. Long
 //! literals would make it huge (one of a megabyte among many short ones takes gigabytes), so it holds the
-//! *head* of each literal, its first 64 bytes. A literal that is longer is looked for where its head was
-//! found, among the long ones that the text continues with.
+//! *head* of each literal, its first 64 bytes. Where a head is found, the longer literals are compared with the
+//! text that follows.
 //!
 //! ```text
 //!   literals          heads in the automaton      at the end of an occurrence

@@ -1,4 +1,4 @@
-//! Text predicates that take a text as it is written, and those that take it in lower case.
+//! Case-sensitive text predicates, and those that see a text in lower case.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! All stored literals that occur in a text, and whose they are.
+//! Finds all stored literals that occur in a text, and the predicates they belong to.
 
 use std::sync::OnceLock;
 

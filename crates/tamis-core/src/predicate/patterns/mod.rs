@@ -1,4 +1,4 @@
-//! Which text predicates of one attribute does a text satisfy? All of them are asked together.
+//! Which text predicates of one attribute does a text satisfy? All of them are evaluated together.
 //!
 //! | shape | found by | cost for a text |
 //! |---|---|---|
@@ -8,14 +8,14 @@
 //! | substring, literals | one of their grams (`grams`), or one automaton (`automaton`) | one pass over the text |
 //! | opaque | nothing: always a candidate | the opaque predicates |
 //!
-//! All but literals are decided here. Literals only say that a predicate *may* be true (a regular expression that
-//! needs one of these words to occur), so what they find are candidates that must still be asked. What disregards
-//! case is asked the same way of the text in lower case, which is made once (`by_case`).
+//! All shapes but literals are decided here. Literals only say that a predicate *may* be true (a regular expression that
+//! needs one of these words), so they find candidates that must still be evaluated. Case-insensitive
+//! predicates see the text in lower case, which is computed once (`by_case`).
 //!
-//! All of it is flat arrays, which a snapshot keeps (`arrays`): who opens one builds nothing.
+//! All of it is flat arrays, which a snapshot stores (`arrays`): opening a snapshot builds nothing.
 //!
-//! Memory: a text takes its bytes and 30 to 60 more. [`TextPredicates::heap_bytes`] has the sum. A thread that asks
-//! keeps 4 bytes per literal of the largest set it has asked.
+//! Memory: a text takes its bytes and 30 to 60 more. [`TextPredicates::heap_bytes`] returns the sum. Each thread that
+//! matches keeps 4 bytes per literal of the largest set it has used.
 
 mod arrays;
 mod automaton;

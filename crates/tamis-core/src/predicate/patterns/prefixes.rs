@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Every stored prefix of a text is on the chain of links that starts at the last stored prefix not above the
-//! text: it is itself not above it, and whatever lies between the two in the order starts with it.
+//! text: it is itself not above the text, and everything between the two in the order starts with it.
 
 use super::arrays::{ArraysReader, ArraysWriter, are_starts};
 use super::texts::{Texts, TextsBuilder};

@@ -1,4 +1,4 @@
-//! Against the definition: every predicate asked on its own.
+//! Compares with the definition: every predicate evaluated on its own.
 
 use proptest::prelude::*;
 

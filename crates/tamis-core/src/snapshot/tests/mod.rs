@@ -1,5 +1,5 @@
-//! What is written is what is read; shared helpers. Damaged bytes are in `damage`, the file system is in
-//! `files`.
+//! Sections are read back as they were written; shared helpers. `damage` tests damaged bytes, `files` the file
+//! system.
 
 mod damage;
 mod files;
