@@ -15,6 +15,8 @@ FUZZ_SECONDS ?= 300
 PYTEST_ARGS ?=
 # How many processes share the tests, file by file, so that the fixtures of a file are made once.
 PYTEST_WORKERS ?= 2
+# How the kernel is compiled: `release` for use and measurements, `quick` for tests (see Cargo.toml).
+PROFILE ?= release
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
 PUBSUB_ARGS ?=
 # Passed on to bench/peers/run.py, for example `make bench-peers PEERS_ARGS="--scale 10K"`.
@@ -50,6 +52,11 @@ export JAVA_HOME := $(CURDIR)/.tools/java
 # One interpreter for maturin, cargo test and clippy: PyO3 is compiled again whenever this changes.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
+# The crates that have tests. tamis-py has none, but with it, and with the feature below, cargo resolves the same features
+# for the tests as for the kernel of profile `quick`, and compiles what they share once.
+TESTED := -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu -p tamis-py
+quick_FEATURES := --features tamis-core/testing
+
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
@@ -59,28 +66,27 @@ say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-build: .venv/.built ## Prepare the environment and compile the kernel
+build: .venv/.built-$(PROFILE) ## Prepare the environment and compile the kernel
 
-demo: .venv/.built .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
+demo: .venv/.built-release .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
-test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
-	@$(WITH_RUST) cargo --version > /dev/null # before two commands at once would install one
-	@$(MAKE) --no-print-directory --jobs 2 test-rust build
-	@$(MAKE) --no-print-directory test-python
+# Many Python tests wait, for servers and Spark: the Rust tests are compiled and run beside them, and shown when done.
+test: .venv/.built-quick .tools/java/bin/java ## Run all tests but the slow ones
+	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
-	$(call say,Rust tests)
-	@$(WITH_RUST) cargo test --profile quick --quiet --locked -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu
+	@shown=$$($(WITH_RUST) cargo test --profile quick --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
+		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
-test-python: .venv/.built .tools/java/bin/java
+test-python: .venv/.built-quick .tools/java/bin/java
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
-test-slow: .venv/.built .tools/java/bin/java ## Run the tests that take minutes
+test-slow: .venv/.built-quick .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-test-spark-matrix: .venv/.built .tools/java/bin/java ## Run the tests of the pipeline on Spark 3.5 to 4.3, or on SPARK_RELEASES
+test-spark-matrix: .venv/.built-quick .tools/java/bin/java ## Run the tests of the pipeline on Spark 3.5 to 4.3, or on SPARK_RELEASES
 	@$(TOOLS_PYTHON) tools/spark_matrix.py $(SPARK_RELEASES)
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
@@ -89,41 +95,41 @@ fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
 fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and cargo-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
-bench-kernel: .venv/.built ## Measure the kernel; prints a table, writes bench/results/*.json
+bench-kernel: .venv/.built-release ## Measure the kernel; prints a table, writes bench/results/*.json
 	@$(BIN)/python bench/kernel.py
 
-bench-topk: .venv/.built ## Measure ranked matching next to plain matching
+bench-topk: .venv/.built-release ## Measure ranked matching next to plain matching
 	@$(BIN)/python bench/topk.py
 
-bench-spark: .venv/.built .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
+bench-spark: .venv/.built-release .tools/java/bin/java ## Measure the pipeline; prints tables, writes bench/results/spark.json
 	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --group rivals --python $(TOOLS_PYTHON)
 	@$(BIN)/python bench/spark.py
 
-bench-pubsub: .venv/.built ## Compare routers with the raw log; prints tables, writes bench/results/pubsub.json
+bench-pubsub: .venv/.built-release ## Compare routers with the raw log; prints tables, writes bench/results/pubsub.json
 	@$(BIN)/python bench/pubsub.py $(PUBSUB_ARGS)
 
-bench-peers: .venv/.built .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
+bench-peers: .venv/.built-release .tools/java/bin/java ## Measure Tamis next to published packages; writes bench/results/peers.json
 	@$(WITH_RUST) $(BIN)/python bench/peers/run.py $(PEERS_ARGS)
 
-bench-xml: .venv/.built ## Measure XML documents against many XPath expressions, next to lxml; writes bench/results/xml.json
+bench-xml: .venv/.built-release ## Measure XML documents against many XPath expressions, next to lxml; writes bench/results/xml.json
 	@$(BIN)/python bench/xml_paths.py $(XML_ARGS)
 
-bench-json: .venv/.built .tools/java/bin/java ## Measure JSON text in, next to event-ruler; writes bench/results/json.json
+bench-json: .venv/.built-release .tools/java/bin/java ## Measure JSON text in, next to event-ruler; writes bench/results/json.json
 	@$(BIN)/python bench/json_text.py $(JSON_ARGS)
 
-bench-gpu: .venv/.built ## Measure batches on a GPU, next to all cores
+bench-gpu: .venv/.built-release ## Measure batches on a GPU, next to all cores
 	@mkdir -p build
 	@$(BIN)/python bench/gpu.py -o build/gpu.json
 
-bench-flow: .venv/.built ## Compare rules with memory with Esper and Siddhi; writes bench/results/flow.json
+bench-flow: .venv/.built-release ## Compare rules with memory with Esper and Siddhi; writes bench/results/flow.json
 	@$(BIN)/python bench/flow/run.py $(FLOW_ARGS)
-bench-terms: .venv/.built ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
+bench-terms: .venv/.built-release ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
 	@$(BIN)/python bench/terms.py $(TERMS_ARGS)
 
-bench-patterns: .venv/.built ## Measure log records against detection rules, nearly all patterns; writes bench/results/patterns.json
+bench-patterns: .venv/.built-release ## Measure log records against detection rules, nearly all patterns; writes bench/results/patterns.json
 	@$(BIN)/python bench/patterns.py $(PATTERNS_ARGS)
 
-bench-compare: .venv/.built ## Measure this tree against main, and compare the answers; writes bench/results/
+bench-compare: .venv/.built-release ## Measure this tree against main, and compare the answers; writes bench/results/
 	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)
 
 docs: .venv/.synced ## Build the documentation site into site/
@@ -131,7 +137,7 @@ docs: .venv/.synced ## Build the documentation site into site/
 
 wheel: .venv/.synced ## Build a wheel for Python 3.11 and later, and a source distribution, into dist/
 	@rm -f $(DIST)/tamis-*
-	@$(WITH_RUST) $(BIN)/maturin build --release --locked --out $(DIST)
+	@$(WITH_RUST) $(BIN)/maturin build --profile $(PROFILE) $($(PROFILE)_FEATURES) --locked --out $(DIST)
 	@$(WITH_RUST) $(BIN)/maturin sdist --out $(DIST)
 
 check: lint types ## Everything that needs no test run
@@ -171,10 +177,11 @@ clean: ## Remove everything that the other targets made
 	@$(UV) sync --quiet --locked --all-packages --all-extras --inexact --no-install-project --python $(TOOLS_PYTHON)
 	@touch $@
 
-.venv/.built: .venv/.synced $(RUST_SOURCES)
-	$(call say,Compiling the kernel (a few minutes the first time))
+.venv/.built-%: .venv/.synced $(RUST_SOURCES)
+	$(call say,Compiling the kernel with profile $* (minutes the first time))
+	@rm -f .venv/.built-* # one kernel is installed at a time
 	@VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
-		$(WITH_RUST) $(BIN)/maturin develop --release --uv --locked
+		$(WITH_RUST) $(BIN)/maturin develop --profile $* $($*_FEATURES) --uv --locked
 	@touch $@
 
 .tools/java/bin/java: tools/java_home.py uv.lock | $(UV)
