@@ -374,14 +374,20 @@ SMALL: dict[str, Any] = {
 @pytest.mark.parametrize(
     "case",
     [
-        {"key": "'w' * 2_300"},
-        {"key": "{'at': n, 'inside': [{'body': 'w' * 2_300}]}"},
-        {"key": "'w' * 2_300", "mode": "top_k", "k": 3_000},
-        {"payload": "b'p' * 2_300", "has_payload": True},
-        {"rules": 25_000, "ids": "['r' * 900 + str(n) for n in numbers]", "events": 100},
-        {"rules": 22, "payload": "bytes(10_000_000)", "has_payload": True, "events": 10},
+        pytest.param({"key": "'w' * 2_300"}, id="long key", marks=pytest.mark.slow),
+        pytest.param({"key": "{'at': n, 'inside': [{'body': 'w' * 2_300}]}"}, id="nested key"),
+        pytest.param({"key": "'w' * 2_300", "mode": "top_k", "k": 3_000}, id="best", marks=pytest.mark.slow),
+        pytest.param({"payload": "b'p' * 2_300", "has_payload": True}, id="payload", marks=pytest.mark.slow),
+        pytest.param(
+            {"rules": 25_000, "ids": "['r' * 900 + str(n) for n in numbers]", "events": 100},
+            id="many matches",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"rules": 22, "payload": "bytes(10_000_000)", "has_payload": True, "events": 10},
+            id="huge payloads",
+        ),
     ],
-    ids=["long key", "nested key", "best", "payload", "many matches", "huge payloads"],
 )
 def test_gigabytes_come_out_of_a_few_megabytes(case: dict[str, Any]) -> None:
     """More than one Arrow column can hold, from one batch of events, in a process of its own."""

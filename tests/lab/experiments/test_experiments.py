@@ -14,7 +14,22 @@ def _run(name: str, scale: str = "60") -> Result:
     return discover()[name].run(parse_scale(scale), np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("name", sorted(discover()))
+# Each takes seconds, and another of its paper does the same kind of work.
+LONG = {
+    "network-scale",
+    "pruning-measures",
+    "pruning-processes",
+    "sadoghi-figure-9",
+    "sadoghi-table-2",
+    "sadoghi-table-3",
+    "time-model",
+}
+EXPERIMENTS = [
+    pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in sorted(discover())
+]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_tiny(name: str) -> None:
     result = _run(name)
     assert result.rows
