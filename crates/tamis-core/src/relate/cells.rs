@@ -108,13 +108,13 @@ pub struct Cell {
 /// A value, or `None` for an absent attribute.
 pub type Example = Option<Value>;
 
-/// The predicates on one attribute, ready to be asked many times.
-pub(super) struct Asked<'a> {
+/// The predicates on one attribute, compiled, to be evaluated many times.
+pub(super) struct CompiledPredicates<'a> {
     pub atoms: Vec<&'a Atom>,
     tests: Vec<Option<Test>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CompiledPredicates<'a> {
     pub fn new(atoms: Vec<&'a Atom>) -> Self {
         let tests = atoms.iter().map(|atom| atom.operator.rules().compile(&atom.operands)).collect();
         Self { atoms, tests }
@@ -122,8 +122,8 @@ impl<'a> Asked<'a> {
 
     /// What each predicate is for one value.
     pub fn truths(&self, value: Option<ValueRef<'_>>) -> Vec<Truths> {
-        let asked = self.atoms.iter().zip(&self.tests);
-        asked
+        let compiled = self.atoms.iter().zip(&self.tests);
+        compiled
             .map(|(atom, test)| match (test, value) {
                 (Some(test), Some(value)) => Truths::of(test(value)),
                 _ => Truths::of(atom.outcome(value)),
@@ -139,12 +139,12 @@ impl<'a> Asked<'a> {
 /// All cells of an attribute with these predicates, different ones only. Takes what it needs from the
 /// budget, in evaluations; `None` if that is not enough.
 pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
-    let asked = Asked::new(atoms);
+    let predicates = CompiledPredicates::new(atoms);
     let mut cuts = Cuts::default();
     let mut strings = text::Strings::default();
     let mut elements = vec![];
     let mut is_opaque = false;
-    for (at, (atom, shape)) in asked.atoms.iter().zip(asked.shapes()).enumerate() {
+    for (at, (atom, shape)) in predicates.atoms.iter().zip(predicates.shapes()).enumerate() {
         let shape = match atom.operator.tested(&atom.operands) {
             // Whether it is known changes where the kind of value does, or an array holds what it looks for.
             Some(inner) if atom.operator == Operator::KNOWN => {
@@ -182,12 +182,12 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
         }
     }
     let expects_array = |atom: &&Atom| atom.operator.is_about(&atom.operands) == Some(Kind::Array);
-    let has_arrays = asked.atoms.iter().any(expects_array);
+    let has_arrays = predicates.atoms.iter().any(expects_array);
     let array_count = if has_arrays { 8 << MOST_ELEMENTS } else { 0 };
-    let work = (cuts.len() + strings.cell_count() + array_count).saturating_mul(asked.atoms.len());
+    let work = (cuts.len() + strings.cell_count() + array_count).saturating_mul(predicates.atoms.len());
     *budget = budget.checked_sub(work)?;
 
-    let mut found = Found { asked, cells: vec![], seen: FxHashMap::default() };
+    let mut found = Found { predicates, cells: vec![], seen: FxHashMap::default() };
     found.add(None);
     found.add(Some(Value::Record));
     cuts.values().into_iter().for_each(|value| found.add(Some(value)));
@@ -196,7 +196,7 @@ pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
     let all_arrays_known = arrays.is_some();
     arrays.into_iter().flatten().for_each(|array| found.add(Some(array)));
     if is_opaque || !all_arrays_known {
-        found.suppose(vec![Truths::ANY; found.asked.atoms.len()]);
+        found.suppose(vec![Truths::ANY; found.predicates.atoms.len()]);
     }
     Some(found.cells)
 }
@@ -215,7 +215,7 @@ fn truths_of_pattern(atom: &Atom) -> [Truths; 2] {
 
 /// Each distinct cell once.
 pub(super) struct Found<'a> {
-    pub asked: Asked<'a>,
+    pub predicates: CompiledPredicates<'a>,
     cells: Vec<Cell>,
     seen: FxHashMap<Vec<Truths>, usize>,
 }
@@ -223,7 +223,7 @@ pub(super) struct Found<'a> {
 impl Found<'_> {
     /// The cell of a value.
     pub fn add(&mut self, example: Example) {
-        let truths = self.asked.truths(example.as_ref().map(Value::as_ref));
+        let truths = self.predicates.truths(example.as_ref().map(Value::as_ref));
         let at = self.suppose(truths);
         self.cells[at].example.get_or_insert(example);
     }

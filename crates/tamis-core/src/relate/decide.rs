@@ -49,9 +49,9 @@ pub(super) enum Second {
     NotTrue,
 }
 
-/// Whether some event makes `first` true and `second` as asked.
-pub(super) fn is_possible(first: &Expr, second: &Expr, asked: Second, budget: usize) -> Answer {
-    find(first, second, asked, budget).0
+/// Whether some event makes `first` true and `second` as wanted.
+pub(super) fn is_possible(first: &Expr, second: &Expr, wanted: Second, budget: usize) -> Answer {
+    find(first, second, wanted, budget).0
 }
 
 /// The attributes that are present, and their values.
@@ -61,13 +61,13 @@ pub type ExampleEvent = Vec<(Arc<str>, Value)>;
 pub(super) fn find(
     first: &Expr,
     second: &Expr,
-    asked: Second,
+    wanted: Second,
     budget: usize,
 ) -> (Answer, Option<ExampleEvent>) {
     let mut question = Question::default();
     let first = question.compile(first);
     let second = question.compile(second);
-    let Some(mut search) = Search::new(&question, first, second, asked, budget) else {
+    let Some(mut search) = Search::new(&question, first, second, wanted, budget) else {
         return (Answer::Unknown, None);
     };
     let all = search.cells.iter().map(|cells| (0..cells.len()).collect()).collect();
@@ -136,7 +136,7 @@ struct Search<'q> {
     nodes: &'q [Node],
     first: usize,
     second: usize,
-    asked: Second,
+    wanted: Second,
     /// For each attribute, its atoms and its cells.
     atoms: Vec<Vec<usize>>,
     cells: Vec<Vec<Cell>>,
@@ -160,7 +160,7 @@ impl<'q> Search<'q> {
         question: &'q Question,
         first: usize,
         second: usize,
-        asked: Second,
+        wanted: Second,
         mut budget: usize,
     ) -> Option<Self> {
         let mut atoms = vec![vec![]; question.terms.len()];
@@ -175,7 +175,7 @@ impl<'q> Search<'q> {
             nodes: &question.nodes,
             first,
             second,
-            asked,
+            wanted,
             atoms,
             cells,
             states: vec![Truths::NONE; question.atoms.len()],
@@ -190,7 +190,7 @@ impl<'q> Search<'q> {
         for (attribute, cells) in left.iter().enumerate() {
             self.allow(attribute, cells);
         }
-        if !self.is_as_asked() {
+        if !self.can_be_as_wanted() {
             return Outlook::Nothing;
         }
         for (attribute, cells) in left.iter_mut().enumerate() {
@@ -201,7 +201,7 @@ impl<'q> Search<'q> {
                 }
                 self.budget -= self.nodes.len();
                 self.allow(attribute, &[cell]);
-                if self.is_as_asked() {
+                if self.can_be_as_wanted() {
                     possible.push(cell);
                 }
             }
@@ -245,12 +245,12 @@ impl<'q> Search<'q> {
             self.allow(attribute, &[cell]);
             chosen.push(cell);
         }
-        self.is_as_asked().then_some(chosen)
+        self.can_be_as_wanted().then_some(chosen)
     }
 
-    /// Whether the expressions can be as asked, given what the atoms can be. Exact when each can be one
+    /// Whether the expressions can be as wanted, given what the atoms can be. Exact when each can be one
     /// thing only.
-    fn is_as_asked(&mut self) -> bool {
+    fn can_be_as_wanted(&mut self) -> bool {
         let truths = &mut self.truths;
         truths.clear();
         for node in self.nodes {
@@ -276,7 +276,7 @@ impl<'q> Search<'q> {
             };
             truths.push(possible);
         }
-        let second = match self.asked {
+        let second = match self.wanted {
             Second::True => Truths::TRUE,
             Second::NotTrue => Truths::FALSE.or_also(Truths::UNDEFINED),
         };

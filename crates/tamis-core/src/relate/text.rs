@@ -103,7 +103,7 @@ impl Strings {
         }
 
         // Whatever else might be, as far as the patterns' own words tell.
-        let mut truths = found.asked.truths(Some(ValueRef::Str(first)));
+        let mut truths = found.predicates.truths(Some(ValueRef::Str(first)));
         if self.patterns.len() > MOST_PATTERNS {
             for Pattern { at, truths: [held, missed], .. } in &self.patterns {
                 truths[*at] = held.or_also(*missed);
