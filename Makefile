@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 300
 PYTEST_ARGS ?=
 # How many processes share the tests, file by file, so that the fixtures of a file are made once.
 PYTEST_WORKERS ?= 2
-# How the kernel is compiled: `release` for use and measurements, `quick` for tests (see Cargo.toml).
+# How the kernel is compiled: `release` for use and measurements, `tests` for tests (see Cargo.toml).
 PROFILE ?= release
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
 PUBSUB_ARGS ?=
@@ -53,9 +53,9 @@ export JAVA_HOME := $(CURDIR)/.tools/java
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 # The crates that have tests. tamis-py has none, but with it, and with the feature below, cargo resolves the same features
-# for the tests as for the kernel of profile `quick`, and compiles what they share once.
+# for the tests as for the kernel of profile `tests`, and compiles what they share once.
 TESTED := -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu -p tamis-py
-quick_FEATURES := --features tamis-core/testing
+tests_FEATURES := --features tamis-core/testing
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
@@ -72,21 +72,21 @@ demo: .venv/.built-release .tools/java/bin/java ## Match a table and a stream of
 	@$(BIN)/python examples/demo.py
 
 # Many Python tests wait, for servers and Spark: the Rust tests are compiled and run beside them, and shown when done.
-test: .venv/.built-quick .tools/java/bin/java ## Run all tests but the slow ones
+test: .venv/.built-tests .tools/java/bin/java ## Run all tests but the slow ones
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
-	@shown=$$($(WITH_RUST) cargo test --profile quick --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
+	@shown=$$($(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
 		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
-test-python: .venv/.built-quick .tools/java/bin/java
+test-python: .venv/.built-tests .tools/java/bin/java
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
-test-slow: .venv/.built-quick .tools/java/bin/java ## Run the tests that take minutes
+test-slow: .venv/.built-tests .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-test-spark-matrix: .venv/.built-quick .tools/java/bin/java ## Run the tests of the pipeline on Spark 3.5 to 4.3, or on SPARK_RELEASES
+test-spark-matrix: .venv/.built-tests .tools/java/bin/java ## Run the tests of the pipeline on Spark 3.5 to 4.3, or on SPARK_RELEASES
 	@$(TOOLS_PYTHON) tools/spark_matrix.py $(SPARK_RELEASES)
 
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
@@ -145,7 +145,7 @@ check: lint types ## Everything that needs no test run
 lint: .venv/.synced ## Check formatting and lints of Rust and Python
 	$(call say,Lints)
 	@$(WITH_RUST) cargo fmt --all --check
-	@$(WITH_RUST) cargo clippy --profile quick --quiet --locked --workspace --all-targets -- -D warnings
+	@$(WITH_RUST) cargo clippy --profile tests --quiet --locked --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 

@@ -23,7 +23,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `make wheel` builds, from the kernel that is compiled for tests: seconds instead of minutes."""
     folder = tmp_path_factory.mktemp("dist")
     environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
-    command = ["make", "--no-print-directory", "wheel", f"DIST={folder}", "PROFILE=quick"]
+    command = ["make", "--no-print-directory", "wheel", f"DIST={folder}", "PROFILE=tests"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
