@@ -1,4 +1,4 @@
-"""The laboratory of Tamis: what generates, measures, models and reproduces, apart from the library itself.
+"""The laboratory of Tamis: workloads, benchmarks, cost models and experiments, apart from the library itself.
 
 `workloads` generates subscriptions and events, `benchmark` measures with them, `experiments` reruns tables
 and figures of papers, `costs` predicts memory and time, and `simulation` runs a network of brokers in virtual

@@ -25,7 +25,7 @@ _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def inverse(tree: Tree, value: Any, event: Event | None = None) -> Iterator[Event]:
-    """Attributes for which a term probably has a value; whoever asks judges them.
+    """Attributes for which a term probably has a value; the caller checks them.
 
     Where `event` has a text, an array or a time already, it is made longer, or another part of it changed.
 

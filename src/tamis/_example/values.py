@@ -11,7 +11,7 @@ _FILLER = ("a", 0, 1, -1, True, False, 1_000_003.5, "other", "")
 
 
 def values_for(operator: str, operands: list[Any], *, wanted: bool) -> list[Any]:
-    """Guesses; whoever asks judges them.
+    """Guesses; the caller checks them.
 
     >>> values_for(">", [5], wanted=True)[0], values_for("endswith", [".exe"], wanted=True)[0]
     (6, '.exe')

@@ -1,6 +1,6 @@
 """Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}]}}`.
 
-What filters is carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
+Filters are carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
 `wildcard`, `regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`,
 `boosting`. What searches analysed text is not, because an expression sees values and no words. Fields
 are taken for keywords, numbers, booleans and dates as strings; a mapping is not read. Case is ignored as

@@ -1,4 +1,4 @@
-"""Expressions while they are put together: the JSON form, with what is trivial left out.
+"""Builds expressions in their JSON form, without trivial parts.
 
 Importers build forms and turn them into a `tamis.Expression` once, at the end. AND and OR of one part
 are that part, constants disappear, and nested ANDs become one.

@@ -1,7 +1,7 @@
 """JsonLogic rules (jsonlogic.com): `{"==": [{"var": "country"}, "CA"]}`.
 
-A rule matches where JsonLogic's result is truthy. What is made of values alone is computed
-(`json_logic_values`); what depends on the data becomes a term or an expression. The meaning of an absent
+A rule matches if JsonLogic's result is truthy. Operations on values alone are computed
+(`json_logic_values`); those that depend on the data become terms or expressions. The meaning of an absent
 variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
 and `%`. `some`, `all`, `none`, and the truth of `filter`, are quantifiers over the array of a variable.
 

@@ -1,7 +1,7 @@
-"""JsonLogic on values alone: what an operation gives when nothing in it depends on the data.
+"""JsonLogic on values alone: the result of an operation that does not depend on the data.
 
-The conversions are JavaScript's, as far as JSON has values for them. An operand that is not given is
-`UNDEFINED`, which is no `null`: it is neither equal to itself as a number nor before or after anything.
+The conversions are JavaScript's, as far as JSON has values for them. A missing operand is `UNDEFINED`, which
+differs from `null`: as a number it is neither equal to itself nor before or after anything.
 """
 
 import math

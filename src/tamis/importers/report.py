@@ -1,4 +1,4 @@
-"""What became of each rule: the expression it is now, or the reason why there is none.
+"""The result for each rule: its expression, or the reason why there is none.
 
 An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole,
 and a refusal names the feature, where in the rule it stands, and why it has no counterpart. What is

@@ -1,4 +1,4 @@
-"""How deep and how large a rule is, seen before it is read: what comes from others may be made to hurt.
+"""The depth and size of a rule, checked before it is read: rules from strangers may be hostile.
 
 Values that stand in several places (aliases, records of a program) count wherever they stand, and are
 looked at once.

@@ -1,4 +1,4 @@
-"""What measuring delivery is made of: logs, subscriptions, events, and reading what was delivered."""
+"""The steps of measuring delivery: logs, subscriptions, events, and reading deliveries."""
 
 import shutil
 import socket

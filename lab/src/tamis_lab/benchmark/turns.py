@@ -1,4 +1,4 @@
-"""Times that are compared are taken in turns: on a machine with other work none has quieter moments."""
+"""Takes the times to compare in turns, so that other work on the machine affects them alike."""
 
 import time
 from collections.abc import Callable, Hashable, Mapping

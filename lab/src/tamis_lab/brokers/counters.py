@@ -1,4 +1,4 @@
-"""What a broker counts, for experiments, metrics and people who wonder."""
+"""The counters of a broker, for experiments, metrics and debugging."""
 
 from dataclasses import dataclass, fields
 

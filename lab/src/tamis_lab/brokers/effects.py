@@ -1,4 +1,4 @@
-"""What a broker wants done: the results of `Broker.handle`, to be carried out in their order.
+"""The effects that `Broker.handle` returns, to be carried out in order.
 
 A `Persist` must be durable before any effect after it is carried out: that is all a host has to promise.
 """

@@ -1,7 +1,7 @@
-"""How fast a client is told what waits for it: a few MiB at a time, and more as it acknowledges.
+"""Paces notifications to a client: a few MiB at a time, and more as it acknowledges.
 
-What waits for a client that was away may be more than a connection will hold. Numbers must arrive in their
-order, as a client drops those below what it has seen; so while one is held back, later ones are too.
+The backlog of a client that was away may be more than a connection can buffer. Numbers must arrive in order,
+because a client drops those below the highest it has seen; so while one is held back, later ones are too.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""When to prune: after every window of events, as far as configured or as measurement says."""
+"""Decides when to prune: after every window of events, as far as configured or measured."""
 
 from collections.abc import Sequence
 

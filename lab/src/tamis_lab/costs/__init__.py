@@ -1,4 +1,4 @@
-"""What would an algorithm cost, in memory and in time, for these subscriptions?
+"""Predicts the memory and time that an algorithm would need for given subscriptions.
 
 `memory` is the model of Bittner 2008, chapter 5: thirteen parameters of the subscriptions, and a formula for
 the bytes of each algorithm. `timing` is the counterpart that the thesis leaves to others: the operations that

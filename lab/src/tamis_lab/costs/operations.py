@@ -1,4 +1,4 @@
-"""What does an event make each algorithm do? Counted from the subscriptions and a sample of events.
+"""The operations of each algorithm per event, counted from the subscriptions and a sample of events.
 
 No index of the algorithm is built: the counts follow from the trees of the expressions and from which
 predicates the events satisfy. They are averages per event.

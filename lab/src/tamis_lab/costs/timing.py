@@ -9,7 +9,7 @@ Some operations lead to another place in memory: from a true predicate to the li
 candidate to its tree, from a match to its row. They have a second price, for the share of them that waits for
 memory: with a cache of C bytes and F bytes to step about in, 1 - C/F of them. C is found like the prices.
 
-What the sum leaves out is what the production index gains by evaluating shared subexpressions once.
+The sum leaves out one gain of the production index: it evaluates shared subexpressions once.
 """
 
 import math

@@ -232,7 +232,7 @@ class Simulator:
         self.start(name)
 
     def lose(self, name: str) -> None:
-        """A broker never comes back, nor do its clients; the overlay is made anew without it."""
+        """A broker and its clients never come back; the overlay is rebuilt without it."""
         if name in self.brokers:
             self.crash(name)
         del self.disks[name]

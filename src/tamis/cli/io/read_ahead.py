@@ -2,13 +2,13 @@
 
 Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is
 bad or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While
-the interpreter shuts down the thread asks for it once more, is unwound inside Arrow's C++, and the process
-aborts with a core dump in place of its exit code. So such a command ends without shutting the interpreter
-down.
+the interpreter shuts down, the thread tries to enter it once more and is unwound inside Arrow's C++: the
+process aborts with a core dump instead of its exit code. So such a command ends without shutting the
+interpreter down.
 
-Arrow looks at a block when it has the next one, and tells an error of the first when nobody reads ahead any
-more. So a pipe is read as its bytes come, and not in blocks of a megabyte (`AsItComes`), and can be ended for
-the thread that waits for more (`Stoppable`).
+Arrow parses a block when it has the next one, and reports an error only after reading ahead has ended. So a
+pipe is read as its bytes arrive, not in blocks of a megabyte (`AsItComes`), and can be closed for the thread
+that waits for more (`Stoppable`).
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Does a larger domain slow matching down? (Sadoghi and Jacobsen 2012, Figure 6 and column 3 of Table III)
 
-BE-Tree halves the domain until it reaches what is there, so its depth follows the size of the domain;
-BE*-Tree follows what is there. The paper: BE grows 1.29 times (uniform) and 1.36 times (Zipf) from 2,500
+BE-Tree halves the domain until it reaches the data, so its depth follows the size of the domain;
+BE*-Tree follows the data. The paper: BE grows 1.29 times (uniform) and 1.36 times (Zipf) from 2,500
 to 250 million values, and BE* hardly at all.
 """
 
