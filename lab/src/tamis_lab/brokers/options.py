@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from tamis.pubsub.generalise.combined_pruning import Weights
 from tamis.pubsub.routing import Routing, SubscriptionForwarding
 from tamis.relate import Measure
-
-PRUNING_MEASURES: tuple[str, ...] = (*get_args(Measure), "combined")
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,6 @@ class Simulator:
         self.brokers: dict[str, Broker] = {}
         self.disks: dict[str, dict[str, Any]] = {name: {} for name in topology.brokers}
         self.clients: dict[tuple[str, str], SimulatedClient] = {}
-        self.frames_sent = 0
-        self.bytes_sent = 0
         self._past = Counters()
         self._options = options if callable(options) else (lambda _: options or Options())
         self._chance = random.Random(seed)
@@ -404,14 +402,12 @@ class Simulator:
             self._at(self.now, lambda: self._input(client.broker, acknowledgement))
 
     def _send(self, sender: str, receiver: str, frame: Frame) -> None:
-        size = 64 if frame.body is None else 64 + len(str(frame.body))
-        self.frames_sent += 1
-        self.bytes_sent += size
         for _ in range(1 + (self._chance.random() < self.faults.duplication)):
             if self._chance.random() < self.faults.loss:
                 continue
             arrival = self.now + self._delay
             if self._bandwidth is not None:
+                size = 64 if frame.body is None else 64 + len(str(frame.body))
                 begin = max(self.now, self._free_at.get((sender, receiver), 0.0))
                 self._free_at[sender, receiver] = begin + size / self._bandwidth
                 arrival = self._free_at[sender, receiver] + self._delay
