@@ -13,8 +13,8 @@ PYTHON ?= python3
 FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
-# How many processes share the tests, file by file, so that the fixtures of a file are made once.
-PYTEST_WORKERS ?= 2
+# How many processes share the tests (see tests/scheduling.py). More than there are cores: many tests wait.
+PYTEST_WORKERS ?= 4
 # How the kernel is compiled: `release` for use and measurements, `tests` for tests (see Cargo.toml).
 PROFILE ?= release
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.
@@ -81,7 +81,7 @@ test-rust: .venv/.synced
 
 test-python: .venv/.built-tests .tools/java/bin/java
 	$(call say,Python tests)
-	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) $(PYTEST_ARGS)
 
 test-slow: .venv/.built-tests .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

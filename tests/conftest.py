@@ -42,6 +42,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in later]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share files among processes, and Spark sessions among files."""
+    from scheduling import SparkFilesTogether
+
+    return SparkFilesTogether(config, log)
+
+
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay until the end: no garbage collection has to look at them."""
     gc.collect()
