@@ -10,6 +10,7 @@ import tamis
 import tamis.spark
 from events import to_frame, to_table
 from oracle import TRUE, Node, evaluate
+from tamis.spark.building import build_index
 from writer import to_text
 
 pytestmark = pytest.mark.spark
@@ -179,7 +180,8 @@ def test_details_of_subscriptions_arrive(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_very_many_matches_of_one_event(spark: Any, count: int) -> None:
+def test_very_many_matches_of_one_event(spark: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_index, "ROWS_PER_FILE", count // 2)
     rules = spark.range(0, count, numPartitions=2).selectExpr("id", "'x > ' || id % 10 AS expression")
     events = spark.createDataFrame([(1, 100)], "event_id int, x int")
     index = tamis.spark.build(rules)
