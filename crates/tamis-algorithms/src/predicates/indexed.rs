@@ -5,7 +5,7 @@
 //! | `=`, IN, array elements | hashing the value |
 //! | `<`, `<=`, `>`, `>=` | two sorted maps of cuts (see [`predicate::ranges`](tamis_core::predicate::ranges)) |
 //! | BETWEEN | a treap of intervals |
-//! | patterns, others | `questions` |
+//! | patterns, others | `residual` |
 //! | NOT p | all defined predicates, less those found to be true |
 //! | IS NULL | a list per attribute, walked when the attribute is absent |
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::intervals::Intervals;
-use super::questions::Questions;
+use super::residual::ResidualPredicates;
 use super::{PredicateMatcher, PredicateTable, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::event::value::Kind;
@@ -41,7 +41,7 @@ struct AttributeIndex {
     above: BTreeMap<Cut, ShortList>,
     below: BTreeMap<Cut, ShortList>,
     between: Intervals,
-    questions: Questions,
+    residual: ResidualPredicates,
     /// Negated predicates that are true whenever the value is of this kind (or any) and the predicate is
     /// not true.
     negated: [Vec<u32>; 7],
@@ -200,8 +200,8 @@ impl AttributeIndex {
             | Shape::Literals(_)
             | Shape::LowerCase(_)
             | Shape::Opaque => match change {
-                Change::Insert => self.questions.insert(atom),
-                Change::Remove => self.questions.remove(atom),
+                Change::Insert => self.residual.insert(atom),
+                Change::Remove => self.residual.remove(atom),
             },
         }
     }
@@ -230,7 +230,7 @@ impl AttributeIndex {
                 self.ranges(value, found);
             }
         }
-        self.questions.satisfied(value, table, found);
+        self.residual.satisfied(value, table, found);
     }
 
     fn ranges(&self, value: ValueRef<'_>, found: &mut impl FnMut(u32)) {
@@ -281,7 +281,7 @@ impl AttributeIndex {
     fn ask_all(&self, value: ValueRef<'_>, table: &PredicateTable, found: &mut impl FnMut(Literal)) {
         let lists = (self.points.lists()).chain(self.elements.lists()).chain(self.above.values());
         let listed = lists.chain(self.below.values()).flat_map(|list| list.as_slice().iter().copied());
-        for atom in listed.chain(self.between.names()).chain(self.questions.atoms()) {
+        for atom in listed.chain(self.between.names()).chain(self.residual.atoms()) {
             if table.atom(atom).outcome(Some(value)).can_be_true {
                 found(Literal::new(atom, false));
             }
@@ -299,7 +299,7 @@ impl AttributeIndex {
             + self.elements.bytes()
             + cuts.map(|(_, list)| size_of::<(Cut, ShortList)>() + list.heap_bytes()).sum::<usize>()
             + self.between.bytes()
-            + self.questions.bytes()
+            + self.residual.bytes()
             + (self.negated.iter().map(Vec::capacity).sum::<usize>()
                 + self.negated_asked.capacity()
                 + self.absent.capacity())

@@ -17,7 +17,7 @@
 mod evaluate_each;
 mod indexed;
 mod intervals;
-mod questions;
+mod residual;
 mod table;
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! each gap between two neighbours. All values of a cell give every predicate the same outcome, so one
 //! value stands for all of them. Two more cells are the absent attribute, and a value of a kind that
 //! no predicate expects. A prefix is a range of strings; other patterns cut strings in ways that do not follow
-//! their order (see [`text`](super::text)).
+//! their order (see [`string_cells`](super::string_cells)).
 
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
-use super::text;
+use super::string_cells;
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef, timestamp};
 use crate::expr::Outcome;
@@ -141,7 +141,7 @@ impl<'a> CompiledPredicates<'a> {
 pub fn cells(atoms: Vec<&Atom>, budget: &mut usize) -> Option<Vec<Cell>> {
     let predicates = CompiledPredicates::new(atoms);
     let mut cuts = Cuts::default();
-    let mut strings = text::Strings::default();
+    let mut strings = string_cells::Strings::default();
     let mut elements = vec![];
     let mut is_opaque = false;
     for (at, (atom, shape)) in predicates.atoms.iter().zip(predicates.shapes()).enumerate() {
@@ -247,7 +247,7 @@ struct Cuts {
 }
 
 impl Cuts {
-    fn add(&mut self, operand: ValueRef<'_>, strings: &mut text::Strings) {
+    fn add(&mut self, operand: ValueRef<'_>, strings: &mut string_cells::Strings) {
         match operand {
             ValueRef::Int(_) | ValueRef::Float(_) | ValueRef::Decimal(_) => {
                 self.numbers.push(operand.to_owned());

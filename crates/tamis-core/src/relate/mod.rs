@@ -12,7 +12,7 @@ mod overlaps;
 pub mod prune;
 mod replace;
 mod selectivity;
-mod text;
+mod string_cells;
 pub(crate) mod tree;
 
 pub use access_predicates::{ALWAYS, AccessPlan, access_predicates};

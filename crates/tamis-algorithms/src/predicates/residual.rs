@@ -14,13 +14,13 @@ use tamis_core::fork::get_or_init;
 use tamis_core::predicate::patterns::TextPredicates;
 
 #[derive(Default)]
-pub struct Questions {
-    list: Vec<Question>,
+pub struct ResidualPredicates {
+    list: Vec<Residual>,
     place_of: FxHashMap<u32, u32>,
     ready: OnceLock<Ready>,
 }
 
-struct Question {
+struct Residual {
     atom: u32,
     test: OnceLock<Option<Test>>,
 }
@@ -31,10 +31,10 @@ struct Ready {
     always: Vec<u32>,
 }
 
-impl Questions {
+impl ResidualPredicates {
     pub fn insert(&mut self, atom: u32) {
         self.place_of.insert(atom, self.list.len() as u32);
-        self.list.push(Question { atom, test: OnceLock::new() });
+        self.list.push(Residual { atom, test: OnceLock::new() });
         self.ready = OnceLock::new();
     }
 
@@ -48,7 +48,7 @@ impl Questions {
     }
 
     pub fn atoms(&self) -> impl Iterator<Item = u32> {
-        self.list.iter().map(|question| question.atom)
+        self.list.iter().map(|residual| residual.atom)
     }
 
     /// Calls `found` with every predicate that is true for a point value.
@@ -66,31 +66,31 @@ impl Questions {
             });
         }
         for at in ready.always.iter().copied().chain(candidates) {
-            let question = &self.list[at as usize];
-            let atom = table.atom(question.atom);
+            let residual = &self.list[at as usize];
+            let atom = table.atom(residual.atom);
             let rules = atom.operator.rules();
-            let outcome = match get_or_init(&question.test, || rules.compile(&atom.operands)) {
+            let outcome = match get_or_init(&residual.test, || rules.compile(&atom.operands)) {
                 Some(test) => test(value),
                 None => rules.evaluate(Some(value), &atom.operands),
             };
             if outcome.can_be_true {
-                found(question.atom);
+                found(residual.atom);
             }
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.list.capacity() * size_of::<Question>()
+        self.list.capacity() * size_of::<Residual>()
             + self.place_of.capacity() * size_of::<(u32, u32)>()
             + self.ready.get().map_or(0, |ready| ready.texts.heap_bytes())
     }
 }
 
 impl Ready {
-    fn new(list: &[Question], table: &PredicateTable) -> Self {
+    fn new(list: &[Residual], table: &PredicateTable) -> Self {
         let (mut texts, mut always) = (vec![], vec![]);
-        for (at, question) in list.iter().enumerate() {
-            let atom = table.atom(question.atom);
+        for (at, residual) in list.iter().enumerate() {
+            let atom = table.atom(residual.atom);
             let shape = atom.operator.rules().shape(&atom.operands);
             if shape.is_of_text() {
                 texts.push((at as u32, shape));
