@@ -4,9 +4,9 @@ Each case alternates with its baseline; the result is the median over the turns.
 time of an event is that of `Index.count_batch` on one thread over events that were read before: resolving,
 computing and matching.
 
-    computed      rules with one computed term out of 50 each; baseline: the same rules over stored attributes.
-                  "Alone" is the computation: the time of 50 rules that no event comes near, one for each term,
-                  minus that of the same over stored attributes. The ratio is without it
+    computed      rules with one computed term out of 50 each; baseline: the same rules over attributes.
+                  "Alone" is the computation: the time of 50 rules that no event comes near, one for each
+                  term, minus that of the same over stored attributes. The ratio is without it
     exists        `exists` over arrays of ten records; baseline: one event of an index of the bodies
     exists-arrow  the same, with events and baseline as rows of Arrow tables
     networks      rules of one block of addresses each, ten of which hold the address

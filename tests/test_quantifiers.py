@@ -337,7 +337,11 @@ ITEM_ROWS: list[dict[str, Any]] = [
     {"k": 3, "l": [None], "items": [None]},
     {"k": 2, "l": [2, None], "items": [{"p": None, "s": "B", "n": None, "of": None, "at": None}, None]},
     {"k": 4, "l": [4], "items": [{"p": 2, "s": "A", "n": [3, None], "of": {"x": None}, "at": None}] * 2},
-    {"k": 0, "l": [0, 1, 2], "items": [{"p": 1, "s": "b", "n": [], "of": {"x": 1.0}, "at": datetime(2026, 1, 1)}]},
+    {
+        "k": 0,
+        "l": [0, 1, 2],
+        "items": [{"p": 1, "s": "b", "n": [], "of": {"x": 1.0}, "at": datetime(2026, 1, 1)}],
+    },
 ]
 INNER = pa.struct(
     [
@@ -369,7 +373,9 @@ def listed(table: pa.Table, events: int) -> list[list[int]]:
         pa.large_list(INNER),
         pa.list_view(INNER),
         pa.list_(pa.struct([*INNER][1:2] + [*INNER][:1] + [*INNER][2:])),
-        pa.list_(pa.struct([("s", pa.dictionary(pa.int8(), pa.string())), *[f for f in INNER if f.name != "s"]])),
+        pa.list_(
+            pa.struct([("s", pa.dictionary(pa.int8(), pa.string())), *[f for f in INNER if f.name != "s"]])
+        ),
         pa.list_(pa.struct([("s", pa.string_view()), ("p", pa.int8()), *[*INNER][2:]])),
     ],
     ids=str,
@@ -449,7 +455,9 @@ def test_array_operators_without_case() -> None:
         assert tamis.parse(cases[0][0]).evaluate({"tags": tags}) is plain.evaluate({"tags": tags}), tags
     assert tamis.parse(cases[0][0]).evaluate({"tags": ["NeW"]}) is True
     for wrong in ("array_contains(length(tags), 3)", "arrays_overlap(lower(concat(a, b)), ARRAY('x'))"):
-        with pytest.raises(tamis.ExpressionError, match="takes an array, but .* is a (number|string)") as error:
+        with pytest.raises(
+            tamis.ExpressionError, match=r"takes an array, but .* is a (number|string)"
+        ) as error:
             tamis.parse(wrong)
         assert error.value.hint is not None
 

@@ -108,7 +108,10 @@ pub fn utf8(text: &Bound<'_, PyString>) -> Result<PyBackedStr, ExpressionError> 
             column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) as u32 + 1,
         });
         let error = ExpressionError::new("the text holds a lone surrogate, which is no Unicode character");
-        ExpressionError { place, ..error.with_hint("it may come from bytes that were decoded with surrogateescape") }
+        ExpressionError {
+            place,
+            ..error.with_hint("it may come from bytes that were decoded with surrogateescape")
+        }
     })
 }
 

@@ -374,11 +374,7 @@ impl Finder for InnerIndex {
         SPACE.set(Some(space));
     }
 
-    fn find_in_columns(
-        &self,
-        events: &ArrowEvents<'_>,
-        found: &mut dyn FnMut(usize, usize, bool),
-    ) -> bool {
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, usize, bool)) -> bool {
         let Some(array) = events.column(self.array) else { return true };
         match array.kind() {
             Some(Kind::Array) => {}

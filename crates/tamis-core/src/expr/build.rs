@@ -79,7 +79,9 @@ fn of_elements(
     let Some(array) = array else {
         let message =
             format!("{} takes an array, but {term} is {}", operator.rules().name(), kind.with_article());
-        return Err(ExpressionError::new(message).with_hint("look at each element: exists(tags, t -> length(t) = 3)"));
+        return Err(
+            ExpressionError::new(message).with_hint("look at each element: exists(tags, t -> length(t) = 3)")
+        );
     };
     // Nothing is in an empty set, and null elements do not matter.
     if operands.is_empty() {

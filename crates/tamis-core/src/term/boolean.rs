@@ -61,11 +61,7 @@ pub trait Finder: Send + Sync {
 
     /// The same for all rows of a batch without sets of values: calls `found` with row, place and truth, rows and the places
     /// in a row rising, each once. False if rows have to be asked one by one; then nothing was found.
-    fn find_in_columns(
-        &self,
-        _events: &ArrowEvents<'_>,
-        _found: &mut dyn FnMut(usize, usize, bool),
-    ) -> bool {
+    fn find_in_columns(&self, _events: &ArrowEvents<'_>, _found: &mut dyn FnMut(usize, usize, bool)) -> bool {
         false
     }
 }

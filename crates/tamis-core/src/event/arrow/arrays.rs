@@ -14,8 +14,8 @@ use crate::event::{Value, ValueRef};
 pub(super) struct Arrays<'b> {
     offsets: Vec<usize>,
     elements: Elements<'b>,
-    /// The elements, once they were asked for.
-    values: OnceLock<Vec<Value>>,
+    /// Arrays as values, once somebody asks for one. Most of a batch are never asked for.
+    values: OnceLock<Box<[OnceLock<Box<[Value]>>]>>,
 }
 
 /// The elements of all arrays, one after the other.
@@ -24,7 +24,7 @@ pub(super) enum Elements<'b> {
     Scalars(ColumnView<'b>),
     Records(Records<'b>),
     /// Values that were made of others.
-    Made,
+    Made(Vec<Value>),
 }
 
 /// Structs as elements of arrays.
@@ -41,28 +41,24 @@ impl<'b> Arrays<'b> {
     }
 
     pub fn made(offsets: Vec<usize>, values: Vec<Value>) -> Self {
-        Self { offsets, elements: Elements::Made, values: values.into() }
+        Self::new(offsets, Elements::Made(values))
     }
 
     pub fn array(&self, row: usize) -> &[Value] {
-        &self.values()[self.range(row)]
+        if let Elements::Made(values) = &self.elements {
+            return &values[self.range(row)];
+        }
+        let rows = self.values.get_or_init(|| (1..self.offsets.len()).map(|_| OnceLock::new()).collect());
+        rows[row].get_or_init(|| self.range(row).map(|at| self.elements.value(at)).collect())
     }
 
     fn range(&self, row: usize) -> Range<usize> {
         self.offsets[row]..self.offsets[row + 1]
     }
 
-    fn values(&self) -> &[Value] {
-        self.values.get_or_init(|| match &self.elements {
-            Elements::Scalars(view) => view.to_values(),
-            Elements::Records(records) => records.to_values(),
-            Elements::Made => unreachable!("values that were made are there from the start"),
-        })
-    }
-
     /// The same arrays, where each is replaced by what it becomes.
     pub fn mapped(&self, convert: impl Fn(Vec<Value>) -> Vec<Value>) -> Self {
-        let mut made = Vec::with_capacity(self.values().len());
+        let mut made = vec![];
         let mut offsets = vec![0];
         for row in 0..self.offsets.len() - 1 {
             made.extend(convert(self.array(row).to_vec()));
@@ -85,20 +81,28 @@ impl<'b> Arrays<'b> {
     }
 }
 
+impl Elements<'_> {
+    fn value(&self, at: usize) -> Value {
+        match self {
+            Elements::Scalars(view) => view.value(at).map_or(Value::Null, ValueRef::to_owned),
+            Elements::Records(records) => records.record(at),
+            Elements::Made(values) => values[at].clone(),
+        }
+    }
+}
+
 impl Records<'_> {
-    /// Records with their fields sorted by path.
-    fn to_values(&self) -> Vec<Value> {
-        let mut by_name: Vec<_> = self.fields.iter().collect();
-        by_name.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let record = |at: usize| {
-            let present = by_name.iter().filter_map(|(name, view)| Some((name, view.value(at)?)));
-            let mut fields: Vec<(Box<str>, Value)> =
-                present.map(|(name, value)| (name.clone(), value.to_owned())).collect();
-            fields.dedup_by(|(later, _), (first, _)| later == first);
-            Value::Fields(fields.into())
-        };
-        let value = |at| self.place.element(at).map_or(Value::Null, |_| record(at));
-        (0..self.place.len).map(value).collect()
+    /// A record with its fields sorted by path.
+    fn record(&self, at: usize) -> Value {
+        if self.place.element(at).is_none() {
+            return Value::Null;
+        }
+        let present = self.fields.iter().filter_map(|(name, view)| Some((name, view.value(at)?)));
+        let mut fields: Vec<(Box<str>, Value)> =
+            present.map(|(name, value)| (name.clone(), value.to_owned())).collect();
+        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+        fields.dedup_by(|(later, _), (first, _)| later == first);
+        Value::Fields(fields.into())
     }
 
     fn has_each_path_once(&self) -> bool {
@@ -130,8 +134,8 @@ impl ElementColumns<'_> {
     /// The value that a column has in the row around each element.
     pub fn repeated<'s>(&self, column: &'s ColumnView<'_>) -> Option<ColumnView<'s>> {
         let rows = self.ranges.iter().enumerate();
-        let row_of_each =
-            rows.flat_map(|(row, range)| std::iter::repeat_n(row, range.as_ref().map_or(0, |range| range.len())));
+        let row_of_each = rows
+            .flat_map(|(row, range)| std::iter::repeat_n(row, range.as_ref().map_or(0, |range| range.len())));
         column.at_places(Some(row_of_each))
     }
 }
@@ -161,11 +165,11 @@ impl<'b> ColumnView<'b> {
         }
         let rows = (0..self.len()).filter_map(|row| self.place.element(row));
         let places = (!is_in_order).then(|| rows.flat_map(|at| arrays.range(at)));
-        let made = |place: &Place, data| Some(ColumnView { place: place.through(places.clone()).ok()?, data });
+        let made =
+            |place: &Place, data| Some(ColumnView { place: place.through(places.clone()).ok()?, data });
         let (element, fields) = match &arrays.elements {
             Elements::Scalars(view) => (view.at_places(places)?, vec![]),
-            Elements::Made => {
-                let values = arrays.values();
+            Elements::Made(values) => {
                 if values.iter().any(|value| matches!(value, Value::Fields(_) | Value::Cell(_))) {
                     return None;
                 }

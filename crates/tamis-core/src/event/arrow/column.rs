@@ -99,11 +99,6 @@ impl<'b> ColumnView<'b> {
         Self { place: Place::same(values.len()), data: Data::Computed(values.into()) }
     }
 
-    /// Its values, one a row, null where there is none.
-    pub(super) fn to_values(&self) -> Vec<Value> {
-        (0..self.len()).map(|row| self.value(row).map_or(Value::Null, ValueRef::to_owned)).collect()
-    }
-
     /// The values of another column, each replaced by what it becomes.
     pub(super) fn mapped(&self, convert: impl Fn(ValueRef<'_>) -> Value) -> Self {
         Self::computed((0..self.len()).map(|row| self.value(row).map_or(Value::Null, &convert)).collect())

@@ -461,11 +461,12 @@ fn in_small_thread(check: impl FnOnce() + Send + 'static) {
 #[test]
 fn hostile_nesting_is_an_error_and_no_overflow() {
     in_small_thread(|| {
-        let deep = |text: &str| {
+        let too_deep = |text: &str, limit: &str| {
             let error = parse(text).unwrap_err();
-            assert!(error.message.contains("nested deeper than 256"), "{error}");
+            assert!(error.message.contains(limit), "{error}");
             assert!(error.place.is_some());
         };
+        let deep = |text: &str| too_deep(text, "nested deeper than 256");
         deep(&format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000)));
         deep(&"(".repeat(1_000_000));
         deep(&format!("{}a", "NOT ".repeat(10_000)));
@@ -473,8 +474,12 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
         deep(&format!("a{}", " XOR a XNOR a".repeat(10_000)));
         // Few parentheses, but three levels of the tree for each.
         deep(&format!("{}a{}", "a OR b XOR c AND (".repeat(100), ")".repeat(100)));
-        deep(&format!("1 < {}a{}", "(".repeat(10_000), ")".repeat(10_000)));
-        deep(&format!("a = {}5", "- ".repeat(10_000)));
+        let functions = "functions are nested deeper than 32";
+        too_deep(&format!("1 < {}a{}", "(".repeat(10_000), ")".repeat(10_000)), functions);
+        too_deep(&format!("a = {}5", "- ".repeat(10_000)), functions);
+        too_deep(&"exists(a, x -> ".repeat(10_000), "never closed");
+        let nested = format!("{}x{}", "exists(a, x -> ".repeat(1000), ")".repeat(1000));
+        too_deep(&nested, "quantifiers are nested deeper than 8");
         assert!(parse(&format!("{}a{} = 5", "abs(".repeat(10_000), ")".repeat(10_000))).is_err());
         assert!(parse(&format!("a{} = 5", " + a".repeat(10_000))).is_err());
         assert!(parse(&format!("a{} = 5", " + a".repeat(30))).is_ok());

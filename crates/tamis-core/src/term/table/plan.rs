@@ -119,7 +119,9 @@ impl Terms {
     /// which are sorted by number.
     pub fn find_booleans(&self, values: &mut Vec<(TermId, ValueRef<'_>)>) {
         let mut found = vec![];
-        self.find_booleans_by(self.finders(), values, &mut |id, truth| found.push((id, ValueRef::Bool(truth))));
+        self.find_booleans_by(self.finders(), values, &mut |id, truth| {
+            found.push((id, ValueRef::Bool(truth)))
+        });
         found.sort_unstable_by_key(|(id, _)| *id);
         found.dedup_by_key(|(id, _)| *id);
         insert_sorted(values, found.len(), found.into_iter().rev());
