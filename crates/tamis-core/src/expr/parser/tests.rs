@@ -395,7 +395,8 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
     refused("lower(x, y) = 'a'", 1, "lower takes one argument, not 2", "");
     refused("lower(5) = 'a'", 1, "lower takes a string, but 5 is a number", "");
     refused("hour(lower(x)) = 5", 1, "hour takes a timestamp, but lower(x) is a string", "");
-    refused("date_trunc('decade', t) > TIMESTAMP '2026-01-01'", 1, "takes the unit first", "units are");
+    refused("date_trunc('decade', t) > TIMESTAMP '2026-01-01'", 1, "no unit \"decade\"", "units are");
+    refused("date_trunc(t, t) > TIMESTAMP '2026-01-01'", 1, "takes the unit first", "units are");
     refused("hour(from_utc_timestamp(t, 'Mars')) = 5", 6, "the name of a time zone", "Europe/Berlin");
     refused("lowr(x) = 'a'", 1, "there is no function lowr", "did you mean lower?");
     refused("size(contains(x, 'a')) > 1", 6, "contains is true or false", "");
