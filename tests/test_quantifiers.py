@@ -303,3 +303,169 @@ def test_many_are_found_without_trying_each() -> None:
     event = {"items": [{"sku": f"A{n}", "p": 5} for n in (3, 6, 13, 2999)]}
     assert index.match(event) == [3, 2999]
     assert index.stats()["computed_terms"] == 3000
+
+
+# --- elements of Arrow tables, which are looked up column by column -------------------------------
+
+ITEM_RULES = [
+    "exists(items, i -> i.p = 1)",
+    "forall(items, i -> i.p > 0)",
+    "NOT exists(items, i -> i.p = 1 AND i.s = 'a')",
+    "exists(items, i -> i.p = 1) IS UNKNOWN",
+    "any(items, i -> i.p > k)",
+    "exists(items, i -> i.p + 1 = 2 XOR i.s = 'b')",
+    "exists(items, i -> i IS NULL)",
+    "exists(items, i -> i.p IS NULL AND k > 1)",
+    "exists(items, i -> exists(i.n, m -> m > i.p AND m < k))",
+    "forall(items, i -> forall(i.n, m -> m IS NOT NULL))",
+    "exists(items, i -> i.of.x > 1.5)",
+    "exists(items, i -> i.of IS NULL)",
+    "exists(items, i -> exists(l, m -> m = i.p))",
+    "exists(items, i -> i.at > current_timestamp() - INTERVAL 1 DAY)",
+    "exists(l, m -> m = 2) XOR k = 2",
+    "forall(l, m -> m > k)",
+    "ANY(l) = 1 AND ANY(k) = 2",
+    "exists(items, i -> startswith(lower(i.s), 'a') AND ANY(all_strings()) = i.s)",
+    "items IS NULL",
+    "size(items) = 2",
+]
+MOMENT = datetime(2026, 1, 31, 12, tzinfo=UTC)
+ITEM_ROWS: list[dict[str, Any]] = [
+    {"k": 2, "l": [1, 2], "items": [{"p": 1, "s": "a", "n": [1, 2], "of": {"x": 2.5}, "at": MOMENT}]},
+    {"k": None, "l": [], "items": []},
+    {"k": 1, "l": None, "items": None},
+    {"k": 3, "l": [None], "items": [None]},
+    {"k": 2, "l": [2, None], "items": [{"p": None, "s": "B", "n": None, "of": None, "at": None}, None]},
+    {"k": 4, "l": [4], "items": [{"p": 2, "s": "A", "n": [3, None], "of": {"x": None}, "at": None}] * 2},
+    {
+        "k": 0,
+        "l": [0, 1, 2],
+        "items": [{"p": 1, "s": "b", "n": [], "of": {"x": 1.0}, "at": datetime(2026, 1, 1)}],
+    },
+]
+INNER = pa.struct(
+    [
+        ("p", pa.int64()),
+        ("s", pa.string()),
+        ("n", pa.list_(pa.int64())),
+        ("of", pa.struct([("x", pa.float64())])),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def items_table(rows: list[dict[str, Any]], items: pa.DataType) -> pa.Table:
+    fields = [("k", pa.int64()), ("l", pa.list_(pa.int64())), ("items", items)]
+    return pa.Table.from_pylist(rows, pa.schema(fields))
+
+
+def listed(table: pa.Table, events: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(events)]
+    for event, rule in zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True):
+        found[event].append(rule)
+    return found
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pa.list_(INNER),
+        pa.large_list(INNER),
+        pa.list_view(INNER),
+        pa.list_(pa.struct([*INNER][1:2] + [*INNER][:1] + [*INNER][2:])),
+        pa.list_(
+            pa.struct([("s", pa.dictionary(pa.int8(), pa.string())), *[f for f in INNER if f.name != "s"]])
+        ),
+        pa.list_(pa.struct([("s", pa.string_view()), ("p", pa.int8()), *[*INNER][2:]])),
+    ],
+    ids=str,
+)
+def test_elements_of_tables(items: pa.DataType) -> None:
+    """As the same events as dicts say, however the lists lie in memory: whole, sliced, in many blocks."""
+    index = tamis.Index()
+    index.add_many(range(len(ITEM_RULES)), ITEM_RULES)
+    expected = [index.match(row, now=MOMENT) for row in ITEM_ROWS]
+    for rule, text in enumerate(ITEM_RULES):
+        truths = [tamis.parse(text).evaluate(row) for row in ITEM_ROWS] if "current" not in text else []
+        assert all((rule in found) is (truth is True) for found, truth in zip(expected, truths, strict=False))
+    table = items_table(ITEM_ROWS, items)
+    assert listed(index.match_batch(table, now=MOMENT), len(ITEM_ROWS)) == expected
+    assert index.count_batch(table, now=MOMENT).to_pylist() == [len(found) for found in expected]
+    sliced = index.match_batch(table.slice(2, 4), now=MOMENT)
+    assert listed(sliced, 4) == expected[2:6]
+    many = pa.concat_tables([table] * 150).combine_chunks()
+    assert listed(index.match_batch(many, now=MOMENT), many.num_rows) == expected * 150
+    index.optimize()
+    assert listed(index.match_batch(many.slice(3), now=MOMENT), many.num_rows - 3) == (expected * 150)[3:]
+
+
+def test_elements_of_tables_with_a_schema() -> None:
+    """Text in the records of a table is read as the declared timestamp, and so are arrays of text."""
+    index = tamis.Index(
+        schema={"items": "array<struct<at:timestamp,p:int>>", "times": "array<timestamp>", "k": "int"}
+    )
+    index.add(1, "exists(items, i -> i.at > TIMESTAMP '2026-01-01 00:00:00' AND i.p > k)")
+    index.add(2, "forall(times, t -> t < TIMESTAMP '2026-01-01 00:00:00')")
+    rows: list[dict[str, Any]] = [
+        {"k": 1, "items": [{"at": "2026-02-01", "p": 2}], "times": ["2025-01-01T00:00:00Z"]},
+        {"k": 1, "items": [{"at": "2025-02-01", "p": 2}, {"at": "x", "p": 2}], "times": ["2027-01-01"]},
+        {"k": None, "items": [{"at": "2026-02-01", "p": 2}], "times": []},
+    ]
+    expected = [index.match(row) for row in rows]
+    assert expected == [[1, 2], [], [2]]
+    assert listed(index.match_batch(pa.Table.from_pylist(rows)), 3) == expected
+
+
+def test_what_cannot_be_read_in_elements_of_tables() -> None:
+    """A field that does not fit is absent from its record; an array of such numbers is absent and counted."""
+    index = tamis.Index()
+    index.add(1, "exists(items, i -> i.p IS NULL)")
+    index.add(2, "exists(big, x -> x > 0)")
+    index.add(3, "big IS NULL")
+    table = pa.table(
+        {
+            "items": pa.array([[{"p": 2**64 - 1}], [{"p": 1}]], pa.list_(pa.struct([("p", pa.uint64())]))),
+            "big": pa.array([[1, 2**64 - 1], [1]], pa.list_(pa.uint64())),
+        }
+    )
+    with pytest.warns(tamis.ValueWarning):
+        assert listed(index.match_batch(table), 2) == [[1, 3], [2]]
+
+
+def test_array_operators_without_case() -> None:
+    """`lower` around an array is asked of its elements, with the three-valued rules of the operators."""
+    cases = [
+        ("array_contains(lower(tags), 'new')", "exists(tags, element -> lower(element) = 'new')"),
+        ("NOT array_contains(upper(tags), 'NEW')", "NOT exists(tags, element -> upper(element) = 'NEW')"),
+        (
+            "arrays_overlap(lower(a.tags), ARRAY('new', NULL))",
+            "exists(a.tags, element -> lower(element) IN ('new', NULL))",
+        ),
+        ("arrays_overlap(lower(tags), ARRAY())", "arrays_overlap(tags, ARRAY())"),
+    ]
+    for text, printed in cases:
+        assert str(tamis.parse(text)) == printed
+        assert tamis.parse(printed) == tamis.parse(text)
+    assert tamis.Expression.from_json(
+        '{"term": "lower(tags)", "operator": "array_contains", "operands": ["new"]}'
+    ) == tamis.parse(cases[0][0])
+    assert col("tags").lower().array_contains("new") == tamis.parse(cases[0][0])
+    plain = tamis.parse("array_contains(tags, 'new')")
+    for tags in (["new"], ["hot"], [], [None], ["new", None], "new", None, [1], 5):
+        assert tamis.parse(cases[0][0]).evaluate({"tags": tags}) is plain.evaluate({"tags": tags}), tags
+    assert tamis.parse(cases[0][0]).evaluate({"tags": ["NeW"]}) is True
+    for wrong in ("array_contains(length(tags), 3)", "arrays_overlap(lower(concat(a, b)), ARRAY('x'))"):
+        with pytest.raises(
+            tamis.ExpressionError, match=r"takes an array, but .* is a (number|string)"
+        ) as error:
+            tamis.parse(wrong)
+        assert error.value.hint is not None
+
+
+def test_a_weight_of_nothing_inside_is_dropped() -> None:
+    """It would count nothing, so the text without it is the same term; any other weight is refused."""
+    for text in ("exists(t, e -> e > 1 ^ 0)", "exists(t, e -> (e > 1)^0.0 AND (e < 5)^0)", "ANY(t) > 1 ^ 0"):
+        parsed = tamis.parse(text)
+        assert "^" not in str(parsed).replace(")^0", "") or text.startswith("ANY")
+        assert tamis.parse(str(parsed)) == parsed
+        assert tamis.Expression.from_json(parsed.to_json()) == parsed

@@ -1,6 +1,8 @@
 """What expressions say about one another agrees with the oracle on random expressions and events."""
 
+import itertools
 import pickle
+import random
 from datetime import UTC, datetime
 from typing import Any
 
@@ -241,3 +243,109 @@ def test_no_example_where_no_datetime_would_do() -> None:
     before = tamis.parse("t < TIMESTAMP '0001-01-01'")
     assert tamis.relate.decide_overlaps(before, before) is True
     assert tamis.relate.example_of_overlap(before, before) is None
+
+
+# --- small pairs, judged by every event of a small domain ------------------------------------------
+
+DOMAIN: dict[str, list[Any]] = {
+    "i": [None, 0, 1, 2, 1.5, "a", True],
+    "j": [None, 1, 2],
+    "s": [None, "a", "A", "ab", "", 3],
+    "b": [None, True, False, 1],
+    "t": [None, [], [1], [None], [1, None], [1, 2], ["a"], "a", 1],
+}
+EVERY_EVENT = [
+    {name: value for name, value in zip(DOMAIN, values, strict=True) if value is not None}
+    for values in itertools.product(*DOMAIN.values())
+]
+
+
+def small_predicate(draw: random.Random, inner: str | None) -> str:
+    """A predicate with operands at the edges of the domain; `inner` is the variable of a quantifier."""
+    pick = draw.choice
+    number = inner if inner and draw.random() < 0.7 else pick(["i", "j"])
+    text = inner if inner and draw.random() < 0.4 else "s"
+
+    def values(pool: list[str]) -> str:
+        return ", ".join(pick(pool) for _ in range(draw.randint(1, 3)))
+
+    numbers, texts = ["0", "1", "2", "1.5", "3"], ["'a'", "'A'", "'ab'", "''"]
+    symbol, negated = pick(["=", "!=", "<", "<=", ">", ">=", "<=>"]), pick(["", "NOT "])
+    forms = [
+        f"{number} {symbol} {pick(numbers)}",
+        f"{number} {negated}IN ({values([*numbers, 'NULL'])})",
+        f"{number} {negated}BETWEEN {pick(numbers)} AND {pick(numbers)}",
+        f"{pick([number, text, 'b', 't'])} IS {negated}NULL",
+        f"{text} {symbol} {pick(texts)}",
+        f"{text} {negated}IN ({values(texts)})",
+        f"{text} {negated}{pick(['LIKE', 'ILIKE'])} '{pick(['%', '_', 'a%', '%b', 'a_', 'A', ''])}'",
+        f"{text} {negated}RLIKE '{pick(['^a', 'b$', '^$', '[aA]'])}'",
+        f"{pick(['startswith', 'endswith', 'contains'])}({text}, {pick(texts)})",
+        "b",
+        f"array_contains(t, {pick(numbers + texts)})",
+        f"arrays_overlap(t, ARRAY({values(numbers)}))",
+        f"i {symbol} j",
+        f"{number} + 1 {symbol} {pick(numbers)}",
+        f"lower({text}) {symbol} {pick(texts)}",
+        f"coalesce(i, {pick(numbers)}) {symbol} {pick(numbers)}",
+        pick(["TRUE", "FALSE", "NULL"]),
+    ]
+    if inner is None and draw.random() < 0.1:
+        body = small_expression(draw, draw.randint(0, 1), "x")
+        return f"{pick(['exists', 'forall', 'any'])}(t, x -> {body})"
+    return pick(forms)
+
+
+def small_expression(draw: random.Random, depth: int, inner: str | None = None) -> str:
+    chance = draw.random()
+    test = f"IS {draw.choice(['', 'NOT '])}{draw.choice(['TRUE', 'FALSE', 'UNKNOWN'])}"
+    if depth == 0:
+        predicate = small_predicate(draw, inner)
+        return (
+            predicate if chance < 0.6 else f"NOT ({predicate})" if chance < 0.8 else f"({predicate}) {test}"
+        )
+    children = [small_expression(draw, depth - 1, inner) for _ in range(draw.randint(2, 3))]
+    if chance < 0.7:
+        connective = draw.choice(["AND", "OR", "XOR", "XNOR"])
+        return "(" + f" {connective} ".join(f"({child})" for child in children) + ")"
+    if chance < 0.85:
+        kind = draw.choice(["AT LEAST", "AT MOST", "EXACTLY"])
+        return f"({kind} {draw.randint(0, len(children))} OF ({', '.join(children)}))"
+    return f"(NOT ({children[0]}))" if chance < 0.93 else f"(({children[0]}) {test})"
+
+
+def judge_small_pairs(seed: int, count: int) -> int:
+    """Asks about all pairs of some random expressions; gives how many relations were proven."""
+    draw = random.Random(seed)
+    texts = [small_expression(draw, draw.choice([0, 0, 1, 1, 2])) for _ in range(count)]
+    parsed = [parse(text) for text in texts]
+    index = tamis.Index()
+    index.add_many(range(count), parsed)
+    table = index.match_batch(EVERY_EVENT)
+    matched: list[set[int]] = [set() for _ in texts]
+    for event, rule in zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True):
+        matched[rule].add(event)
+    proofs = 0
+    for (a, left), (b, right) in itertools.permutations(zip(matched, parsed, strict=True), 2):
+        if relate.decide_covers(left, right) is True:
+            proofs += 1
+            assert b <= a, f"{left} does not cover {right}: {EVERY_EVENT[min(b - a)]}"
+        if relate.decide_overlaps(left, right) is False:
+            proofs += 1
+            assert not a & b, f"{left} overlaps {right}: {EVERY_EVENT[min(a & b)]}"
+        assert not left.covers(right) or b <= a
+        assert left.overlaps(right, method="pairs") or not a & b
+    return proofs
+
+
+@pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
+def test_small_pairs() -> None:
+    """A covering or a disjointness that is proven falsely would lose events on their way."""
+    assert judge_small_pairs(seed=1, count=24) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
+@pytest.mark.parametrize("seed", range(2, 42))
+def test_many_small_pairs(seed: int) -> None:
+    assert judge_small_pairs(seed, count=40) > 20

@@ -273,3 +273,75 @@ def test_a_schema_checks_the_arguments() -> None:
         with pytest.raises(tamis.ExpressionError, match=message):
             index.add("bad", text)
     assert index.match({"name": "A", "ts": "2026-01-01 01:00:00", "age": 5}) == ["fine"]
+
+
+def test_terms_that_are_neither_true_nor_false_do_not_stand_alone() -> None:
+    """No form writes what the text cannot: it would not be read again."""
+    for make in (
+        lambda: col("x").lower() & col("b"),
+        lambda: tamis.Expression.from_json('{"term": "x + 1", "operator": "truth"}'),
+        lambda: tamis.Expression.from_json('{"attribute": "current_timestamp()", "operator": "truth"}'),
+        lambda: tamis.parse("lower(x) IS NOT TRUE"),
+        lambda: tamis.parse("(x + 1) IS UNKNOWN"),
+    ):
+        with pytest.raises(tamis.ExpressionError, match="neither true nor false"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [("a = '\ud800'", 1, 6), ("a > 1\nAND é = '\udfff'", 2, 10), ("\ud83d", 1, 1)],
+)
+def test_text_that_is_not_unicode_is_refused_with_its_place(text: str, line: int, column: int) -> None:
+    index = tamis.Index()
+    for refuse in (
+        lambda: tamis.parse(text),
+        lambda: index.add(1, text),
+        lambda: index.add_many([1], [text]),
+        lambda: tamis.Expression.from_json(text),
+        lambda: tamis.term(text),
+    ):
+        with pytest.raises(tamis.ExpressionError, match="lone surrogate") as error:
+            refuse()
+        assert (error.value.line, error.value.column) == (line, column)
+        assert error.value.hint is not None
+    with pytest.raises(tamis.ExpressionError, match="lone surrogate"):
+        col("\ud800")
+
+
+def test_thresholds_in_python_are_numbers_of_expressions() -> None:
+    for count in (-1, 2**64, 1.5, "2"):
+        with pytest.raises(tamis.ExpressionError, match="no number of expressions"):
+            tamis.at_least(count, col("a"), col("b"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "words"),
+    [
+        ("size(x) = 2", {"x": "ab"}, "is a string in an event, but predicates compare it with an array"),
+        ("array_contains(x, 1)", {"x": 5}, "with an array"),
+        ("x = 'a'", {"x": [1]}, "is an array in an event, but predicates compare it with a string"),
+        ("x = 1 OR array_contains(x, 1)", {"x": "a"}, "with a number or an array"),
+    ],
+)
+def test_warnings_name_kinds_with_their_articles(text: str, event: dict[str, Any], words: str) -> None:
+    index = tamis.Index()
+    index.add(1, text)
+    with pytest.warns(tamis.ValueWarning, match=words):
+        index.match(event)
+
+
+def test_messages_about_depth_name_the_limit_that_was_met() -> None:
+    for text, words in (
+        ("lower(" * 100 + "a" + ")" * 100 + " = 'x'", "functions are nested deeper than 32"),
+        ("+" * 300 + "a > 1", "functions are nested deeper than 32"),
+        ("exists(t, x -> " * 9 + "x" + ")" * 9, "quantifiers are nested deeper than 8"),
+        ("(" * 300 + "a" + ")" * 300, "nested deeper than 256"),
+        ("concat() = ''", "at least one argument, not 0"),
+        ("date_trunc('century', t) > t", 'no unit "century"'),
+        ("a\u200b > 1", "the character .u.200b."),
+        ("\ufeffa > 1", "the character .u.feff."),
+    ):
+        with pytest.raises(tamis.ExpressionError, match=words) as error:
+            tamis.parse(text)
+        assert (error.value.line, error.value.column) != (None, None)

@@ -50,6 +50,10 @@ const EXPRESSIONS: &[&str] = &[
     "timestampdiff(HOUR, a, b) > 1 AND date_trunc('MONTH', ts + INTERVAL 1 MONTH) < ts AND element_at(n, -1) % 3 = 1",
     "xpath(doc, '/a[b > 5]^2//c[@x = \"1\" and not(d)]') AND round(x, 2) = abs(y) AND (a < b) = coalesce(c, TRUE)",
     "any(tags, t -> exists(o, t -> t.x > least) XNOR trim(t) || 'x' <=> substring(t, -2, 1)) IS NOT UNKNOWN",
+    "array_contains(lower(tags), 'a') OR arrays_overlap(upper(tags), ARRAY('B', NULL)) OR size(tags) >= ceil(x) - floor(y)",
+    "year(t) * 12 + month(t) > 5 AND day(t) <= dayofyear(t) AND minute(t) != second(u) AND dayofweek(t) IN (1, 7)",
+    "quarter(to_utc_timestamp(t, 'Asia/Tokyo')) = -n AND CAST(n AS string) = 'x' AND CAST(s AS timestamp) > t",
+    "current_date() < t AND CAST(b AS bool) IS NOT FALSE AND AT MOST 0 OF (CAST(s AS float) > 1e-400, ANY(n) IS NULL)",
     "x IN () AND (((y)) > DATE '2026-01-31') OR DOUBLE 'NaN' = z",
 ];
 

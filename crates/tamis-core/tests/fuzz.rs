@@ -126,6 +126,10 @@ const TEXTS: &[&str] = &[
     "ts > current_timestamp() - INTERVAL 7 DAYS AND finished - started > INTERVAL 90 MINUTES AND a <=> b",
     "timestampdiff(HOUR, a, b) > 1 AND date_trunc('MONTH', ts + INTERVAL 1 MONTH) < ts AND element_at(n, -1) % 3 = 1",
     "xpath(doc, '/a[b > 5]^2//c[@x = \"1\" and not(d)]') AND EXACTLY 1 OF (a, b IS FALSE, round(x, 2) = abs(y))",
+    "array_contains(lower(tags), 'a') OR arrays_overlap(upper(tags), ARRAY('B', NULL)) OR size(tags) >= ceil(x) - floor(y)",
+    "year(t) * 12 + month(t) > 5 AND day(t) <= dayofyear(t) AND minute(t) != second(u) AND dayofweek(t) IN (1, 7)",
+    "quarter(to_utc_timestamp(t, 'Asia/Tokyo')) = -n AND CAST(n AS string) = 'x' AND CAST(s AS timestamp) > t",
+    "current_date() < t AND CAST(b AS bool) IS NOT FALSE AND AT MOST 0 OF (CAST(s AS float) > 1e-400, ANY(n) IS NULL)",
     "t >= TIMESTAMP '2026-01-31 12:00:00' -- why not\n AND f != double('NaN') AND flag IS NOT NULL AND 1e3 > g",
 ];
 
@@ -166,6 +170,10 @@ fn expressions_as_text() {
         "x.y",
         "xpath(d, '//a')",
         "within_distance(a, b, 1, 2, 3)",
+        "array_contains(lower(",
+        "^0",
+        " IS TRUE",
+        "\u{feff}",
     ];
     fuzz(&bytes(TEXTS), &words, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return false };
@@ -198,6 +206,8 @@ fn expressions_as_json() {
         "\"at_least\": 1, \"of\":",
         "\"term\": \"exists(a, x -> x > 1)\"",
         "\"operator\": \"truth\"",
+        "{\"term\": \"lower(a)\", \"operator\": \"truth\"}",
+        "{\"term\": \"lower(a)\", \"operator\": \"array_contains\", \"operands\": [\"x\"]}",
         "null",
         "{\"$float\": \"NaN\"}",
         "1e999",

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PySlice, PyString, PyType};
+use tamis_core::error::{ExpressionError, Place};
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::expr::quantifier::{Quantified, Quantifier};
 use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
@@ -93,10 +95,30 @@ pub enum Given {
     Parsed(Arc<Expr>),
 }
 
+/// The text of a string, or where it holds what UTF-8 cannot write.
+pub fn utf8(text: &Bound<'_, PyString>) -> Result<PyBackedStr, ExpressionError> {
+    PyBackedStr::try_from(text.clone()).map_err(|error| {
+        let start = error.value(text.py()).getattr("start").and_then(|start| start.extract::<usize>());
+        let before = start.and_then(|start| {
+            text.call_method1("__getitem__", (PySlice::new(text.py(), 0, start as isize, 1),))?
+                .extract::<String>()
+        });
+        let place = before.ok().map(|before| Place {
+            line: before.matches('\n').count() as u32 + 1,
+            column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) as u32 + 1,
+        });
+        let error = ExpressionError::new("the text holds a lone surrogate, which is no Unicode character");
+        ExpressionError {
+            place,
+            ..error.with_hint("it may come from bytes that were decoded with surrogateescape")
+        }
+    })
+}
+
 /// What `Index.add` takes for an expression: text, an expression or a column, or the JSON form as a dict.
 pub fn expression_or_text(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(Given::Text(text.to_str()?.into()));
+        return Ok(Given::Text(utf8(text).or_raise(object.py())?.to_string()));
     }
     if object.is_instance_of::<PyDict>() {
         let text: String = object.py().import("json")?.call_method1("dumps", (object,))?.extract()?;
@@ -130,7 +152,8 @@ impl PyExpression {
     /// Read an expression from text. `tamis.parse` is the same.
     #[staticmethod]
     #[pyo3(signature = (text, *, missing = "unknown"))]
-    fn parse(py: Python<'_>, text: &str, missing: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, text: &Bound<'_, PyString>, missing: &str) -> PyResult<Self> {
+        let text: &str = &utf8(text).or_raise(py)?;
         let expr = py.detach(|| parser::parse(text)).or_raise(py)?;
         match missing {
             "unknown" => Ok(Self::new(expr)),
@@ -189,7 +212,8 @@ impl PyExpression {
     /// >>> tamis.Expression.from_json(expression.to_json()) == expression
     /// True
     #[staticmethod]
-    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+    fn from_json(py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<Self> {
+        let text: &str = &utf8(text).or_raise(py)?;
         let expr = py.detach(|| json::from_json(text)).or_raise(py)?;
         Ok(Self::new(expr))
     }
@@ -495,14 +519,15 @@ pub struct PyTerm(Term);
 #[pymethods]
 impl PyTerm {
     #[staticmethod]
-    fn attribute(py: Python<'_>, name: &str) -> PyResult<Self> {
+    fn attribute(py: Python<'_>, name: &Bound<'_, PyString>) -> PyResult<Self> {
+        let name: &str = &utf8(name).or_raise(py)?;
         limits::check_name(name).or_raise(py)?;
         Ok(Self(Term::attribute(name)))
     }
 
     #[staticmethod]
-    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
-        parser::parse_term(text).or_raise(py).map(Self)
+    fn parse(py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<Self> {
+        parser::parse_term(&utf8(text).or_raise(py)?).or_raise(py).map(Self)
     }
 
     /// The function by its name, `lower` or `+` or `cast as int`; arguments are terms or Python values.
@@ -596,6 +621,7 @@ pub fn predicate(
         .map(|operand| operand_from_python(operand, term.0.name()))
         .collect::<PyResult<Vec<_>>>()?;
     let expr = build::predicate(term.0.clone(), operator, negated, operands).or_raise(py)?;
+    build::check_truth(&expr).or_raise(py)?;
     Ok(PyExpression::new(expr))
 }
 
@@ -622,9 +648,13 @@ pub fn quantified(
 pub fn threshold(
     py: Python<'_>,
     kind: &str,
-    count: usize,
+    count: &Bound<'_, PyAny>,
     expressions: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<PyExpression> {
+    let count: usize = count.extract().map_err(|_| {
+        let message = format!("a threshold of {count} is no number of expressions");
+        bad_expression(py, &message, "write a whole number, not below 0")
+    })?;
     let children = expressions
         .iter()
         .map(|child| expression_from_python(child).map(|child| Expr::clone(child.get().expr())))

@@ -20,7 +20,7 @@ use tamis_core::expr::Expr;
 
 use crate::arrow_ffi;
 use crate::errors::{argument_error, type_error};
-use crate::expr::{Given, expression_or_text};
+use crate::expr::{Given, expression_or_text, utf8};
 use crate::ids::id_from_python;
 
 pub struct Rows {
@@ -113,9 +113,9 @@ impl Expressions {
         }
         let refused = |message: String| Listed::Refused(Box::new(ExpressionError::new(message)));
         let listed = expressions.cast::<PyList>()?.iter().map(|expression| {
-            match expression.cast::<PyString>().map(|text| PyBackedStr::try_from(text.clone())) {
+            match expression.cast::<PyString>().map(utf8) {
                 Ok(Ok(text)) => Listed::Text(text),
-                Ok(Err(_)) => refused("the text holds a lone surrogate".into()),
+                Ok(Err(error)) => Listed::Refused(Box::new(error)),
                 Err(_) => match expression_or_text(&expression) {
                     Ok(Given::Parsed(parsed)) => Listed::Parsed(parsed),
                     Ok(Given::Text(_)) => unreachable!("text is handled above"),

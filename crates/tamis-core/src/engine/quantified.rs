@@ -18,6 +18,8 @@ use rustc_hash::FxHashMap;
 use super::segment::matcher::Scratch;
 use super::segment::{Segment, SegmentBuilder};
 use super::{Id, Subscription};
+use crate::event::arrow::{ArrowEvents, ColumnView, ElementColumns};
+use crate::event::value::Kind;
 use crate::event::{Event, TermId, Terms, Value, ValueRef};
 use crate::expr::Expr;
 use crate::expr::quantifier::{Elements, Named, Quantified, Quantifier};
@@ -42,6 +44,8 @@ impl Finders for Indexed {
 
 /// Elements that are looked up together: enough to wait for memory once, whatever the length of an array.
 const TOGETHER: usize = 64;
+/// The same of a batch, whose values lie in columns.
+const MANY: usize = 512;
 
 const ELEMENT: &str = "@e";
 const OUTER: &str = "@o";
@@ -152,6 +156,30 @@ impl InnerIndex {
 }
 
 impl InnerIndex {
+    /// What the terms of the inner index are for the elements of a batch; `None` where outer attributes are sets.
+    fn element_columns<'s>(
+        &self,
+        events: &'s ArrowEvents<'_>,
+        elements: &'s ElementColumns<'_>,
+    ) -> Option<Vec<(TermId, ColumnView<'s>)>> {
+        let mut columns = vec![];
+        for (there, here) in &self.outer {
+            if let Some(column) = events.column(*there) {
+                columns.push((*here, elements.repeated(column)?));
+            }
+        }
+        if let Some(id) = self.element {
+            columns.push((id, elements.element.borrowed()?));
+        }
+        for (name, column) in &elements.fields {
+            if let Some(id) = self.fields.get(*name) {
+                columns.push((*id, column.borrowed()?));
+            }
+        }
+        columns.sort_by_key(|(id, _)| *id);
+        Some(columns)
+    }
+
     /// Looks up the values of all elements together, term by term, and matches the elements one after the other. Says how
     /// many there are.
     fn find_together<'a>(
@@ -160,8 +188,7 @@ impl InnerIndex {
         outer: &[(TermId, ValueRef<'a>)],
         is_scalar: bool,
         space: &mut Space,
-        found: &mut dyn FnMut(usize, bool),
-    ) -> u32 {
+    ) -> usize {
         let catalog = &self.segment.layout.catalog;
         let mut looked_up = std::mem::take(&mut space.looked_up).emptied();
         let mut shown: Vec<(TermId, u32, ValueRef<'a>)> = vec![];
@@ -182,9 +209,9 @@ impl InnerIndex {
             }
             looked_up.arrange();
             for element in 0..count as usize {
-                self.match_element(&looked_up.event(element), is_scalar, space, found);
+                self.match_element(&looked_up.event(element), is_scalar, space);
             }
-            total += count;
+            total += count as usize;
         }
         space.looked_up = looked_up.emptied();
         total
@@ -198,8 +225,7 @@ impl InnerIndex {
         is_scalar: bool,
         terms: &Terms,
         space: &mut Space,
-        found: &mut dyn FnMut(usize, bool),
-    ) -> u32 {
+    ) -> usize {
         let mut total = 0;
         for element in elements.iter() {
             total += 1;
@@ -208,7 +234,7 @@ impl InnerIndex {
             values.sort_unstable_by_key(|(id, _)| *id);
             let mut room: Vec<Value> = vec![];
             terms.compute(&mut values, &mut room);
-            self.match_element(&Event { values, ..Event::default() }, is_scalar, space, found);
+            self.match_element(&Event { values, ..Event::default() }, is_scalar, space);
         }
         total
     }
@@ -230,16 +256,10 @@ impl InnerIndex {
         }
     }
 
-    /// Says which members some body of which is true for an element.
+    /// Notes which members some body of which is true for an element.
     #[inline]
-    fn match_element(
-        &self,
-        event: &impl Fires,
-        is_scalar: bool,
-        space: &mut Space,
-        found: &mut dyn FnMut(usize, bool),
-    ) {
-        let Space { scratch, counts, found: known, .. } = space;
+    fn match_element(&self, event: &impl Fires, is_scalar: bool, space: &mut Space) {
+        let Space { scratch, counts, any, .. } = space;
         let layout = &self.segment.layout;
         layout.matching_units(event, scratch, &mut |unit: u32| {
             for &row in layout.rows_of(unit) {
@@ -249,16 +269,31 @@ impl InnerIndex {
                     continue;
                 }
                 match side {
-                    Side::Any => {
-                        if known.insert(member, ()).is_none() {
-                            found(member as usize, !self.has_all || self.any_means[member as usize]);
-                        }
-                    }
+                    Side::Any => any.push(member),
                     Side::All => *counts.entry(member).or_default() += 1,
                 }
             }
             ControlFlow::Continue(())
         });
+    }
+
+    /// Says what was noted of an array with so many elements, in the order of members, each once.
+    fn tell(&self, elements: usize, space: &mut Space, mut found: impl FnMut(usize, bool)) {
+        let any = space.any.members();
+        if !self.has_all {
+            return any.iter().for_each(|member| found(*member as usize, true));
+        }
+        let means = |member: u32, side: Side| (side == Side::Any) == self.any_means[member as usize];
+        let told = &mut space.told;
+        told.extend(any.iter().map(|member| (*member, means(*member, Side::Any))));
+        if elements == 0 {
+            let all = self.rows.iter().filter(|(_, side)| *side == Side::All);
+            told.extend(all.map(|(member, side)| (*member, means(*member, *side))));
+        }
+        let all = space.counts.iter().filter(|(_, count)| **count == elements);
+        told.extend(all.map(|(member, _)| (*member, means(*member, Side::All))));
+        told.sort_unstable();
+        told.drain(..).for_each(|(member, truth)| found(member as usize, truth));
     }
 }
 
@@ -268,9 +303,40 @@ struct Space {
     scratch: Scratch,
     looked_up: LookedUpBlock<'static>,
     /// For how many elements the *all* body of each member is true.
-    counts: FxHashMap<u32, u32>,
-    /// Members whose *any* body was true already.
-    found: FxHashMap<u32, ()>,
+    counts: FxHashMap<u32, usize>,
+    any: Members,
+    told: Vec<(u32, bool)>,
+}
+
+impl Space {
+    /// For the elements of another array.
+    fn clear(&mut self) {
+        self.counts.clear();
+        self.any.0.clear();
+    }
+}
+
+/// Members whose *any* body is true, some of them several times.
+#[derive(Default)]
+struct Members(Vec<u32>);
+
+impl Members {
+    #[inline]
+    fn push(&mut self, member: u32) {
+        // Only where there is no room: a long array must not hold its members over and over again.
+        if self.0.len() == self.0.capacity() && self.0.len() > 1000 {
+            self.members();
+            self.0.reserve(self.0.len());
+        }
+        self.0.push(member);
+    }
+
+    /// Each once, rising.
+    fn members(&mut self) -> &[u32] {
+        self.0.sort_unstable();
+        self.0.dedup();
+        &self.0
+    }
 }
 
 thread_local! {
@@ -298,27 +364,52 @@ impl Finder for InnerIndex {
             return self.each_in_turn.find(values, found);
         };
         let mut space = SPACE.take().unwrap_or_default();
-        space.counts.clear();
-        space.found.clear();
+        space.clear();
         let total = if terms.has_computed() || terms.needs_now() {
-            self.find_one_by_one(&elements, &outer, is_scalar, terms, &mut space, found)
+            self.find_one_by_one(&elements, &outer, is_scalar, terms, &mut space)
         } else {
-            self.find_together(&elements, &outer, is_scalar, &mut space, found)
+            self.find_together(&elements, &outer, is_scalar, &mut space)
         };
-        if self.has_all {
-            if total == 0 {
-                for (member, side) in &self.rows {
-                    if *side == Side::All {
-                        found(*member as usize, !self.any_means[*member as usize]);
-                    }
-                }
-            }
-            for (member, count) in &space.counts {
-                if *count == total {
-                    found(*member as usize, !self.any_means[*member as usize]);
-                }
-            }
-        }
+        self.tell(total, &mut space, found);
         SPACE.set(Some(space));
+    }
+
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, usize, bool)) -> bool {
+        let Some(array) = events.column(self.array) else { return true };
+        match array.kind() {
+            Some(Kind::Array) => {}
+            // Other values have no elements, unless they are taken for one.
+            Some(_) => return !self.takes_any_scalar,
+            None => return false,
+        }
+        let Some(elements) = array.elements() else { return false };
+        let Some(columns) = self.element_columns(events, &elements) else { return false };
+        let now = self.now.and_then(|now| events.column(now)).filter(|_| !events.is_empty());
+        let at_moment = match now.and_then(|now| now.value(0)) {
+            Some(ValueRef::Timestamp(moment)) => Some(self.terms.at(moment)),
+            _ => None,
+        };
+        let terms = at_moment.as_ref().unwrap_or(&self.terms);
+        let inner = ArrowEvents::of_columns(columns, elements.len, terms);
+        let catalog = &self.segment.layout.catalog;
+        let mut space = SPACE.take().unwrap_or_default();
+        let mut looked_up = std::mem::take(&mut space.looked_up).emptied();
+        let mut block = 0..0;
+        for row in 0..events.len() {
+            let Some(range) = elements.of_row(row) else { continue };
+            space.clear();
+            for element in range.clone() {
+                if element == block.end {
+                    block = element..elements.len.min(element + MANY);
+                    looked_up.place_rows(catalog, &inner, block.clone());
+                    looked_up.arrange();
+                }
+                self.match_element(&looked_up.event(element - block.start), false, &mut space);
+            }
+            self.tell(range.len(), &mut space, |member, truth| found(row, member, truth));
+        }
+        space.looked_up = looked_up.emptied();
+        SPACE.set(Some(space));
+        true
     }
 }

@@ -43,13 +43,11 @@ impl fmt::Display for Surprise {
                 if expected.contains(found) {
                     return write!(f, "attribute `{attribute}` is no document that can be read");
                 }
-                let names: Vec<&str> = expected.iter().map(|kind| kind.name()).collect();
-                let expected_names = names.join(" or a ");
-                let found_name = found.name();
-                let article = if *found == Kind::Array { "an" } else { "a" };
+                let names: Vec<&str> = expected.iter().map(|kind| kind.with_article()).collect();
+                let (expected_names, found_name) = (names.join(" or "), found.with_article());
                 write!(
                     f,
-                    "attribute `{attribute}` is {article} {found_name} in an event, but predicates compare it with a \
+                    "attribute `{attribute}` is {found_name} in an event, but predicates compare it with \
                      {expected_names}: they are undefined there\nhint: {}",
                     remedy(attribute, *found, expected, *has_schema)
                 )
@@ -78,7 +76,7 @@ fn remedy(attribute: &str, found: Kind, expected: &[Kind], has_schema: bool) -> 
         Kind::Array => format!("look into it with array_contains({attribute}, …) or exists({attribute}, …)"),
         Kind::Record => format!("compare one of its fields, such as {attribute}.name"),
         _ if expects(Kind::Array) => format!("send an array, or compare ANY({attribute})"),
-        _ => format!("send a {}", expected.first().map_or("value", |kind| kind.name())),
+        _ => format!("send {}", expected.first().map_or("a value", |kind| kind.with_article())),
     }
 }
 

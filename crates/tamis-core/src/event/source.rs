@@ -35,7 +35,7 @@ impl EventSource for ArrowEvents<'_> {
     }
 
     fn columns(&self) -> Option<&ArrowEvents<'_>> {
-        self.is_columnar().then_some(self)
+        Some(self)
     }
 
     fn unreadable(&self) -> Unreadable {

@@ -4,9 +4,10 @@
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{check_set_size, check_term, check_value};
 use super::operators::Operator;
+use super::quantifier::{Quantified, Quantifier};
 use crate::error::ExpressionError;
-use crate::term::Term;
-use crate::value::Value;
+use crate::term::{Argument, Term};
+use crate::value::{Kind, Value};
 
 /// A checked predicate, its operands in canonical form.
 ///
@@ -36,6 +37,11 @@ pub fn predicate(
     if operator == Operator::BETWEEN && operands.len() == 2 && operands.contains(&Value::Null) {
         return half_open_between(term, negated, operands);
     }
+    if matches!(operator, Operator::ARRAY_CONTAINS | Operator::ARRAYS_OVERLAP)
+        && let Some(kind) = term.kind().filter(|kind| *kind != Kind::Array)
+    {
+        return of_elements(&term, kind, operator, negated, operands);
+    }
     if let (Operator::XPATH, [Value::Str(path)]) = (operator, operands.as_slice()) {
         check_path(path)?;
     }
@@ -50,6 +56,45 @@ pub fn predicate(
     });
     Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
 }
+
+/// `array_contains(lower(tags), 'new')`: a function of text, asked of each element, is a quantifier. Of other terms that are no
+/// arrays the predicate would never be true or false.
+fn of_elements(
+    term: &Term,
+    kind: Kind,
+    operator: Operator,
+    negated: bool,
+    operands: Vec<Value>,
+) -> Result<Expr, ExpressionError> {
+    let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
+    let array = match term {
+        Term::Computed(computed) if matches!(computed.function().name(), "lower" | "upper") => {
+            match computed.arguments() {
+                [Argument::Term(Term::Attribute(name))] => Some(name),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let Some(array) = array else {
+        let message =
+            format!("{} takes an array, but {term} is {}", operator.rules().name(), kind.with_article());
+        return Err(
+            ExpressionError::new(message).with_hint("look at each element: exists(tags, t -> length(t) = 3)")
+        );
+    };
+    // Nothing is in an empty set, and null elements do not matter.
+    if operands.is_empty() {
+        return predicate(Term::Attribute(array.clone()), operator, negated, operands);
+    }
+    let element = term.renamed(&|_| ELEMENT.into())?;
+    let test = if operator == Operator::ARRAY_CONTAINS { Operator::EQUAL } else { Operator::IN };
+    let body = predicate(element, test, false, operands)?;
+    predicate(Quantified::term(Quantifier::Exists, array, ELEMENT, body)?, Operator::TRUTH, negated, vec![])
+}
+
+/// The variable of quantifiers that were not written as such.
+const ELEMENT: &str = "element";
 
 /// Says what is wrong with a path, and what would work.
 fn check_path(path: &str) -> Result<(), ExpressionError> {
@@ -76,6 +121,20 @@ fn half_open_between(term: Term, negated: bool, operands: Vec<Value>) -> Result<
         .collect::<Result<Vec<_>, _>>()?;
     let both = Expr::And(halves);
     Ok(if negated { Expr::Not(Box::new(both)) } else { both })
+}
+
+/// Refuses a term that stands for a truth and has no values that are true or false: text cannot write it.
+pub fn check_truth(expr: &Expr) -> Result<(), ExpressionError> {
+    match expr {
+        Expr::Predicate(Predicate { operator: Operator::TRUTH, term, .. }) => match term.kind() {
+            Some(kind) if kind != Kind::Bool => {
+                let message = format!("{term} is {}, which is neither true nor false", kind.with_article());
+                Err(ExpressionError::new(message).with_hint(format!("compare it: {term} = …")))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// `AT LEAST n OF (…)`. Of no child less than none is asked, and more than all are never true.

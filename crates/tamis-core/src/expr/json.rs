@@ -447,6 +447,7 @@ impl<'a> Reader<'a> {
         let operands = operands.unwrap_or_default();
         let negated = negated.unwrap_or(false);
         let built = term.and_then(|term| build::predicate(term, operator, negated, operands));
+        let built = built.and_then(|expr| build::check_truth(&expr).map(|()| expr));
         let boosted = match weight {
             None => built,
             Some(weight) => built.and_then(|expr| build::boost(expr, weight)),
@@ -486,7 +487,7 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9') => {
                 Ok(self.cursor.number()?.as_ref().nearest_float().expect("it is a number"))
             }
-            _ => Err(self.cursor.unexpected("a weight, which is a number,").into()),
+            _ => Err(self.cursor.unexpected("a number as the weight").into()),
         }
     }
 

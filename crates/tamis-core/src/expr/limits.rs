@@ -136,6 +136,11 @@ pub(super) fn too_deep() -> ExpressionError {
     )
 }
 
+pub(super) fn term_too_deep() -> ExpressionError {
+    ExpressionError::new(format!("functions are nested deeper than {} levels", crate::term::MAX_DEPTH))
+        .with_hint("signs and parentheses inside a term count, too")
+}
+
 pub(super) fn too_many_predicates() -> ExpressionError {
     ExpressionError::new(format!("the expression has more than {MAX_PREDICATES} predicates"))
         .with_hint("x = 1 OR x = 2 OR … is one predicate when written x IN (1, 2, …)")

@@ -133,7 +133,9 @@ pub fn any_expr_of_terms(depth: u32) -> impl Strategy<Value = Expr> {
             };
             let tested = predicate.operator.tested(&predicate.operands);
             let operator = tested.map_or(predicate.operator, |inner| inner.operator);
-            let fits = operator != Operator::TRUTH || is_truth;
+            let of_arrays = matches!(operator, Operator::ARRAY_CONTAINS | Operator::ARRAYS_OVERLAP);
+            let may_be_array = term.kind().is_none_or(|kind| kind == Kind::Array);
+            let fits = (operator != Operator::TRUTH || is_truth) && (!of_arrays || may_be_array);
             fits.then_some(Predicate { term, ..predicate })
         });
     any_expr_over(predicate, depth)

@@ -9,7 +9,7 @@ use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, FETCHED, Fired, Lookups, NO_ATTRIBUTE};
 use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
-use crate::event::arrow::{ColumnView, See};
+use crate::event::arrow::{ArrowEvents, ColumnView, See};
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, ValueRef};
 
@@ -299,6 +299,18 @@ impl<'v> LookedUpBlock<'v> {
         self.gathered = gathered;
     }
 
+    /// Places Boolean terms that were found for an event, to be arranged.
+    fn place_booleans(&mut self, catalog: &Catalog, event: usize, found: &[(TermId, bool)]) {
+        for (term, truth) in found {
+            match catalog.entry_of.get(term.0 as usize) {
+                Some(&number) if number != NO_ATTRIBUTE => {
+                    self.push_whole(event, number, ValueRef::Bool(*truth))
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// The same memory, empty, for values that live elsewhere.
     pub fn emptied<'w>(self) -> LookedUpBlock<'w> {
         let Self { mut ends, mut places, mut found, values, gathered } = self;
@@ -310,8 +322,21 @@ impl<'v> LookedUpBlock<'v> {
         LookedUpBlock { ends, places, found, values: emptied(values, |_| ValueRef::Null), gathered }
     }
 
+    /// Places rows of a batch, to be arranged: row `rows.start` is event 0. No value may stand for several.
+    pub fn place_rows(&mut self, catalog: &Catalog, events: &'v ArrowEvents<'_>, rows: Range<usize>) {
+        self.clear(rows.len());
+        for (attribute, column) in events.columns() {
+            if let Some(entry) = catalog.entry(attribute) {
+                self.place_column(catalog, entry, column, rows.clone());
+            }
+        }
+        for (event, row) in rows.enumerate() {
+            self.place_booleans(catalog, event, events.booleans(row));
+        }
+    }
+
     /// Places what rows of a column hold, to be arranged after the last one: row `rows.start` is event 0. No value may stand for several.
-    pub fn place_column(
+    fn place_column(
         &mut self,
         catalog: &Catalog,
         entry: &AttributeEntry,

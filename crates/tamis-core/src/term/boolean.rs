@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{Term, TermId};
 use crate::error::ExpressionError;
+use crate::event::arrow::ArrowEvents;
 use crate::value::ValueRef;
 
 /// A term that is true, false or undefined, and is found together with others.
@@ -57,6 +58,12 @@ pub trait Finder: Send + Sync {
     /// Calls `found` with the place of each member that is true, and of each that is false and wanted so. Values are
     /// sorted by their terms. A member may be found twice.
     fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool));
+
+    /// The same for all rows of a batch without sets of values: calls `found` with row, place and truth, rows and the places
+    /// in a row rising, each once. False if rows have to be asked one by one; then nothing was found.
+    fn find_in_columns(&self, _events: &ArrowEvents<'_>, _found: &mut dyn FnMut(usize, usize, bool)) -> bool {
+        false
+    }
 }
 
 /// Makes finders for families.

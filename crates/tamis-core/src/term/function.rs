@@ -141,6 +141,7 @@ impl Function {
             let takes = match (fewest, most) {
                 (1, 1) => "one argument".into(),
                 (fewest, most) if fewest == most => format!("{fewest} arguments"),
+                (1, usize::MAX) => "at least one argument".into(),
                 (fewest, usize::MAX) => format!("at least {fewest} arguments"),
                 (fewest, most) => format!("{fewest} to {most} arguments"),
             };
@@ -149,9 +150,9 @@ impl Function {
         for (place, argument) in arguments.iter().enumerate() {
             let (Some(wanted), Some(given)) = (self.takes(place), argument.kind()) else { continue };
             if wanted != given {
-                let (wanted, given) = (wanted.name(), given.name());
+                let (wanted, given) = (wanted.with_article(), given.with_article());
                 return Err(ExpressionError::new(format!(
-                    "{name} takes a {wanted}, but {argument} is a {given}"
+                    "{name} takes {wanted}, but {argument} is {given}"
                 )));
             }
         }
@@ -182,9 +183,15 @@ impl Function {
             },
             "date_trunc" => match text(0) {
                 Some(unit) if super::builtins::is_time_unit(unit) => Ok(()),
-                _ => Err(ExpressionError::new("date_trunc takes the unit first, as a string").with_hint(
-                    "units are year, quarter, month, week, day, hour, minute, second: date_trunc('HOUR', ts)",
-                )),
+                unit => {
+                    let message = match unit {
+                        Some(unit) => format!("date_trunc knows no unit {unit:?}"),
+                        None => "date_trunc takes the unit first, as a string".into(),
+                    };
+                    Err(ExpressionError::new(message).with_hint(
+                        "units are year, quarter, month, week, day, hour, minute, second: date_trunc('HOUR', ts)",
+                    ))
+                }
             },
             "from_utc_timestamp" | "to_utc_timestamp" => match text(1) {
                 Some(zone) if super::builtins::is_time_zone(zone) => Ok(()),

@@ -90,6 +90,18 @@ impl Kind {
             Kind::Record => "record",
         }
     }
+
+    /// Its name in a sentence: "a number", "an array".
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Kind::Bool => "a boolean",
+            Kind::Number => "a number",
+            Kind::Str => "a string",
+            Kind::Timestamp => "a timestamp",
+            Kind::Array => "an array",
+            Kind::Record => "a record",
+        }
+    }
 }
 
 impl Value {
@@ -144,8 +156,8 @@ impl Value {
             Some(order) if order.is_le() => Ok(Value::Interval(Box::new((low, high)))),
             Some(_) => Err("the low end of an interval must not be above its high end".into()),
             None => {
-                let [low, high] = [&low, &high].map(|end| end.kind().map_or("null", Kind::name));
-                Err(format!("the ends of an interval must be of one kind, not a {low} and a {high}"))
+                let [low, high] = [&low, &high].map(|end| end.kind().map_or("null", Kind::with_article));
+                Err(format!("the ends of an interval must be of one kind, not {low} and {high}"))
             }
         }
     }
@@ -160,8 +172,8 @@ impl Value {
             return Ok(Value::Array(items));
         };
         if let Some(other) = kinds.find(|kind| *kind != first) {
-            let (first, other) = (first.name(), other.name());
-            return Err(format!("an array must hold values of one kind, not a {first} and a {other}"));
+            let (first, other) = (first.with_article(), other.with_article());
+            return Err(format!("an array must hold values of one kind, not {first} and {other}"));
         }
         if items.iter().any(Value::is_set) {
             return Err("an array cannot hold an interval".into());

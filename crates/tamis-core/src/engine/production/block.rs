@@ -114,14 +114,7 @@ impl<'e> Block<'e> {
     pub(super) fn look_up(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
         match &self.events {
             Events::Loaded(events) => looked_up.place_events(catalog, events),
-            Events::Columns(columns, range) => {
-                looked_up.clear(range.len());
-                for (attribute, column) in columns.columns() {
-                    if let Some(entry) = catalog.entry(attribute) {
-                        looked_up.place_column(catalog, entry, column, range.clone());
-                    }
-                }
-            }
+            Events::Columns(columns, range) => looked_up.place_rows(catalog, columns, range.clone()),
         }
     }
 

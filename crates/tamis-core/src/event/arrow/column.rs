@@ -1,10 +1,13 @@
 //! One column of a batch, read row by row as the values of an attribute.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{BooleanArray, LargeStringArray, StringArray, StringViewArray, types::Float16Type};
 
+use super::arrays::Arrays;
 use super::place::Place;
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
@@ -45,15 +48,43 @@ pub(super) enum Data<'b> {
     /// The same in all rows.
     Same(ValueRef<'b>),
     /// Numbers.
-    Decimals(Vec<Value>),
+    Decimals(Cow<'b, [Value]>),
     /// Values that were made of others, those of a computed term among them; null where there is none.
-    Computed(Vec<Value>),
-    /// Row `r` holds `values[offsets[r]..offsets[r + 1]]`.
-    Arrays {
-        values: Vec<Value>,
-        offsets: Vec<usize>,
-    },
+    Computed(Cow<'b, [Value]>),
+    Arrays(Arc<Arrays<'b>>),
     Intervals(Vec<Option<Value>>),
+}
+
+impl Data<'_> {
+    /// The same elements, without a copy; `None` for intervals.
+    pub fn borrowed(&self) -> Option<Data<'_>> {
+        Some(match self {
+            Data::Bool(array) => Data::Bool(array),
+            Data::Int8(values) => Data::Int8(values),
+            Data::Int16(values) => Data::Int16(values),
+            Data::Int32(values) => Data::Int32(values),
+            Data::Int64(values) => Data::Int64(values),
+            Data::UInt8(values) => Data::UInt8(values),
+            Data::UInt16(values) => Data::UInt16(values),
+            Data::UInt32(values) => Data::UInt32(values),
+            Data::UInt64(values) => Data::UInt64(values),
+            Data::Float16(values) => Data::Float16(values),
+            Data::Float32(values) => Data::Float32(values),
+            Data::Float64(values) => Data::Float64(values),
+            Data::Utf8(array) => Data::Utf8(array),
+            Data::LargeUtf8(array) => Data::LargeUtf8(array),
+            Data::Utf8View(array) => Data::Utf8View(array),
+            Data::Timestamp(values, micros) => Data::Timestamp(values, *micros),
+            Data::TimestampNanos(values) => Data::TimestampNanos(values),
+            Data::Date(days) => Data::Date(days),
+            Data::Record => Data::Record,
+            Data::Same(value) => Data::Same(*value),
+            Data::Decimals(values) => Data::Decimals(Cow::Borrowed(values)),
+            Data::Computed(values) => Data::Computed(Cow::Borrowed(values)),
+            Data::Arrays(arrays) => Data::Arrays(arrays.clone()),
+            Data::Intervals(_) => return None,
+        })
+    }
 }
 
 /// Is shown the values of a column. A trait, since a closure would be compiled once for all types of columns:
@@ -65,7 +96,7 @@ pub trait See<'s> {
 impl<'b> ColumnView<'b> {
     /// The values of a computed term, one a row, null where it is undefined.
     pub(super) fn computed(values: Vec<Value>) -> Self {
-        Self { place: Place::same(values.len()), data: Data::Computed(values) }
+        Self { place: Place::same(values.len()), data: Data::Computed(values.into()) }
     }
 
     /// The values of another column, each replaced by what it becomes.
@@ -108,7 +139,7 @@ impl<'b> ColumnView<'b> {
                 ValueRef::Null => return None,
                 value => value,
             },
-            Data::Arrays { values, offsets } => ValueRef::Array(&values[offsets[at]..offsets[at + 1]]),
+            Data::Arrays(arrays) => ValueRef::Array(arrays.array(at)),
             Data::Intervals(intervals) => intervals[at].as_ref()?.as_ref(),
         })
     }
@@ -145,14 +176,14 @@ impl<'b> ColumnView<'b> {
             Data::Timestamp(..) | Data::TimestampNanos(_) | Data::Date(_) => Kind::Timestamp,
             Data::Record => Kind::Record,
             Data::Same(value) => return value.kind(),
-            Data::Arrays { .. } => Kind::Array,
+            Data::Arrays(_) => Kind::Array,
             Data::Computed(_) | Data::Intervals(_) => return None,
             _ => Kind::Number,
         })
     }
 
     pub fn is_made_of_arrays(&self) -> bool {
-        matches!(self.data, Data::Arrays { .. })
+        matches!(self.data, Data::Arrays(_))
     }
 
     /// Whether some value is a cell that was not read yet.

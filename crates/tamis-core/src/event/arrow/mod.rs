@@ -20,6 +20,8 @@
 //! an array with such an element. Anything else (binary, time of day, duration, union) is an error that names the column, if a
 //! subscription uses it.
 
+mod arrays;
+mod booleans;
 mod column;
 mod place;
 mod resolve;
@@ -37,7 +39,10 @@ use super::error::EventError;
 use super::value::Kind;
 use super::{Event, Names, Record, Schema, TermId, Terms, Unreadable, Value, ValueRef};
 
+pub use arrays::ElementColumns;
 pub use column::{ColumnView, See};
+
+use booleans::FoundBooleans;
 
 /// Sets of columns of which names are remembered while rows become records.
 const MOST_KINDS_OF_ROWS: usize = 16;
@@ -47,8 +52,7 @@ pub struct ArrowEvents<'b> {
     /// Sorted by attribute, each once.
     columns: Vec<(TermId, ColumnView<'b>)>,
     rows: usize,
-    /// The Boolean terms whose truth was found in each row.
-    booleans: Vec<Box<[(TermId, bool)]>>,
+    booleans: FoundBooleans,
     unreadable: Unreadable,
     /// Whether some value may stand for several.
     has_sets: bool,
@@ -108,26 +112,44 @@ impl<'b> ArrowEvents<'b> {
     ) -> Result<Self, EventError> {
         let (mut columns, unreadable) = resolve::columns(batch, terms, schema, interval_columns, cells)?;
         let rows = batch.num_rows();
-        if let Some((id, now)) = terms.now() {
-            put(&mut columns, id, ColumnView::same(now, rows));
-        }
         if let Some(id) = terms.strings() {
             put(&mut columns, id, strings::column(batch, interval_columns)?);
+        }
+        let mut events = Self::computed(columns, rows, terms, cells.is_some());
+        events.unreadable = unreadable;
+        // Whatever looks into the strings has found what it looks for, unless matches are verified.
+        let passing = terms.passing_strings().filter(|_| !events.has_sets);
+        events.columns.retain(|(id, _)| Some(*id) != passing);
+        Ok(events)
+    }
+
+    /// Rows whose attributes lie in these columns, sorted and each once. No value is a cell.
+    pub fn of_columns(columns: Vec<(TermId, ColumnView<'b>)>, rows: usize, terms: &Terms) -> Self {
+        Self::computed(columns, rows, terms, false)
+    }
+
+    /// The same with all that is computed from them.
+    fn computed(
+        mut columns: Vec<(TermId, ColumnView<'b>)>,
+        rows: usize,
+        terms: &Terms,
+        may_hold_cells: bool,
+    ) -> Self {
+        if let Some((id, now)) = terms.now() {
+            put(&mut columns, id, ColumnView::same(now, rows));
         }
         if terms.has_computed() {
             add_computed(&mut columns, terms, rows);
         }
         let has_sets = columns
             .iter()
-            .any(|(_, column)| column.is_made_of_intervals() || cells.is_some() && column.holds_cells());
-        let mut events = Self { columns, rows, booleans: vec![], unreadable, has_sets };
+            .any(|(_, column)| column.is_made_of_intervals() || may_hold_cells && column.holds_cells());
+        let (booleans, unreadable) = (FoundBooleans::default(), Unreadable::default());
+        let mut events = Self { columns, rows, booleans, unreadable, has_sets };
         if terms.has_families() {
-            events.booleans = (0..rows).map(|row| events.booleans_of(row, terms)).collect();
+            events.booleans = FoundBooleans::find(&events, terms);
         }
-        // Whatever looks into the strings has found what it looks for, unless matches are verified.
-        let passing = terms.passing_strings().filter(|_| !has_sets);
-        events.columns.retain(|(id, _)| Some(*id) != passing);
-        Ok(events)
+        events
     }
 
     /// How many events there are.
@@ -159,7 +181,8 @@ impl<'b> ArrowEvents<'b> {
                 event.values.push((*attribute, value));
             }
         }
-        if let Some(found) = self.booleans.get(row).filter(|found| !found.is_empty()) {
+        let found = self.booleans.of_row(row);
+        if !found.is_empty() {
             event.values.extend(found.iter().map(|(term, truth)| (*term, ValueRef::Bool(*truth))));
             event.values.sort_unstable_by_key(|(term, _)| *term);
         }
@@ -209,17 +232,9 @@ impl<'b> ArrowEvents<'b> {
         (0..self.rows).map(record).collect()
     }
 
-    fn booleans_of(&self, row: usize, terms: &Terms) -> Box<[(TermId, bool)]> {
-        let mut event = self.event(row);
-        terms.find_booleans(&mut event.values);
-        let is_new = |(id, _): &&(TermId, ValueRef<'_>)| self.column(*id).is_none();
-        let truth = |(id, value): &(TermId, ValueRef<'_>)| (*id, matches!(value, ValueRef::Bool(true)));
-        event.values.iter().filter(is_new).map(truth).collect()
-    }
-
-    /// Whether all there is to know of the events lies in columns.
-    pub fn is_columnar(&self) -> bool {
-        self.booleans.is_empty()
+    /// The Boolean terms that were found in a row, each once and with its truth. No column has them.
+    pub fn booleans(&self, row: usize) -> &[(TermId, bool)] {
+        self.booleans.of_row(row)
     }
 
     /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.

@@ -96,6 +96,14 @@ impl Place {
         (0..self.len).filter_map(|row| Some((row, self.element(row)?)))
     }
 
+    /// The elements of other rows: one row for each of these; the same ones if none are given.
+    pub fn through(&self, rows: Option<impl Iterator<Item = usize>>) -> Result<Self, EventError> {
+        match rows {
+            None => Ok(self.clone()),
+            Some(rows) => Self::scattered(rows.map(|row| self.element(row))),
+        }
+    }
+
     /// The same presence for an array that was built with one element a row.
     pub fn by_row(&self) -> Self {
         if self.elements.is_none() {

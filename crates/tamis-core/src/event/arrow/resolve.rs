@@ -1,6 +1,7 @@
 //! Resolves the columns of a batch to the views that subscriptions use.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, MapArray, RecordBatch, StructArray};
@@ -136,10 +137,15 @@ impl<'b> Resolver<'b, '_> {
         }
         let Some(schema) = self.schema else { return view };
         if schema.is_around_timestamps(path) {
-            let ColumnView { place, mut data } = view;
-            if let Data::Arrays { values, .. } = &mut data {
-                schema.coerce_elements(path, values);
-            }
+            let ColumnView { place, data } = view;
+            let data = match data {
+                Data::Arrays(arrays) => {
+                    let arrays = Arc::into_inner(arrays).expect("nobody else has what was just read");
+                    let coerced = |name: &str, view| self.coerced(&format!("{path}.{name}"), view);
+                    Data::Arrays(arrays.with_fields(coerced).into())
+                }
+                data => data,
+            };
             return ColumnView { place, data };
         }
         let Some(declared) = schema.get(path) else { return view };
@@ -153,15 +159,13 @@ impl<'b> Resolver<'b, '_> {
         let ColumnView { place, data } = view;
         let holds_timestamps = matches!(declared, Type::Array(of) if matches!(**of, Type::Timestamp(_)));
         match data {
-            Data::Arrays { mut values, offsets } if holds_timestamps => {
-                for row in offsets.windows(2) {
-                    let mut array = Value::Array(values[row[0]..row[1]].to_vec());
+            Data::Arrays(arrays) if holds_timestamps => {
+                let coerced = arrays.mapped(|values| {
+                    let mut array = Value::Array(values);
                     schema.coerce_value(path, &mut array);
-                    if let Value::Array(coerced) = array {
-                        values[row[0]..row[1]].clone_from_slice(&coerced);
-                    }
-                }
-                ColumnView { place, data: Data::Arrays { values, offsets } }
+                    if let Value::Array(coerced) = array { coerced } else { vec![] }
+                });
+                ColumnView { place, data: Data::Arrays(coerced.into()) }
             }
             Data::Intervals(mut intervals) => {
                 for interval in intervals.iter_mut().flatten() {

@@ -4,6 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
+use super::arrays::Arrays;
 use super::column::{ColumnView, Data};
 use super::place::Place;
 use super::view::{decoded, list};
@@ -25,7 +26,7 @@ pub(super) fn column<'b>(
         values.extend(row);
         offsets.push(values.len());
     }
-    Ok(ColumnView { place: Place::same(count), data: Data::Arrays { values, offsets } })
+    Ok(ColumnView { place: Place::same(count), data: Data::Arrays(Arrays::made(offsets, values).into()) })
 }
 
 struct Gathering<'i> {

@@ -10,10 +10,11 @@ use arrow_array::{
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, TimeUnit};
 
+use super::arrays::{Arrays, Elements, Records};
 use super::column::{ColumnView, Data, MICROS_PER_DAY};
 use super::place::Place;
 use crate::event::error::EventError;
-use crate::event::{Unreadable, Value, ValueRef};
+use crate::event::{Unreadable, Value};
 
 const SUPPORTED: &str = "booleans, integers, floats, decimals, strings, timestamps, dates, lists of these, \
                          structs, maps with string keys, and dictionaries";
@@ -121,27 +122,30 @@ pub(super) fn view<'x>(
             None => return Err(unsupported(path, array.data_type())),
         },
     };
-    let is_by_row = matches!(data, Data::Decimals(_) | Data::Arrays { .. });
+    let is_by_row = matches!(data, Data::Decimals(_) | Data::Arrays(_));
     Ok(Some(ColumnView { place: if is_by_row { place.by_row() } else { place }, data }))
 }
 
-/// The elements of a list column, as values, and the rows whose lists cannot be read.
+/// The elements of a list column, and the rows whose lists cannot be read.
 fn arrays<'x>(
     path: &str,
-    list: List<'_>,
+    list: List<'x>,
     place: &Place,
     unreadable: &mut UnreadableRows,
 ) -> Result<(Data<'x>, BTreeSet<usize>), EventError> {
     let mut offsets = vec![0];
     let mut elements: Vec<Option<usize>> = Vec::new();
+    let mut is_in_order = true;
     for row in 0..place.len {
         if let Some(at) = place.element(row) {
             let (start, length) = (list.range)(at);
+            is_in_order &= start == elements.len() || length == 0;
             elements.extend((start..start + length).map(Some));
         }
         offsets.push(elements.len());
     }
-    let elements = Place::scattered(elements.into_iter())?;
+    let elements =
+        if is_in_order { Place::same(elements.len()) } else { Place::scattered(elements.into_iter())? };
     let count = elements.len;
     // What is wrong with an element is wrong with the row of its list.
     let in_its_row = |mut error: EventError| {
@@ -151,63 +155,53 @@ fn arrays<'x>(
     let mut of_elements = UnreadableRows::default();
     if let DataType::Struct(_) = list.values.data_type() {
         // A field that cannot be read is absent from its record.
-        let values = records(path, list.values.as_struct(), elements, &mut of_elements);
+        let records = records(path, list.values.as_struct(), elements, &mut of_elements);
         unreadable.add_elements(of_elements, &offsets);
-        return Ok((Data::Arrays { values, offsets }, BTreeSet::new()));
+        let arrays = Arrays::new(offsets, Elements::Records(records));
+        return Ok((Data::Arrays(arrays.into()), BTreeSet::new()));
     }
-    let values = match view(path, list.values, elements, &mut of_elements).map_err(in_its_row)? {
-        Some(ColumnView { data: Data::Record | Data::Arrays { .. }, .. }) => {
+    let elements = match view(path, list.values, elements, &mut of_elements).map_err(in_its_row)? {
+        Some(ColumnView { data: Data::Record | Data::Arrays(_), .. }) => {
             return Ok((Data::Record, BTreeSet::new()));
         }
-        Some(view) => (0..count).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect(),
-        None => vec![Value::Null; count],
+        Some(view) => view,
+        None => ColumnView::computed(vec![Value::Null; count]),
     };
     let mut absent = UnreadableRows::default();
     absent.add_elements(of_elements, &offsets);
     unreadable.rows.extend(&absent.rows);
     unreadable.first = unreadable.first.take().or(absent.first);
-    Ok((Data::Arrays { values, offsets }, absent.rows))
+    Ok((Data::Arrays(Arrays::new(offsets, Elements::Scalars(elements)).into()), absent.rows))
 }
 
-/// Structs as elements of an array, each with its fields. A field of a type that nobody can look at is present and
+/// Structs as elements of arrays, each with its fields. A field of a type that nobody can look at is present and
 /// nothing else.
-fn records(path: &str, array: &StructArray, place: Place, unreadable: &mut UnreadableRows) -> Vec<Value> {
+fn records<'x>(
+    path: &str,
+    array: &'x StructArray,
+    place: Place,
+    unreadable: &mut UnreadableRows,
+) -> Records<'x> {
     let place = place.without(array.nulls());
-    let mut records: Vec<Vec<(Box<str>, Value)>> = vec![vec![]; place.len];
+    let mut fields = vec![];
     for (field, column) in array.fields().iter().zip(array.columns()) {
         let name = field.name();
         let path = format!("{path}.{name}");
-        let values: Vec<Value> = match column.data_type() {
-            DataType::Struct(_) => self::records(&path, column.as_struct(), place.clone(), unreadable),
-            _ => match view(&path, &**column, place.clone(), unreadable) {
-                Ok(Some(view)) => {
-                    (0..place.len).map(|at| view.value(at).map_or(Value::Null, ValueRef::to_owned)).collect()
-                }
-                Ok(None) => continue,
-                Err(_) => vec![Value::Record; place.len],
-            },
-        };
-        for (record, value) in records.iter_mut().zip(values) {
-            match value {
-                Value::Null => {}
-                Value::Fields(inner) => {
-                    record.push((name.as_str().into(), Value::Record));
-                    let outer = |(field, value): (Box<str>, Value)| (format!("{name}.{field}").into(), value);
-                    record.extend(inner.into_iter().map(outer));
-                }
-                value => record.push((name.as_str().into(), value)),
-            }
+        if let DataType::Struct(_) = column.data_type() {
+            let inner = self::records(&path, column.as_struct(), place.clone(), unreadable);
+            fields.push((name.as_str().into(), ColumnView { place: inner.place, data: Data::Record }));
+            let outer = |(field, view): (Box<str>, ColumnView<'x>)| (format!("{name}.{field}").into(), view);
+            fields.extend(inner.fields.into_iter().map(outer));
+            continue;
         }
+        let view = match view(&path, &**column, place.clone(), unreadable) {
+            Ok(Some(view)) => view,
+            Ok(None) => continue,
+            Err(_) => ColumnView { place: place.clone(), data: Data::Record },
+        };
+        fields.push((name.as_str().into(), view));
     }
-    let mut values = vec![Value::Null; place.len];
-    for (row, _) in place.present() {
-        let mut fields = std::mem::take(&mut records[row]);
-        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // Of two fields of one name the first counts.
-        fields.dedup_by(|(later, _), (first, _)| later == first);
-        values[row] = Value::Fields(fields.into());
-    }
-    values
+    Records { place, fields }
 }
 
 /// The values of a dictionary or of a run-end encoded array, and the way to them.
@@ -287,7 +281,7 @@ fn decimals<'x, T: DecimalType>(array: &dyn Array, place: &Place, scale: i8) -> 
     for (row, at) in place.present() {
         values[row] = decimal::<T>(decimals[at], scale);
     }
-    Data::Decimals(values)
+    Data::Decimals(values.into())
 }
 
 /// Those that are exact.

@@ -249,7 +249,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             let (name, _) = reader.name()?;
             let at = match reader.cursor.peek() {
                 Some(b'-' | b'0'..=b'9') => reader.cursor.at(),
-                _ => return Err(reader.cursor.unexpected("a weight, which is a number,")),
+                _ => return Err(reader.cursor.unexpected("a number as the weight")),
             };
             let weight = reader.cursor.number()?.as_ref().nearest_float().expect("it is a number");
             let put = reader.fields.put_weight(&name, weight);

@@ -88,8 +88,8 @@ impl Schema {
         if expected != declared.kind() {
             let name = rules.name();
             let message = format!(
-                "attribute `{attribute}` is declared as {declared}, but this `{name}` is about a {}",
-                expected.name()
+                "attribute `{attribute}` is declared as {declared}, but this `{name}` is about {}",
+                expected.with_article()
             );
             return Err(ExpressionError::new(message).with_hint(hint_for(predicate, declared, expected)));
         }
@@ -158,10 +158,10 @@ impl Schema {
         let expected = predicate.operator.is_about(&predicate.operands);
         match given.zip(expected) {
             Some((given, expected)) if given != expected => {
-                let (given, expected) = (given.name(), expected.name());
+                let (given, expected) = (given.with_article(), expected.with_article());
                 let (name, term) = (predicate.operator.rules().name(), &predicate.term);
                 Err(ExpressionError::new(format!(
-                    "`{term}` is a {given}, but this `{name}` is about a {expected}"
+                    "`{term}` is {given}, but this `{name}` is about {expected}"
                 )))
             }
             _ => Ok(()),
@@ -173,8 +173,8 @@ impl Schema {
         match self.kind_of_term(input, scope)? {
             None | Some(Kind::Number) => Ok(()),
             Some(kind) => Err(ExpressionError::new(format!(
-                "`{input}` is a {}, but a place is made of numbers",
-                kind.name()
+                "`{input}` is {}, but a place is made of numbers",
+                kind.with_article()
             ))),
         }
     }
@@ -194,9 +194,9 @@ impl Schema {
             if let (Some(takes), Some(kind)) = (function.takes(place), kind)
                 && takes != kind
             {
-                let (name, takes, kind) = (function.name(), takes.name(), kind.name());
+                let (name, takes, kind) = (function.name(), takes.with_article(), kind.with_article());
                 return Err(ExpressionError::new(format!(
-                    "`{name}` takes a {takes}, but `{argument}` is a {kind}"
+                    "`{name}` takes {takes}, but `{argument}` is {kind}"
                 )));
             }
         }
@@ -261,9 +261,9 @@ fn check_now(predicate: &Predicate) -> Result<(), ExpressionError> {
     match predicate.operator.is_about(&predicate.operands) {
         None | Some(Kind::Timestamp) => Ok(()),
         Some(other) => Err(ExpressionError::new(format!(
-            "`{NOW}` is a timestamp, but this `{}` is about a {}",
+            "`{NOW}` is a timestamp, but this `{}` is about {}",
             predicate.operator.rules().name(),
-            other.name()
+            other.with_article()
         ))),
     }
 }
@@ -289,7 +289,7 @@ fn hint_for(predicate: &Predicate, declared: &Type, expected: Kind) -> String {
     literal
         .filter(|_| is_comparison)
         .and_then(|literal| literal_hint(literal, declared))
-        .unwrap_or_else(|| format!("use a predicate about a {}", declared.kind().name()))
+        .unwrap_or_else(|| format!("use a predicate about {}", declared.kind().with_article()))
 }
 
 /// How the literal would be written to fit the type.

@@ -187,7 +187,7 @@ impl Schema {
     }
 
     /// The same for the fields of records in an array. Returns an array of what was replaced.
-    pub(super) fn coerce_elements(&self, array: &str, items: &mut [Value]) -> Option<Value> {
+    fn coerce_elements(&self, array: &str, items: &mut [Value]) -> Option<Value> {
         let mut replaced = vec![];
         for item in items {
             if let Value::Fields(fields) = item {

@@ -26,7 +26,7 @@ impl Rules for Between {
         match (low.kind(), high.kind()) {
             _ if !is_scalar(low) || !is_scalar(high) => Err("the ends of BETWEEN are scalars".into()),
             (Some(a), Some(b)) if a == b => Ok(operands),
-            (Some(a), Some(b)) => Err(format!("BETWEEN mixes a {} and a {}", a.name(), b.name())),
+            (Some(a), Some(b)) => Err(format!("BETWEEN mixes {} and {}", a.with_article(), b.with_article())),
             _ => Err("an end of BETWEEN is NULL: write x >= low AND x <= high".into()),
         }
     }

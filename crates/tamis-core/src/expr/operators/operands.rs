@@ -28,8 +28,8 @@ pub fn one_string(operator: &str, operands: Vec<Value>) -> Result<Vec<Value>, St
     match operands.as_slice() {
         [Value::Str(_) | Value::Null] => Ok(operands),
         [other] => {
-            let kind = other.kind().map_or("null", Kind::name);
-            Err(format!("{operator} takes a string, not a {kind}"))
+            let kind = other.kind().map_or("null", Kind::with_article);
+            Err(format!("{operator} takes a string, not {kind}"))
         }
         _ => Err(format!("{operator} takes one operand, not {}", operands.len())),
     }
@@ -51,7 +51,7 @@ pub fn canonical_set(operator: &str, mut members: Vec<Value>) -> Result<Vec<Valu
     if let Some(first) = kinds.next()
         && let Some(other) = kinds.find(|kind| *kind != first)
     {
-        return Err(format!("{operator} mixes a {} and a {}", first.name(), other.name()));
+        return Err(format!("{operator} mixes {} and {}", first.with_article(), other.with_article()));
     }
     members.sort_by(order);
     members.dedup_by(|a, b| order(a, b).is_eq());

@@ -89,6 +89,13 @@ pub(super) fn shown(lexeme: &str) -> String {
     const LONGEST: usize = 40;
     match lexeme.char_indices().nth(LONGEST) {
         Some((cut, _)) => format!("{}…", &lexeme[..cut]),
+        // What cannot be seen: a zero-width space, a mark of the byte order.
+        None if lexeme.chars().count() == 1 && !lexeme.is_ascii() => {
+            match lexeme.escape_debug().to_string() {
+                escaped if escaped != lexeme => format!("the character {escaped}"),
+                _ => lexeme.into(),
+            }
+        }
         None => lexeme.into(),
     }
 }

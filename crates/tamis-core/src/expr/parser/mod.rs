@@ -392,7 +392,7 @@ impl<'a> Parser<'a> {
                     Term::Computed(computed) if computed.function().name() == "concat" => {
                         "write OR for one of two conditions: || joins strings".into()
                     }
-                    _ => format!("a {} alone is no predicate: compare it with a value", kind.name()),
+                    _ => format!("{} alone is no predicate: compare it with a value", kind.with_article()),
                 };
                 Err(self.cursor.expected("a comparison after the term").hint(hint))
             }

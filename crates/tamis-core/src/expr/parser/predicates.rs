@@ -219,6 +219,7 @@ impl Cursor<'_> {
             (None, negated) => self.build(term, Operator::IS_NULL, negated, vec![], at),
             (Some(test), _) => {
                 let truth = self.build(term, Operator::TRUTH, false, vec![], at)?;
+                build::check_truth(&truth).map_err(|error| Fault::from_error(at, error))?;
                 truth_test(&truth, test).map_err(|error| Fault::from_error(at, error))
             }
         }

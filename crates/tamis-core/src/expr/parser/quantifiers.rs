@@ -5,7 +5,6 @@ use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};
 use super::lexer::{Kind, Token};
 use crate::expr::ast::Expr;
-use crate::expr::limits::too_deep;
 use crate::expr::quantifier::{Quantified, Quantifier};
 use crate::term::{STRINGS, Term};
 
@@ -104,7 +103,8 @@ impl Cursor<'_> {
         }
         let nested = self.nested + 1;
         if nested > MAX_NESTED {
-            return Err(Fault::from_error(word.start, too_deep()));
+            let message = format!("quantifiers are nested deeper than {MAX_NESTED} levels");
+            return Err(Fault::new(word.start, message));
         }
         // Up to the parenthesis, so that places in it are those of the whole text.
         let body = Parser::nested(self.text(), start, self.token.start, nested)?.expression()?;

@@ -13,7 +13,7 @@ use super::lexer::{Kind, Token};
 use super::names::attribute;
 use super::values::{is_array, is_double};
 use super::{advice, predicates};
-use crate::expr::limits::too_deep;
+use crate::expr::limits::term_too_deep;
 use crate::expr::quantifier::Quantifier;
 use crate::term::place::{WithinShape, is_place};
 use crate::term::{Argument, Function, MAX_DEPTH, Notation, Term, interval};
@@ -250,7 +250,7 @@ impl Cursor<'_> {
     fn deeper(&mut self, token: Token) -> Parsed<()> {
         self.term_depth += 1;
         if self.term_depth > 2 * MAX_DEPTH {
-            return Err(Fault::from_error(token.start, too_deep()));
+            return Err(Fault::from_error(token.start, term_too_deep()));
         }
         Ok(())
     }

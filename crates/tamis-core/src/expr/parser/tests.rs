@@ -395,7 +395,8 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
     refused("lower(x, y) = 'a'", 1, "lower takes one argument, not 2", "");
     refused("lower(5) = 'a'", 1, "lower takes a string, but 5 is a number", "");
     refused("hour(lower(x)) = 5", 1, "hour takes a timestamp, but lower(x) is a string", "");
-    refused("date_trunc('decade', t) > TIMESTAMP '2026-01-01'", 1, "takes the unit first", "units are");
+    refused("date_trunc('decade', t) > TIMESTAMP '2026-01-01'", 1, "no unit \"decade\"", "units are");
+    refused("date_trunc(t, t) > TIMESTAMP '2026-01-01'", 1, "takes the unit first", "units are");
     refused("hour(from_utc_timestamp(t, 'Mars')) = 5", 6, "the name of a time zone", "Europe/Berlin");
     refused("lowr(x) = 'a'", 1, "there is no function lowr", "did you mean lower?");
     refused("size(contains(x, 'a')) > 1", 6, "contains is true or false", "");
@@ -461,11 +462,12 @@ fn in_small_thread(check: impl FnOnce() + Send + 'static) {
 #[test]
 fn hostile_nesting_is_an_error_and_no_overflow() {
     in_small_thread(|| {
-        let deep = |text: &str| {
+        let too_deep = |text: &str, limit: &str| {
             let error = parse(text).unwrap_err();
-            assert!(error.message.contains("nested deeper than 256"), "{error}");
+            assert!(error.message.contains(limit), "{error}");
             assert!(error.place.is_some());
         };
+        let deep = |text: &str| too_deep(text, "nested deeper than 256");
         deep(&format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000)));
         deep(&"(".repeat(1_000_000));
         deep(&format!("{}a", "NOT ".repeat(10_000)));
@@ -473,8 +475,12 @@ fn hostile_nesting_is_an_error_and_no_overflow() {
         deep(&format!("a{}", " XOR a XNOR a".repeat(10_000)));
         // Few parentheses, but three levels of the tree for each.
         deep(&format!("{}a{}", "a OR b XOR c AND (".repeat(100), ")".repeat(100)));
-        deep(&format!("1 < {}a{}", "(".repeat(10_000), ")".repeat(10_000)));
-        deep(&format!("a = {}5", "- ".repeat(10_000)));
+        let functions = "functions are nested deeper than 32";
+        too_deep(&format!("1 < {}a{}", "(".repeat(10_000), ")".repeat(10_000)), functions);
+        too_deep(&format!("a = {}5", "- ".repeat(10_000)), functions);
+        too_deep(&"exists(a, x -> ".repeat(10_000), "never closed");
+        let nested = format!("{}x{}", "exists(a, x -> ".repeat(1000), ")".repeat(1000));
+        too_deep(&nested, "quantifiers are nested deeper than 8");
         assert!(parse(&format!("{}a{} = 5", "abs(".repeat(10_000), ")".repeat(10_000))).is_err());
         assert!(parse(&format!("a{} = 5", " + a".repeat(10_000))).is_err());
         assert!(parse(&format!("a{} = 5", " + a".repeat(30))).is_ok());

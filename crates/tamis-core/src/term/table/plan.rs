@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::computed::{ComputedTerms, Inputs, Known};
 use super::families::Family;
 use super::{TermId, Terms};
-use crate::term::boolean::Finders;
+use crate::term::boolean::{Finder, Finders};
 use crate::term::{Function, Term, guessed_cell};
 use crate::value::{Value, ValueRef};
 
@@ -109,38 +109,48 @@ impl Terms {
         self.has_computed() && !self.plan().families.is_empty()
     }
 
+    /// What finds Boolean terms, each with those that it finds.
+    pub fn finders(&self) -> impl Iterator<Item = (&[TermId], &dyn Finder)> {
+        let parts = self.plan().families.iter().flat_map(|family| &family.parts);
+        parts.map(|part| (&part.ids[..], &*part.finder))
+    }
+
     /// Puts the Boolean terms that are true, and those that are false where that is asked, among the values of an event,
     /// which are sorted by number.
     pub fn find_booleans(&self, values: &mut Vec<(TermId, ValueRef<'_>)>) {
-        let guessed: Vec<Value> = values.iter().filter_map(|(_, value)| guessed_cell(*value)).collect();
-        if !guessed.is_empty() {
-            let mut next = guessed.iter();
-            let mut read: Vec<(TermId, ValueRef<'_>)> = values
-                .iter()
-                .map(|(id, value)| match value {
-                    ValueRef::Cell(_) => (*id, next.next().map_or(ValueRef::Null, Value::as_ref)),
-                    value => (*id, *value),
-                })
-                .collect();
-            self.find_booleans(&mut read);
-            let found: Vec<(TermId, bool)> = read
-                .iter()
-                .filter(|(id, _)| values.binary_search_by_key(id, |(known, _)| *known).is_err())
-                .map(|(id, value)| (*id, matches!(value, ValueRef::Bool(true))))
-                .collect();
-            let found = found.into_iter().map(|(id, truth)| (id, ValueRef::Bool(truth)));
-            insert_sorted(values, found.len(), found.rev());
-            return;
-        }
         let mut found = vec![];
-        for part in self.plan().families.iter().flat_map(|family| &family.parts) {
-            part.finder.find(values, &mut |place, truth| {
-                found.push((part.ids[place], ValueRef::Bool(truth)));
-            });
-        }
+        self.find_booleans_by(self.finders(), values, &mut |id, truth| {
+            found.push((id, ValueRef::Bool(truth)))
+        });
         found.sort_unstable_by_key(|(id, _)| *id);
         found.dedup_by_key(|(id, _)| *id);
         insert_sorted(values, found.len(), found.into_iter().rev());
+    }
+
+    /// Calls `found` with what these finders find for the values of an event, which are sorted by number. A term may be
+    /// found twice.
+    pub fn find_booleans_by<'f>(
+        &self,
+        finders: impl IntoIterator<Item = (&'f [TermId], &'f dyn Finder)>,
+        values: &[(TermId, ValueRef<'_>)],
+        found: &mut dyn FnMut(TermId, bool),
+    ) {
+        let guessed: Vec<Value> = values.iter().filter_map(|(_, value)| guessed_cell(*value)).collect();
+        let mut next = guessed.iter();
+        let read: Vec<(TermId, ValueRef<'_>)>;
+        let values = if guessed.is_empty() {
+            values
+        } else {
+            let of_cells = values.iter().map(|(id, value)| match value {
+                ValueRef::Cell(_) => (*id, next.next().map_or(ValueRef::Null, Value::as_ref)),
+                value => (*id, *value),
+            });
+            read = of_cells.collect();
+            &read
+        };
+        for (ids, finder) in finders {
+            finder.find(values, &mut |place, truth| found(ids[place], truth));
+        }
     }
 }
 
