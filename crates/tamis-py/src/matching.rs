@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -130,27 +131,34 @@ pub fn with_event<T: Send>(
 }
 
 /// When a query is asked: one moment for what has expired and for what `current_timestamp()` is.
+///
+/// The clock is read only where somebody asks for the moment: it takes a twentieth of a call.
 pub struct Moment<'q> {
     query: &'q Query,
-    now: i64,
+    now: OnceLock<i64>,
 }
 
 impl<'q> Moment<'q> {
     pub fn of(query: &'q Query) -> Self {
-        Self { query, now: query.now.unwrap_or_else(current_time) }
+        Self { query, now: query.now.map_or_else(OnceLock::new, OnceLock::from) }
+    }
+
+    fn now(&self) -> i64 {
+        *self.now.get_or_init(current_time)
     }
 
     /// The terms to read events with.
     pub fn terms<'t>(&self, terms: &'t Terms) -> Cow<'t, Terms> {
         let is_scored = matches!(self.query.ask, Ask::Best(_)) && terms.strings().is_some();
-        let at_moment = if terms.needs_now() { Cow::Owned(terms.at(self.now)) } else { Cow::Borrowed(terms) };
+        let at_moment =
+            if terms.needs_now() { Cow::Owned(terms.at(self.now())) } else { Cow::Borrowed(terms) };
         if is_scored { Cow::Owned(at_moment.into_owned().keeping_strings()) } else { at_moment }
     }
 
     /// The query, with its moment where an expression looks at it.
     pub fn query(&self, terms: &Terms) -> Cow<'q, Query> {
         match self.query.now {
-            None if terms.needs_now() => Cow::Owned(Query { now: Some(self.now), ..self.query.clone() }),
+            None if terms.needs_now() => Cow::Owned(Query { now: Some(self.now()), ..self.query.clone() }),
             _ => Cow::Borrowed(self.query),
         }
     }

@@ -69,7 +69,11 @@ class LineQuery:
     def pieces(self, source: Source) -> Iterator[Any]:
         """The answer for each piece."""
         row = line = 0
+        before = b""
         for piece in line_pieces.pieces(source, self.chunk_bytes):
+            # Counted only where another piece follows: it takes a tenth of the time of matching.
+            line += before.count(b"\n")
+            before = piece
             refused: list[RefusedLine] = []
             if self.on_error == "collect":
                 parts, rows = self._readable(piece, row, line, refused)
@@ -79,7 +83,6 @@ class LineQuery:
             answer = self._finished(answer, piece, row)
             yield (answer, refused) if self.on_error == "collect" else answer
             row += rows
-            line += piece.count(b"\n")
 
     def _answer(self, text: bytes, row: int, line: int) -> tuple[Any, int]:
         """The answer for lines that start at this row and line, and how many events they are."""

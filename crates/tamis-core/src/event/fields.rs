@@ -123,6 +123,15 @@ pub struct Scratch {
     structure: Structure,
     /// How many values the last event had: a good guess for the next.
     last_len: usize,
+    /// An event that is of no interest any more, for its memory.
+    spare: Event<'static>,
+}
+
+impl Scratch {
+    /// The next event is built in the memory of this one.
+    pub(super) fn recycle(&mut self, spare: Event<'static>) {
+        self.spare = spare;
+    }
 }
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
@@ -137,7 +146,8 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     /// With a schema, strings and numbers of attributes that are declared as timestamps become timestamps.
     pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
         scratch.known.prepare(terms);
-        let event = Event { values: Vec::with_capacity(scratch.last_len), ..Event::default() };
+        let mut event = std::mem::take(&mut scratch.spare).recycled();
+        event.values.reserve(scratch.last_len);
         let mut builder = Self { terms, schema, scratch, event };
         builder.start_again();
         builder

@@ -17,15 +17,28 @@ pub(super) trait Lanes: Copy {
     /// Which bytes are equal once bit 5 is set: `{` finds `[` too, `e` finds `E`.
     fn equal_with_bit_5(self, block: Self::Block, byte: u8) -> u64;
     fn below(self, block: Self::Block, byte: u8) -> u64;
+    /// Which bytes are white space: space, tab, line feed, carriage return.
+    fn white(self, block: Self::Block) -> u64;
+    /// Which bytes are digits.
+    fn digits(self, block: Self::Block) -> u64;
+    /// The bits that either block has.
+    fn either(self, a: Self::Block, b: Self::Block) -> Self::Block;
     fn have_bit_5(self, block: Self::Block) -> u64;
     fn have_bit_7(self, block: Self::Block) -> u64;
     /// Each bit becomes the parity of itself and all bits below it.
     fn prefix_xor(self, bits: u64) -> u64;
-
-    fn between(self, block: Self::Block, first: u8, last: u8) -> u64 {
-        self.below(block, last + 1) & !self.below(block, first)
-    }
 }
+
+/// For the low four bits of a byte, the white space that has them. The highest bit makes the others equal to no byte: one
+/// that has it itself is looked up as 0.
+const WHITE: [u8; 16] = {
+    let mut white = [0x80; 16];
+    white[0] = b' ';
+    white[9] = b'\t';
+    white[10] = b'\n';
+    white[13] = b'\r';
+    white
+};
 
 /// What is to be done with lanes. `run` must be `#[inline(always)]`, or it is compiled without their instructions.
 pub(super) trait Job {
@@ -69,7 +82,7 @@ pub(super) unsafe fn ascii_text(bytes: &[u8]) -> &str {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Job, Lanes};
+    use super::{Job, Lanes, WHITE};
 
     /// Proof that the processor has AVX-512 with instructions on bytes.
     #[derive(Clone, Copy)]
@@ -157,6 +170,24 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn white(self, block: __m512i) -> u64 {
+            unsafe {
+                let table = _mm512_broadcast_i32x4(_mm_loadu_si128(WHITE.as_ptr().cast()));
+                _mm512_cmpeq_epi8_mask(_mm512_shuffle_epi8(table, block), block)
+            }
+        }
+
+        #[inline(always)]
+        fn digits(self, block: __m512i) -> u64 {
+            unsafe { self.below(_mm512_sub_epi8(block, _mm512_set1_epi8(b'0' as i8)), 10) }
+        }
+
+        #[inline(always)]
+        fn either(self, a: __m512i, b: __m512i) -> __m512i {
+            unsafe { _mm512_or_si512(a, b) }
+        }
+
+        #[inline(always)]
         fn have_bit_5(self, block: __m512i) -> u64 {
             unsafe { _mm512_test_epi8_mask(block, _mm512_set1_epi8(0x20)) }
         }
@@ -209,6 +240,30 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn white(self, [low, high]: Self::Block) -> u64 {
+            unsafe {
+                let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(WHITE.as_ptr().cast()));
+                self.bits([
+                    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, low), low),
+                    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, high), high),
+                ])
+            }
+        }
+
+        #[inline(always)]
+        fn digits(self, [low, high]: Self::Block) -> u64 {
+            unsafe {
+                let zero = _mm256_set1_epi8(b'0' as i8);
+                self.below([_mm256_sub_epi8(low, zero), _mm256_sub_epi8(high, zero)], 10)
+            }
+        }
+
+        #[inline(always)]
+        fn either(self, [low, high]: Self::Block, [other_low, other_high]: Self::Block) -> Self::Block {
+            unsafe { [_mm256_or_si256(low, other_low), _mm256_or_si256(high, other_high)] }
+        }
+
+        #[inline(always)]
         fn have_bit_5(self, [low, high]: Self::Block) -> u64 {
             unsafe { self.bits([_mm256_slli_epi16::<2>(low), _mm256_slli_epi16::<2>(high)]) }
         }
@@ -243,10 +298,10 @@ mod tests {
     struct Compare<'b>(&'b [u8; 64], u8);
 
     impl Job for Compare<'_> {
-        type Output = [u64; 6];
+        type Output = [u64; 9];
 
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> [u64; 6] {
+        fn run<L: Lanes>(self, lanes: L) -> [u64; 9] {
             let block = lanes.load(self.0);
             [
                 lanes.equal(block, self.1),
@@ -255,11 +310,14 @@ mod tests {
                 lanes.have_bit_5(block),
                 lanes.have_bit_7(block),
                 lanes.prefix_xor(lanes.equal(block, self.1)),
+                lanes.white(block),
+                lanes.digits(block),
+                lanes.equal(lanes.either(block, lanes.load(&[0x11; 64])), self.1),
             ]
         }
     }
 
-    fn one_by_one(bytes: &[u8; 64], byte: u8) -> [u64; 6] {
+    fn one_by_one(bytes: &[u8; 64], byte: u8) -> [u64; 9] {
         let bits = |holds: &dyn Fn(u8) -> bool| {
             bytes.iter().enumerate().fold(0, |bits, (at, b)| bits | (holds(*b) as u64) << at)
         };
@@ -272,6 +330,9 @@ mod tests {
             bits(&|b| b >= 128),
             (0..64)
                 .fold(0, |all, at| all | ((equal & (u64::MAX >> (63 - at))).count_ones() as u64 % 2) << at),
+            bits(&|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')),
+            bits(&|b| b.is_ascii_digit()),
+            bits(&|b| b | 0x11 == byte),
         ]
     }
 

@@ -18,8 +18,10 @@
 //!    every token is followed by one that may follow it is the whole grammar of a list.
 //! 2. *Where a run ends.* Adding the start of a run to the run leaves a bit behind its end: how the opening quote of a
 //!    name finds its closing one, and a fraction its last digit.
-//! 3. *Objects or arrays.* Only brackets are visited one by one. A bit per open bracket says which kind it is, and
+//! 3. *Objects or arrays.* Only brackets are visited one by one. A byte per open bracket says which kind it is, and
 //!    the bits between two brackets get that of the innermost.
+//!
+//! Most numbers have no exponent and most blocks no literal; what only these need is looked at only where there is one.
 //!
 //! A text that is refused is read again, byte by byte, by [`Cursor`](super::cursor::Cursor), which says what is wrong and
 //! where. So nothing here makes an error message, and the two must agree on what is JSON: the tests compare them.
@@ -33,8 +35,8 @@ const WIDTH: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Structure {
     blocks: Vec<Marks>,
-    /// The kinds of open brackets, 64 to a word, that do not fit in the innermost word.
-    outer: Vec<u64>,
+    /// The kinds of brackets that are open while a text is scanned.
+    kinds: Vec<u8>,
     has_escapes: bool,
 }
 
@@ -67,7 +69,6 @@ impl Structure {
             return None;
         }
         self.blocks.clear();
-        self.outer.clear();
         self.has_escapes = false;
         let scanned = match skipped {
             Skipped::Checked => simd::run(Scan::<true> { text, into: self }).ok()?,
@@ -155,13 +156,14 @@ struct Carries {
     literal: u64,
     digit: u64,
     dot: u64,
-    exponent: u64,
-    sign: u64,
     first_sign: u64,
-    exponent_sign: u64,
     first_zero: u64,
     fraction: u64,
+    exponent: u64,
+    exponent_sign: u64,
     power: u64,
+    /// Whether one of these three is not zero.
+    in_exponent: u64,
     name: u64,
     names: u64,
     values: u64,
@@ -171,40 +173,86 @@ struct Carries {
 }
 
 /// The brackets that are open.
-#[derive(Default)]
-struct Open {
-    depth: u32,
-    /// A bit per bracket, the innermost lowest: whether it is curly.
-    kinds: u64,
+///
+/// ```text
+/// kinds    NONE  NONE  …  NONE  CURLY  SQUARE  CURLY  ?  ?  ?
+///           0                64                  ^ innermost
+/// ```
+///
+/// As many places as a block has bytes are kept free on both sides of the innermost: brackets are pushed and popped
+/// without asking whether there is room, or whether one is open.
+struct Open<'k> {
+    kinds: &'k mut Vec<u8>,
+    innermost: usize,
 }
 
-impl Open {
+/// Kinds of brackets: the lowest bit is that of an object.
+const CURLY: u8 = 1;
+const NONE: u8 = 2;
+
+/// As many places as a byte can count: enough for a block full of brackets of either sort.
+const WINDOW: usize = 256;
+
+/// What the brackets of a block were found to be.
+struct Brackets {
+    /// What is directly inside an object.
+    in_object: u64,
+    /// Not zero if a bracket closes another kind than is open, or none.
+    wrong: u64,
+    /// Whether all were closed at some place.
+    is_over: bool,
+}
+
+impl<'k> Open<'k> {
+    fn new(kinds: &'k mut Vec<u8>) -> Self {
+        if kinds.len() < 2 * WINDOW {
+            kinds.resize(2 * WINDOW, NONE);
+        }
+        kinds[..=WIDTH].fill(NONE);
+        Self { kinds, innermost: WIDTH }
+    }
+
+    #[inline(always)]
+    fn depth(&self) -> usize {
+        self.innermost - WIDTH
+    }
+
     #[inline(always)]
     fn is_object(&self) -> u64 {
-        self.kinds & 1
+        u64::from(self.kinds[self.innermost] & CURLY)
     }
 
+    /// Opens and closes the brackets of a block, without a branch that depends on which they are. Two at a time, of which
+    /// the second may be none: how many there are is hard to predict.
     #[inline(always)]
-    fn push(&mut self, kind: u64, outer: &mut Vec<u64>) {
-        if self.depth > 0 && self.depth.is_multiple_of(u64::BITS) {
-            outer.push(self.kinds);
+    fn visit<L: Lanes>(&mut self, lanes: L, opening: u64, closing: u64, curly: u64) -> Brackets {
+        let start = self.innermost - WIDTH;
+        if start + WINDOW > self.kinds.len() {
+            self.kinds.resize(2 * self.kinds.len(), NONE);
         }
-        self.depth += 1;
-        self.kinds = self.kinds << 1 | kind;
-    }
-
-    /// False if another kind of bracket is open, or none.
-    #[inline(always)]
-    fn pop(&mut self, kind: u64, outer: &mut Vec<u64>) -> bool {
-        if self.depth == 0 || self.is_object() != kind {
-            return false;
+        let window: &mut [u8; WINDOW] = self.kinds[start..].first_chunk_mut().expect("it was made longer");
+        let mut at = WIDTH;
+        let mut before = u64::from(window[at]);
+        let mut in_object = 0u64.wrapping_sub(before & 1);
+        let (mut changes, mut wrong, mut met) = (0, 0, 0);
+        let mut left = opening | closing;
+        while left != 0 {
+            for _ in 0..2 {
+                let bit = left & left.wrapping_neg();
+                left ^= bit;
+                let kind = u64::from(curly & bit != 0);
+                window[(at + 1) % WINDOW] = kind as u8;
+                wrong |= if closing & bit != 0 { before ^ kind } else { 0 };
+                at = at + usize::from(opening & bit != 0) - usize::from(closing & bit != 0);
+                let after = u64::from(window[at % WINDOW]);
+                met |= after;
+                changes |= if (before ^ after) & 1 != 0 { bit } else { 0 };
+                before = after;
+            }
         }
-        self.depth -= 1;
-        self.kinds >>= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(u64::BITS) {
-            self.kinds = outer.pop().unwrap_or_default();
-        }
-        true
+        in_object ^= lanes.prefix_xor(changes);
+        self.innermost = start + at;
+        Brackets { in_object, wrong, is_over: met & u64::from(NONE) != 0 }
     }
 }
 
@@ -215,7 +263,7 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<Bytes> {
         let Self { text, into } = self;
-        let Structure { blocks, outer, has_escapes } = into;
+        let Structure { blocks, kinds, has_escapes } = into;
         blocks.reserve(text.len().div_ceil(WIDTH));
         let (whole, tail) = text.as_chunks::<WIDTH>();
         let mut padded = [b' '; WIDTH];
@@ -223,13 +271,13 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
         let last = if tail.is_empty() { &[][..] } else { std::slice::from_ref(&padded) };
 
         let mut carries = Carries::default();
-        let mut open = Open::default();
+        let mut open = Open::new(kinds);
         let mut escapes_until = 0;
-        let mut high = 0;
+        let mut seen = lanes.load(&[0; WIDTH]);
         for (number, bytes) in whole.iter().chain(last).enumerate() {
             let start = number * WIDTH;
             let block = lanes.load(bytes);
-            high |= lanes.have_bit_7(block);
+            seen = lanes.either(seen, block);
 
             let backslash = lanes.equal(block, b'\\');
             let escaped = escaped(backslash, &mut carries.is_escaped);
@@ -261,17 +309,14 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
                 }
             }
 
-            let white = (lanes.equal(block, b' ')
-                | lanes.equal(block, b'\n')
-                | lanes.equal(block, b'\r')
-                | lanes.equal(block, b'\t'))
-                & outside;
+            let white = lanes.white(block) & outside;
             let scalar = outside & !(separators | white);
             let after_scalar = if scalar | carries.scalar != 0 {
                 let after = shifted(scalar, &mut carries.scalar);
                 let starts = scalar & !after;
-                let literal_starts =
-                    starts & (lanes.equal(block, b't') | lanes.equal(block, b'f') | lanes.equal(block, b'n'));
+                let digit = lanes.digits(block) & scalar;
+                let minus = lanes.equal(block, b'-') & scalar;
+                let literal_starts = starts & !(digit | minus);
                 let mut literals = literal_starts;
                 while literals != 0 {
                     if !is_literal(&text[start + literals.trailing_zeros() as usize..]) {
@@ -280,40 +325,25 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
                     literals &= literals - 1;
                 }
                 let number = scalar & run_ends_or_others(literal_starts, scalar, &mut carries.literal);
-                wrong |= wrong_numbers(lanes, block, number, starts, &mut carries);
+                wrong |= wrong_numbers(lanes, block, number, starts, digit, minus, &mut carries);
                 after
             } else {
                 0
             };
 
-            let mut in_object = 0u64.wrapping_sub(open.is_object());
-            let mut brackets = opening | closing;
-            let mut is_over = false;
-            if brackets != 0 {
-                let curly = lanes.have_bit_5(block);
-                let mut changes = 0;
-                while brackets != 0 {
-                    let at = brackets.trailing_zeros();
-                    brackets &= brackets - 1;
-                    let before = open.is_object();
-                    let kind = curly >> at & 1;
-                    if opening >> at & 1 == 1 {
-                        open.push(kind, outer);
-                    } else if !open.pop(kind, outer) {
-                        return None;
-                    } else if open.depth == 0 {
-                        is_over = true;
-                        let rest = u64::MAX << at << 1;
-                        wrong |= rest & !white;
-                        break;
-                    }
-                    changes |= (before ^ open.is_object()) << at;
+            let curly = lanes.have_bit_5(block);
+            let (mut in_object, mut is_over) = (0u64.wrapping_sub(open.is_object()), false);
+            let depth = open.depth();
+            if opening | closing != 0 {
+                let brackets = open.visit(lanes, opening, closing, curly);
+                if brackets.wrong != 0 {
+                    return None;
                 }
-                in_object ^= lanes.prefix_xor(changes);
+                in_object = brackets.in_object;
+                is_over = brackets.is_over;
             }
-
-            let curly_opening = opening & lanes.have_bit_5(block);
-            let curly_closing = closing & lanes.have_bit_5(block);
+            let curly_opening = opening & curly;
+            let curly_closing = closing & curly;
             let string_starts = quotes & inside;
             let value_starts = string_starts | (scalar & !after_scalar) | opening;
             let before_names = curly_opening | comma & in_object;
@@ -335,12 +365,29 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
                 return None;
             }
             if is_over {
+                let end = all_closed(opening, closing, depth);
+                if u64::MAX << end << 1 & !white != 0 {
+                    return None;
+                }
                 // The marks of what follows do not matter, but its bytes do.
                 let rest = text.get(start + WIDTH..).unwrap_or_default();
-                return rest.iter().all(|byte| is_white(*byte)).then_some(kind_of(high));
+                return rest.iter().all(|byte| is_white(*byte)).then_some(kind_of(lanes.have_bit_7(seen)));
             }
         }
-        (!CHECKED).then_some(kind_of(high))
+        (!CHECKED).then_some(kind_of(lanes.have_bit_7(seen)))
+    }
+}
+
+/// Where the last of the brackets is closed that are open before a block.
+fn all_closed(opening: u64, closing: u64, mut depth: usize) -> u32 {
+    let mut left = opening | closing;
+    loop {
+        let at = left.trailing_zeros();
+        depth = if opening >> at & 1 == 1 { depth + 1 } else { depth - 1 };
+        if depth == 0 {
+            return at;
+        }
+        left &= left - 1;
     }
 }
 
@@ -400,44 +447,48 @@ fn run_ends_or_others(starts: u64, runs: u64, carry: &mut u64) -> u64 {
 }
 
 /// What cannot stand where it stands in a number. `number` are the bytes of all that begin like none of the
-/// literals, `starts` the first bytes of these and of literals.
+/// literals, `starts` the first bytes of these and of literals; `digit` and `minus` those of both.
 #[inline(always)]
 fn wrong_numbers<L: Lanes>(
     lanes: L,
     block: L::Block,
     number: u64,
     starts: u64,
+    digit: u64,
+    minus: u64,
     carries: &mut Carries,
 ) -> u64 {
-    let digit = lanes.between(block, b'0', b'9') & number;
+    let (digit, minus, starts) = (digit & number, minus & number, starts & number);
     let zero = lanes.equal(block, b'0') & number;
     let dot = lanes.equal(block, b'.') & number;
-    let exponent = lanes.equal_with_bit_5(block, b'e') & number;
-    let minus = lanes.equal(block, b'-') & number;
-    let plus = lanes.equal(block, b'+') & number;
-    let (sign, starts) = (minus | plus, starts & number);
 
     let after_digit = shifted(digit, &mut carries.digit);
     let after_dot = shifted(dot, &mut carries.dot);
-    let after_exponent = shifted(exponent, &mut carries.exponent);
-    let after_sign = shifted(sign, &mut carries.sign);
     let after_first_sign = shifted(minus & starts, &mut carries.first_sign);
-    let after_exponent_sign = shifted(sign & after_exponent, &mut carries.exponent_sign);
     let after_first_zero = shifted(zero & (starts | after_first_sign), &mut carries.first_zero);
     let fraction_ends = run_ends(after_dot & digit, digit, &mut carries.fraction);
-    let power_starts = (after_exponent | after_exponent_sign) & digit;
-    let power_ends = run_ends(power_starts, digit, &mut carries.power);
+    let mut wrong = (after_first_sign | after_dot) & !digit
+        | dot & (!after_digit | fraction_ends)
+        | after_first_zero & digit;
 
-    number & !(digit | dot | exponent | sign)
-        | starts & !(digit | minus)
-        | minus & !(starts | after_exponent)
-        | plus & !after_exponent
-        | (dot | exponent) & !after_digit
-        | (after_sign | after_dot) & !digit
-        | after_exponent & !(digit | sign)
-        | after_first_zero & digit
-        | fraction_ends & dot
-        | power_ends & (dot | exponent)
+    // What else there is belongs to an exponent.
+    let other = number & !(digit | dot) & !(minus & starts);
+    if other | carries.in_exponent != 0 {
+        let exponent = lanes.equal_with_bit_5(block, b'e') & other;
+        let sign = (minus | lanes.equal(block, b'+')) & other;
+        let after_exponent = shifted(exponent, &mut carries.exponent);
+        let after_sign = shifted(sign, &mut carries.exponent_sign);
+        let power_starts = (after_exponent | after_sign) & digit;
+        let power_ends = run_ends(power_starts, digit, &mut carries.power);
+        carries.in_exponent = carries.exponent | carries.exponent_sign | carries.power;
+        wrong |= other & !(exponent | sign)
+            | exponent & !after_digit
+            | sign & !after_exponent
+            | after_exponent & !(digit | sign)
+            | after_sign & !digit
+            | power_ends & (dot | exponent);
+    }
+    wrong
 }
 
 fn is_literal(text: &[u8]) -> bool {

@@ -104,6 +104,11 @@ impl Query {
         Filter { tags: &self.tags, now: self.now.unwrap_or_else(current_time) }
     }
 
+    /// The same for subscriptions that are active at any moment.
+    pub fn timeless_filter(&self) -> Filter<'_> {
+        Filter { tags: &self.tags, now: self.now.unwrap_or_default() }
+    }
+
     /// ```
     /// use tamis_core::query::{Query, Score};
     /// let query = Query::best(3, Score::Relevance);

@@ -33,6 +33,11 @@ impl<'e> BlocksOfView<'e> {
     pub fn new(view: &'e View, events: &'e dyn EventSource, filter: &'e Filter<'e>) -> Self {
         Self { view, events, filter, space: BlockSpace::default() }
     }
+
+    /// The events of a range, if all are points, in the memory of the block before.
+    fn block(&mut self, range: Range<usize>) -> Option<Block<'e>> {
+        Block::in_memory(self.view, self.events, range, std::mem::take(&mut self.space.events))
+    }
 }
 
 impl Blocks for BlocksOfView<'_> {
@@ -42,8 +47,10 @@ impl Blocks for BlocksOfView<'_> {
         most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)> {
-        let block = Block::new(self.view, self.events, range)?;
-        Some(self.space.matches(&block, self.filter, most, add))
+        let block = self.block(range)?;
+        let matched = self.space.matches(&block, self.filter, most, add);
+        self.space.keep(block);
+        Some(matched)
     }
 
     fn best(
@@ -52,13 +59,17 @@ impl Blocks for BlocksOfView<'_> {
         ranking: &Ranking,
         add: &mut dyn FnMut(usize, &[Scored]) -> bool,
     ) -> Option<Result<Observation>> {
-        let block = Block::new(self.view, self.events, range)?;
-        Some(self.space.best(&block, ranking, self.filter, add))
+        let block = self.block(range)?;
+        let observed = self.space.best(&block, ranking, self.filter, add);
+        self.space.keep(block);
+        Some(observed)
     }
 
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
-        let block = Block::new(self.view, self.events, range)?;
-        Some(self.space.counts(&block, self.filter, counts))
+        let block = self.block(range)?;
+        let observed = self.space.counts(&block, self.filter, counts);
+        self.space.keep(block);
+        Some(observed)
     }
 }
 
@@ -76,16 +87,24 @@ pub(super) enum Events<'e> {
 impl<'e> Block<'e> {
     /// The events of a range, if all are points.
     pub(super) fn new(view: &'e View, events: &'e dyn EventSource, range: Range<usize>) -> Option<Self> {
+        Self::in_memory(view, events, range, vec![])
+    }
+
+    /// The same; `loaded` are events of no interest, whose memory is used again.
+    fn in_memory(
+        view: &'e View,
+        events: &'e dyn EventSource,
+        range: Range<usize>,
+        mut loaded: Vec<Event<'e>>,
+    ) -> Option<Self> {
         if let Some(columns) = events.columns() {
             let events = Events::Columns(columns, range);
             return (!columns.has_intervals()).then_some(Self { view, events });
         }
-        let load = |row| {
-            let mut event = Event::default();
-            events.fill(row, &mut event);
-            event
-        };
-        let loaded: Vec<_> = range.map(load).collect();
+        loaded.resize_with(range.len(), Event::default);
+        for (row, event) in range.zip(&mut loaded) {
+            events.fill(row, event);
+        }
         let are_points = !loaded.iter().any(|event| event.has_intervals);
         are_points.then_some(Self { view, events: Events::Loaded(loaded) })
     }
@@ -153,6 +172,8 @@ impl<'e> Block<'e> {
 /// What one thread works with.
 #[derive(Default)]
 struct BlockSpace<'e> {
+    /// The events of the last block.
+    events: Vec<Event<'e>>,
     scratch: Scratch,
     looked_up: LookedUpBlock<'e>,
     bit_parallel: BlockScratch,
@@ -165,6 +186,13 @@ struct BlockSpace<'e> {
 }
 
 impl<'e> BlockSpace<'e> {
+    /// Keeps the memory of a block that is done.
+    fn keep(&mut self, block: Block<'e>) {
+        if let Events::Loaded(events) = block.events {
+            self.events = events;
+        }
+    }
+
     /// Adds how many matches each event has.
     fn counts(&mut self, block: &Block<'e>, filter: &Filter<'_>, all: &mut Vec<u32>) -> Observation {
         let started = Instant::now();

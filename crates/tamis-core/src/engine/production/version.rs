@@ -38,6 +38,10 @@ impl Version for View {
         self.len
     }
 
+    fn is_timeless(&self) -> bool {
+        self.buffer.is_empty() && self.parts.iter().all(|part| part.segment.subscription_table.is_timeless())
+    }
+
     fn is_prepared(&self) -> bool {
         self.parts.iter().all(|part| part.segment.is_prepared())
     }

@@ -121,6 +121,8 @@ impl EventSource for JsonLines<'_> {
                     self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
                 }
                 outlive(&read, line, made, event);
+                let spare = read.recycled();
+                scratch.recycle(spare);
             }
             Err(error) => self.note(row, error),
         }
@@ -144,6 +146,7 @@ impl EventSource for JsonLines<'_> {
 /// `made` alone.
 fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>>, event: &mut Event<'a>) {
     let mut new = vec![];
+    event.values.reserve_exact(read.values.len());
     for (attribute, value) in &read.values {
         let same = match *value {
             ValueRef::Bool(truth) => Some(ValueRef::Bool(truth)),

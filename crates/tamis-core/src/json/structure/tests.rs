@@ -320,6 +320,78 @@ fn brackets_may_be_nested_to_any_depth() {
 }
 
 #[test]
+fn blocks_may_be_full_of_brackets() {
+    for depth in [1, 2, 63, 64, 65, 66, 127, 128, 129, 191, 192, 193, 300] {
+        for closed in [0, 1, 62, 63, 64, 65, 128, 300] {
+            for shift in [0, 1, 31, 57, 58, 59, 60, 63] {
+                let white = " ".repeat(shift);
+                let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+                // As many as there are, fewer, and more than there are.
+                check(format!("{white}{{\"n\":{open}{close}}}").as_bytes());
+                check(format!("{white}{{\"n\":{open}{}}}", "]".repeat(closed)).as_bytes());
+                check(format!("{white}{{\"n\":{open}{white}{close}{}", "}".repeat(closed)).as_bytes());
+                check(format!("{white}{}", "{".repeat(depth) + &"}".repeat(closed)).as_bytes());
+                let pairs = "[],".repeat(depth);
+                check(format!("{white}{{\"n\":[{pairs}{{}}]}}").as_bytes());
+                check(format!("{white}{{\"n\":[{pairs}{{]]}}").as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn only_white_space_follows_the_last_bracket() {
+    for text in ["{}", "{\"a\":[{}]}"] {
+        for rest in [
+            ",",
+            ",{}",
+            "{}",
+            "[]",
+            "]",
+            "}",
+            "1",
+            "\"a\"",
+            ":1",
+            ",\"a\":1",
+            ",\"a\":{}}",
+            ",1",
+            "[",
+            "{",
+            "\0",
+        ] {
+            for shift in 0..=WIDTH {
+                let white = "\t".repeat(shift);
+                check(format!("{white}{text}{rest}").as_bytes());
+                check(format!("{text}{white}{rest}").as_bytes());
+                check(format!("{text}{rest}{white}").as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_leaves_nothing_to_the_next() {
+    let deep = |depth: usize| format!("{{\"n\":{}{}}}", "[{\"a\":".repeat(depth) + "1", "}]".repeat(depth));
+    let mut structure = Structure::default();
+    for depth in [300, 3, 100, 0] {
+        for text in [
+            deep(depth),
+            format!("{{\"n\":{}", "{\"a\":[".repeat(depth)),
+            "{]".into(),
+            "{}]".into(),
+            "{\"a\":[1,2]}".into(),
+            "{\"a\":{1,2}}".into(),
+            "{\"a\":\"".into(),
+            "{\"a\":1e".into(),
+            "{\"a\":1}".into(),
+        ] {
+            let accepted = structure.scan(text.as_bytes(), Skipped::Checked).is_some();
+            assert!(accepted == is_object(text.as_bytes()) || !cfg!(target_arch = "x86_64"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_utf8_is_refused() {
     for bytes in
         [&b"\x80"[..], b"\xc3", b"\xff", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xc3\xa9"]
