@@ -5,6 +5,7 @@
 //! them.
 
 mod aggregate;
+mod deviation;
 mod exact_sum;
 mod keep;
 mod partition;
