@@ -58,17 +58,17 @@ impl SequencePlan {
         for _ in 0..from.length()? {
             let (number, time, mut record) = (from.unsigned()?, from.signed()?, from.record()?);
             names.share(&mut record);
-            let holders = Some(Holders::default());
-            rows.insert(number, TakenRow { number, time, record: Arc::new(record), holders });
+            let row = TakenRow::new(number, time, Arc::new(record), Some(Holders::default()));
+            rows.insert(number, row);
         }
         for tree in self.trees_of(sequences) {
             for _ in 0..from.length()? {
                 let key = Key::from(from.values()?);
                 let mut machine = read_machine(from, &self.trees[tree].tree, sequences, &rows)?;
                 for row in machine.rows.iter().flatten() {
-                    self.records.acquire(&row.record, row.holders.as_ref());
+                    self.records.acquire(row);
                 }
-                machine.settle(true, &mut self.records);
+                machine.settle(&mut self.records);
                 if machine.is_empty() || self.machines.find(tree, &key).is_some() {
                     return Err(Damage);
                 }
