@@ -158,6 +158,7 @@ def main() -> None:
     arguments.add_argument("--cases", nargs="*", choices=list(RULES), default=list(RULES))
     arguments.add_argument("--peers", nargs="*", choices=["Esper", "Siddhi"], default=["Esper", "Siddhi"])
     arguments.add_argument("--peer-rules", type=parse_size, default=10_000, help="the most rules peers get")
+    arguments.add_argument("--turns", type=int, default=1, help="how often the engines take turns")
     arguments.add_argument("--esper-apart", action="store_true", help="compile each rule of Esper for itself")
     arguments.add_argument("--patience", type=int, default=600, help="seconds for one run of a peer")
     arguments.add_argument("--one", nargs=2, metavar=("CASE", "RULES"), help=argparse.SUPPRESS)
@@ -170,20 +171,25 @@ def main() -> None:
     results = []
     for case in given.cases:
         for rules in given.rules:
-            results.append({"engine": "tamis", "case": case, "rules": rules, **alone(case, rules)})
-            if case in PEER_CASES and rules <= given.peer_rules:
-                for name, path in paths.items():
-                    found = peer(name, path, case, rules, given)
-                    if found:
-                        results.append({"engine": name.lower(), "case": case, "rules": rules, **found})
+            for turn in range(given.turns):
+                named = {"case": case, "rules": rules, "turn": turn}
+                own = alone(case, rules)
+                results.append({"engine": "tamis", **named, **own})
+                if case in PEER_CASES and rules <= given.peer_rules:
+                    for name, path in paths.items():
+                        found = peer(name, path, case, rules, given)
+                        if found:
+                            ratio = found["micros"] / own["micros"]
+                            results.append({"engine": name.lower(), **named, **found, "over_tamis": ratio})
     environment = describe(seed=42)
-    table = Table("case", "rules", "engine", "µs/event", "alerts", "grown MB", "µs/rule to add")
+    table = Table("case", "rules", "engine", "µs/event", "over Tamis", "alerts", "grown MB", "µs/rule to add")
     for result in results:
         table.add_row(
             result["case"],
             format_size(result["rules"]),
             result["engine"],
             f"{result['micros']:.2f}",
+            f"{result.get('over_tamis', 1):.1f}",
             f"{result['alerts']:,}",
             f"{result['grown_bytes'] / 1e6:.1f}",
             f"{result['micros_per_rule']:,.0f}",

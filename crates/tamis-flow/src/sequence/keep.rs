@@ -117,7 +117,7 @@ fn write_machine(machine: &Machine, tree: &Tree, places: &FxHashMap<SequenceId, 
         to.unsigned(partial.count.into());
         to.flag(partial.blocked);
         to.flag(partial.is_complete);
-        to.unsigned(partial.end_row);
+        to.unsigned(machine.end_of(partial));
         to.unsigned(run_numbers[&std::ptr::from_ref(&partial.taken)]);
     }
     let passed: BTreeMap<u64, &Passed> =
@@ -169,16 +169,11 @@ fn read_machine(
         if is_complete && tree.nodes[node].end.is_none() {
             return Err(Damage);
         }
-        machine.partials.push(Partial {
-            start_row,
-            start_time,
-            node,
-            count,
-            blocked,
-            is_complete,
-            end_row,
-            taken,
-        });
+        let partial = Partial { start_row, start_time, node, count, blocked, is_complete, taken };
+        if machine.end_of(&partial) != end_row {
+            return Err(Damage);
+        }
+        machine.partials.push(partial);
     }
     for _ in 0..from.length()? {
         let sequence = sequence_of(from, tree, sequences)?;

@@ -45,7 +45,6 @@ pub(crate) struct Partial {
     /// What must be absent was seen since the last row that was taken.
     pub blocked: bool,
     pub is_complete: bool,
-    pub end_row: u64,
     pub taken: Run,
 }
 
@@ -94,13 +93,12 @@ impl Partial {
     }
 
     /// The same, with a row taken for the step of a node. `runs` counts those beside partial matches.
-    fn taking(&self, tree: &Tree, id: NodeId, row: &Row<'_>, position: u64, runs: &mut usize) -> Self {
+    fn taking(&self, tree: &Tree, id: NodeId, position: u64, runs: &mut usize) -> Self {
         let node = tree.summary(id);
         let mut next = Self {
             node: id,
             count: if id == self.node { self.count + 1 } else { 1 },
             blocked: false,
-            end_row: row.number,
             taken: self.taken.taking(node.step, position, runs),
             ..*self
         };
@@ -180,7 +178,6 @@ impl Machine {
                 count: 1,
                 blocked: false,
                 is_complete: false,
-                end_row: row.number,
                 taken: Run::starting(position),
             };
             partial.settle(node);
@@ -216,7 +213,7 @@ impl Machine {
             && self.takes(tree, partial.node, row, &partial)
         {
             let position = coming.position(&mut self.rows, records);
-            into.push(partial.taking(tree, partial.node, row, position, &mut self.runs));
+            into.push(partial.taking(tree, partial.node, position, &mut self.runs));
         }
         if partial.count >= node.least && !partial.blocked {
             let first = possible.partition_point(|(parent, _)| *parent < Some(partial.node));
@@ -224,7 +221,7 @@ impl Machine {
             for (_, child) in children {
                 if self.takes(tree, *child, row, &partial) {
                     let position = coming.position(&mut self.rows, records);
-                    into.push(partial.taking(tree, *child, row, position, &mut self.runs));
+                    into.push(partial.taking(tree, *child, position, &mut self.runs));
                 }
             }
         }
@@ -238,6 +235,11 @@ impl Machine {
             }
         }
         into.len() > before
+    }
+
+    /// The number of the last row that a partial match took.
+    pub fn end_of(&self, partial: &Partial) -> u64 {
+        self.rows.get(partial.taken.last).map_or(0, |row| row.number)
     }
 
     /// Whether a step that a row may take by what an index says is taken.
@@ -303,7 +305,7 @@ impl Machine {
             match node.only {
                 // Where a sequence ends, no other goes through.
                 Some(sequence) if partial.is_complete => {
-                    above.insert(sequence, (start, partial.end_row));
+                    above.insert(sequence, (start, self.end_of(partial)));
                 }
                 _ => {
                     let is_known = if count <= FEW {
@@ -351,11 +353,12 @@ impl Machine {
                 continue;
             }
             has_told = true;
+            let end = self.end_of(&partial);
             let passed = self.passed.entry(sequence).or_default();
             if skip_to_next {
                 passed.starts.insert(start);
             } else {
-                passed.through = passed.through.max(partial.end_row);
+                passed.through = passed.through.max(end);
             }
             let rows = self.rows_of(&partial);
             found.push(Found { sequence, start_row: start, start_time: partial.start_time, rows });
