@@ -131,7 +131,7 @@ impl Flow {
     }
 
     /// Lets sequences end, and rows of joins leave, whose time is over before this moment.
-    fn expire(&mut self, now: i64, told: &mut Vec<Output>) -> Result<()> {
+    pub(super) fn expire(&mut self, now: i64, told: &mut Vec<Output>) -> Result<()> {
         let Self { streams, queries, joins, .. } = self;
         let mut ended = vec![];
         for stream in streams {

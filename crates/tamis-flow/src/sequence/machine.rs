@@ -106,15 +106,23 @@ impl Partial {
         next
     }
 
+    /// Its count, as far as it decides which matches of this start are told. Whatever a partial match goes on to that may go to
+    /// the next step, one above it that may go there too goes on to as well, by skipping rows: how many more rows its
+    /// step takes is all the same.
+    fn decisive_count(&self, node: &Summary) -> u32 {
+        if node.is_enough_at_least { self.count.min(node.least) } else { self.count }
+    }
+
     /// What decides its future.
     fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<u64>; 2]>) {
         let rows = node.referenced.iter().map(|step| self.taken.last_of(*step));
-        (self.start_row, self.node, self.count, self.blocked, rows.collect())
+        (self.start_row, self.node, self.decisive_count(node), self.blocked, rows.collect())
     }
 
     /// Whether both, of which none is complete, have the same future.
     fn is_like(&self, other: &Self, node: &Summary) -> bool {
-        (self.node, self.count, self.blocked) == (other.node, other.count, other.blocked)
+        (self.node, self.blocked) == (other.node, other.blocked)
+            && self.decisive_count(node) == other.decisive_count(node)
             && node.referenced.iter().all(|step| self.taken.last_of(*step) == other.taken.last_of(*step))
     }
 

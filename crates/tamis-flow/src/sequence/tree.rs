@@ -67,6 +67,8 @@ pub(crate) struct Summary {
     /// Whether an index does not decide all of its condition.
     pub has_rest: bool,
     pub has_absent: bool,
+    /// Rows may be skipped, and nothing that was skipped makes it necessary to take another.
+    pub is_enough_at_least: bool,
     is_gone: bool,
     /// Steps whose rows decide what comes.
     pub referenced: SmallVec<[u32; 2]>,
@@ -286,6 +288,7 @@ impl Tree {
             is_end: node.end.is_some(),
             has_rest: node.condition.has_rest(),
             has_absent: node.next_absent.is_some(),
+            is_enough_at_least: !self.strict && node.next_absent.is_none(),
             is_gone: false,
             referenced: node.referenced.keys().map(|step| *step as u32).collect(),
         };
