@@ -207,8 +207,9 @@ impl Flow {
                 return Err(None);
             }
             let record = Arc::new(from.record()?);
-            flow.waiting_bytes += record_bytes(&record);
-            flow.waiting.push(Reverse(Waiting { time, arrival, stream, record }));
+            let bytes = record_bytes(&record);
+            flow.waiting_bytes += bytes;
+            flow.waiting.push(Reverse(Waiting { time, arrival, stream, record, bytes }));
         }
         for number in 0..flow.streams.len() {
             let (aggregates, sequences) = flow.numbered(number);

@@ -61,10 +61,12 @@ impl Key {
     }
 }
 
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 /// A value written so that equal ones are written alike: `1.0` as `1`, one zero, one NaN.
 pub(crate) fn normal(value: Value) -> Value {
     match value {
-        Value::Float(x) if x.fract() == 0.0 && (-9.2e18..=9.2e18).contains(&x) => Value::Int(x as i64),
+        Value::Float(x) if x.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&x) => Value::Int(x as i64),
         Value::Float(x) if x.is_nan() => Value::Float(f64::NAN),
         Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
         Value::Fields(fields) => {

@@ -150,8 +150,8 @@ impl Progress {
 
     /// No earlier event is evaluated any more. `latest_of_all` is the greatest time of all streams.
     pub fn watermark(&self, latest_of_all: Option<i64>) -> Option<i64> {
-        let own = self.latest.map(|latest| latest - self.options.lateness);
-        let idle = self.options.idle.and_then(|idle| Some(latest_of_all? - idle));
+        let own = self.latest.map(|latest| latest.saturating_sub(self.options.lateness));
+        let idle = self.options.idle.and_then(|idle| Some(latest_of_all?.saturating_sub(idle)));
         own.max(idle).max(self.floor)
     }
 

@@ -100,14 +100,24 @@ impl PyFlow {
         arrival: Option<i64>,
     ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = events.py();
-        let records: Vec<Record> = match Given::from_python(events, vec![])? {
-            Given::Records(records) => records.into_iter().map(GivenRecord::into_record).collect(),
-            Given::Tables { batches, .. } => {
-                let read = || batches.iter().map(records).collect::<Result<Vec<_>, _>>();
-                py.detach(read).or_raise(py)?.into_iter().flatten().collect()
+        let (told, outcome) = match Given::from_python(events, vec![])? {
+            Given::Records(records) => {
+                let records: Vec<Record> = records.into_iter().map(GivenRecord::into_record).collect();
+                py.detach(|| self.0.lock().push_many(stream, records, arrival))
             }
+            Given::Tables { batches, .. } => py.detach(|| {
+                // A table that cannot be read is refused as a whole.
+                let read = batches.iter().map(|batch| with_events(batch, |_, _| ()));
+                if let Err(error) = read.collect::<Result<Vec<()>, _>>() {
+                    return (vec![], Err(error));
+                }
+                let chunks = batches.iter().flat_map(chunks);
+                let records = chunks.flat_map(|chunk| {
+                    with_events(&chunk, |events, terms| events.records(terms)).unwrap_or_default()
+                });
+                self.0.lock().push_many(stream, records, arrival)
+            }),
         };
-        let (told, outcome) = py.detach(|| self.0.lock().push_many(stream, records, arrival));
         Ok((to_python(py, told)?, fault(py, outcome)))
     }
 
@@ -195,11 +205,23 @@ fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTupl
     (&*output.query, kind, time, row, events).into_pyobject(py)
 }
 
-/// The rows of a batch as records with all their columns.
-fn records(batch: &RecordBatch) -> Result<Vec<Record>, tamis_core::Error> {
+/// So many rows become records at a time: they are evaluated while they lie in the cache.
+const ROWS_AT_ONCE: usize = 256;
+
+fn chunks(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + '_ {
+    let rows = batch.num_rows();
+    let starts = (0..rows).step_by(ROWS_AT_ONCE);
+    starts.map(move |start| batch.slice(start, ROWS_AT_ONCE.min(rows - start)))
+}
+
+/// The rows of a batch with all their columns.
+fn with_events<T>(
+    batch: &RecordBatch,
+    then: impl FnOnce(&ArrowEvents<'_>, &Terms) -> T,
+) -> Result<T, tamis_core::Error> {
     let mut terms = Terms::default();
     intern_fields(batch.schema().fields(), "", &mut terms);
-    Ok(ArrowEvents::new(batch, &terms, None)?.records(&terms))
+    Ok(then(&ArrowEvents::new(batch, &terms, None)?, &terms))
 }
 
 fn intern_fields(fields: &Fields, inside: &str, terms: &mut Terms) {

@@ -312,18 +312,35 @@ def microseconds(length: float | str | timedelta) -> int:
         return _kernel.parse_interval(length)
     if isinstance(length, timedelta):
         return length // timedelta(microseconds=1)
+    if not abs(length) < _LONGEST_SECONDS:
+        raise ArgumentError(f"a length of time is less than 285 years, not {length!r} seconds")
     return round(length * 1_000_000)
+
+
+_LONGEST_SECONDS = 9_000_000_000
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 
 def _moment(moment: Any) -> int:
     """Microseconds since the epoch."""
     if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise ArgumentError(
+                f"{moment!r} is no timestamp\nhint: such as '2026-01-31 12:00:00'"
+            ) from None
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
     if isinstance(moment, bool) or not isinstance(moment, int | float):
         raise ArgumentError(f"a moment is a datetime, a timestamp as text, or seconds, not {moment!r}")
+    if not _FIRST_MOMENT.timestamp() <= moment <= _LAST_MOMENT.timestamp():
+        raise ArgumentError(
+            f"a moment is between the years 1 and 9999, not {moment!r} seconds after 1970\n"
+            "hint: milliseconds and microseconds have to be turned into seconds"
+        )
     return round(moment * 1_000_000)
 
 

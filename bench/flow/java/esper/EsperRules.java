@@ -50,6 +50,9 @@ public final class EsperRules {
     }
 
     private static long alerts;
+    /** The sum of the times of alerts, to compare which they are. */
+    private static long alertTimes;
+    private static long now;
 
     public static void main(String[] arguments) throws Exception {
         int rules = Integer.parseInt(arguments[1]);
@@ -70,6 +73,7 @@ public final class EsperRules {
             send(runtime, traffic, at);
         }
         alerts = 0;
+        alertTimes = 0;
         long before = processorTime();
         for (int at = warm; at < warm + measured; at++) {
             send(runtime, traffic, at);
@@ -77,9 +81,9 @@ public final class EsperRules {
         double micros = (processorTime() - before) / 1e3 / measured;
         long bytes = usedMemory();
         System.out.printf(
-            "{\"micros\": %.3f, \"alerts\": %d, \"bytes\": %d, \"base_bytes\": %d, \"grown_bytes\": %d, "
+            "{\"micros\": %.3f, \"alerts\": %d, \"alert_times\": %d, \"bytes\": %d, \"base_bytes\": %d, \"grown_bytes\": %d, "
                 + "\"micros_per_rule\": %.1f}%n",
-            micros, alerts, bytes, base, bytes - base, microsPerRule);
+            micros, alerts, alertTimes, bytes, base, bytes - base, microsPerRule);
     }
 
     private static void deploy(
@@ -104,6 +108,7 @@ public final class EsperRules {
                 statement.addListener((come, gone, of, from) -> {
                     if (come != null) {
                         alerts += come.length;
+                        alertTimes += come.length * now;
                     }
                 });
             }
@@ -112,6 +117,7 @@ public final class EsperRules {
 
     private static void send(EPRuntime runtime, Traffic traffic, int at) {
         traffic.next();
+        now = at;
         runtime.getEventService().advanceTime(at);
         runtime.getEventService().sendEventBean(new Hit(traffic.user, traffic.kind, at), "Hit");
     }

@@ -7,7 +7,7 @@ use tamis_core::event::Record;
 use tamis_core::{Error, Result};
 
 use super::output::{join_output, sequence_output};
-use super::{Flow, Kind, Output, Plan, Waiting};
+use super::{Flow, Kind, Output, Plan, Room, Waiting};
 use crate::join::Row;
 use crate::key::record_bytes;
 
@@ -78,8 +78,15 @@ impl Flow {
         } else {
             let arrival = self.arrivals;
             self.arrivals += 1;
-            self.waiting_bytes += record_bytes(&record);
-            self.waiting.push(Reverse(Waiting { time, arrival, stream: number, record: record.clone() }));
+            let bytes = record_bytes(&record);
+            self.waiting_bytes += bytes;
+            self.waiting.push(Reverse(Waiting {
+                time,
+                arrival,
+                stream: number,
+                record: record.clone(),
+                bytes,
+            }));
         }
         self.note(|journal, flow| journal.push(&flow.streams[number].progress, &record, time));
         self.evaluate_waiting(told)
@@ -113,8 +120,10 @@ impl Flow {
     pub(super) fn evaluate_waiting(&mut self, told: &mut Vec<Output>) -> Result<()> {
         let Some(clock) = self.clock() else { return Ok(()) };
         while self.waiting.peek().is_some_and(|Reverse(first)| first.time <= clock) {
-            let Some(Reverse(Waiting { time, stream, record, .. })) = self.waiting.pop() else { break };
-            self.waiting_bytes -= record_bytes(&record);
+            let Some(Reverse(Waiting { time, stream, record, bytes, .. })) = self.waiting.pop() else {
+                break;
+            };
+            self.waiting_bytes -= bytes;
             self.expire(time, told)?;
             self.evaluate(stream, time, &record, told)?;
         }
@@ -122,7 +131,7 @@ impl Flow {
     }
 
     /// Lets sequences end, and rows of joins leave, whose time is over before this moment.
-    fn expire(&mut self, now: i64, told: &mut Vec<Output>) -> Result<()> {
+    pub(super) fn expire(&mut self, now: i64, told: &mut Vec<Output>) -> Result<()> {
         let Self { streams, queries, joins, .. } = self;
         let mut ended = vec![];
         for stream in streams {
@@ -157,12 +166,12 @@ impl Flow {
         if stream.readers == 0 {
             return Ok(());
         }
-        let (mut selected, mut values, mut fired) = (vec![], vec![], vec![]);
+        let Room { mut selected, mut values, mut fired } = std::mem::take(&mut self.room);
         stream.selections.matches(record, time, &mut selected)?;
         stream.windows.feed(stream.progress.evaluated, time, record, &selected, &mut values);
         stream.rules.matches(record, time, &values, &mut fired)?;
         let mut outputs: Vec<(u32, Output)> = vec![];
-        for number in fired {
+        for &number in &fired {
             let query = &queries[&number];
             let Plan::Rule(rule) = &query.plan else { continue };
             let output = Output {
@@ -183,6 +192,7 @@ impl Flow {
             outputs.sort_by_key(|(number, _)| *number);
         }
         told.extend(outputs.into_iter().map(|(_, output)| output));
+        self.room = Room { selected, values, fired };
         let row = Row { number: self.evaluations, time, record: record.clone() };
         let joined = joins.feed(number, &row)?;
         told.extend(joined.into_iter().map(|found| join_output(&queries[&found.query], found)));

@@ -46,16 +46,14 @@ impl Flow {
         if self.bytes() <= limit.bytes {
             return Ok(());
         }
+        // What is over may still be held, depending on who was looked at: only what is left decides.
+        self.drop_expired(told)?;
+        if self.bytes() <= limit.bytes {
+            return Ok(());
+        }
         // As the event itself would: what waits for no later time than the clock is evaluated, in its order, before it.
         self.evaluate_waiting(told)?;
-        // Events that still wait see the windows of their time.
-        let waiting = self.waiting.peek().map(|Reverse(first)| first.time);
-        if let Some(now) = self.clock().map(|clock| waiting.map_or(clock, |time| clock.min(time))) {
-            for stream in &mut self.streams {
-                stream.windows.expire_all(now);
-                stream.sequences.expire_all(now);
-            }
-        }
+        self.drop_expired(told)?;
         let bytes = self.bytes();
         if bytes <= limit.bytes {
             return Ok(());
@@ -76,6 +74,21 @@ impl Flow {
             "the state of the flow has {bytes} bytes, more than the limit of {}; the event is refused\nhint: {hint}",
             limit.bytes
         )))
+    }
+
+    /// Drops all that is over for the next event.
+    fn drop_expired(&mut self, told: &mut Vec<Output>) -> Result<()> {
+        // Events that still wait see the windows of their time.
+        let waiting = self.waiting.peek().map(|Reverse(first)| first.time);
+        let Some(now) = self.clock().map(|clock| waiting.map_or(clock, |time| clock.min(time))) else {
+            return Ok(());
+        };
+        self.expire(now, told)?;
+        for stream in &mut self.streams {
+            stream.windows.expire_all(now);
+            stream.sequences.expire_all(now);
+        }
+        Ok(())
     }
 
     /// Forgets until a tenth of the limit is free, so that it is rare; each part keeps its share.

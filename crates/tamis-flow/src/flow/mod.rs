@@ -20,8 +20,9 @@ use rustc_hash::FxHashMap;
 
 use crate::join::JoinPlan;
 use crate::journal::Journal;
+use crate::selection::SelectionId;
 use crate::sequence::SequenceId;
-use crate::window::AggregateId;
+use crate::window::{AggregateId, Fed};
 
 pub use limit::{Limit, OnLimit};
 pub use output::{Kind, Output};
@@ -60,6 +61,15 @@ pub struct Flow {
     pub(crate) evaluations: u64,
     /// What came since the last checkpoint, if there was one.
     pub(crate) journal: Option<Journal>,
+    room: Room,
+}
+
+/// Memory that is used again from event to event.
+#[derive(Default)]
+struct Room {
+    selected: Vec<SelectionId>,
+    values: Vec<Fed>,
+    fired: Vec<u32>,
 }
 
 pub(crate) struct Query {

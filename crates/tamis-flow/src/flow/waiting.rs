@@ -9,6 +9,8 @@ pub(crate) struct Waiting {
     pub arrival: u64,
     pub stream: usize,
     pub record: Arc<Record>,
+    /// Of the record.
+    pub bytes: usize,
 }
 
 impl PartialEq for Waiting {

@@ -4,8 +4,11 @@
 //! define it. Nothing is stored of the answers themselves: a row that leaves its window retracts what it takes part in,
 //! which is found in the same way as when it came.
 
+mod combine;
 mod definition;
+mod keep;
 mod plan;
+mod query;
 mod window_rows;
 
 pub(crate) use plan::{JoinOutput, JoinPlan};

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::event::{Record, Terms, Value};
-use tamis_core::term::Term;
 
-use super::definition::{Definition, Equality, attributes_of, source_and_name};
+use super::combine::{Fixed, Join};
+use super::definition::{Definition, Equality, attributes_of};
+use super::query::JoinQuery;
 use super::window_rows::{Row, WindowRows};
-use crate::codec::{Damage, Reader, Writer};
 use crate::flow::Kind;
-use crate::key::{heap_bytes, join_value, normal, value_of};
 use crate::selection::Matcher;
 use crate::slots::Slots;
 use crate::text::SelectText;
@@ -35,8 +34,8 @@ pub(crate) struct JoinOutput {
 
 #[derive(Default)]
 pub(crate) struct JoinPlan {
-    windows: Slots<WindowRows>,
-    window_of: FxHashMap<(usize, Frame), u32>,
+    pub(super) windows: Slots<WindowRows>,
+    pub(super) window_of: FxHashMap<(usize, Frame), u32>,
     windows_of_stream: FxHashMap<usize, Vec<u32>>,
     joins: Slots<Join>,
     join_of_text: FxHashMap<String, u32>,
@@ -51,36 +50,8 @@ pub(crate) struct JoinPlan {
     pub unequal_keys: u64,
 }
 
-struct Join {
-    text: String,
-    sources: Vec<u32>,
-    equalities: Vec<Equality>,
-    /// What the queries ask beyond the equalities, by number of the query.
-    residuals: Matcher,
-    queries: BTreeMap<JoinQueryId, JoinQuery>,
-    /// The attributes that residuals name.
-    needed: BTreeMap<String, Needed>,
-}
-
-/// An attribute that residuals name, such as `s1.price`: which source it is of, its name there, and in how many queries.
-struct Needed {
-    source: usize,
-    name: Box<str>,
-    queries: usize,
-}
-
-struct JoinQuery {
-    /// It sees rows with greater numbers.
-    birth: u64,
-    definition: Definition,
-    names: Vec<Arc<str>>,
-    /// How often each row of the answer occurs, for DISTINCT.
-    distinct: Option<FxHashMap<Box<[Value]>, u32>>,
-    bytes: usize,
-}
-
 /// A combination of rows that a query asks for.
-struct Combination {
+pub(super) struct Combination {
     query: JoinQueryId,
     join: u32,
     rows: Vec<Row>,
@@ -223,7 +194,7 @@ impl JoinPlan {
         Ok(told)
     }
 
-    fn enter(&mut self, id: u32, row: Row, come: &mut Vec<Combination>) -> Result<()> {
+    pub(super) fn enter(&mut self, id: u32, row: Row, come: &mut Vec<Combination>) -> Result<()> {
         let window = &mut self.windows[id];
         self.unequal_keys += window.add(row.clone());
         if window.rows.len() == 1 {
@@ -300,7 +271,12 @@ impl JoinPlan {
     }
 
     /// Combinations as additions or retractions of the answer.
-    fn tell(&mut self, mut combinations: Vec<Combination>, kind: Kind, time: i64) -> Vec<JoinOutput> {
+    pub(super) fn tell(
+        &mut self,
+        mut combinations: Vec<Combination>,
+        kind: Kind,
+        time: i64,
+    ) -> Vec<JoinOutput> {
         combinations.sort_by_cached_key(Combination::order);
         let mut told = vec![];
         for Combination { query, join, rows } in combinations {
@@ -385,66 +361,6 @@ impl JoinPlan {
         let definition = Definition::new(written)?;
         Ok((0..written.sources.len()).map(|source| attributes_of(source, &definition)).collect())
     }
-
-    // --- keeping -----------------------------------------------------------------------------------
-
-    pub fn write(&self, to: &mut Writer) {
-        let mut windows: Vec<&WindowRows> = self.windows.iter().map(|(_, window)| window).collect();
-        windows.sort_by_key(|window| (window.stream, format!("{:?}", window.frame)));
-        to.unsigned(self.shed_rows);
-        to.unsigned(self.unequal_keys);
-        to.unsigned(windows.len() as u64);
-        for window in windows {
-            to.unsigned(window.stream as u64);
-            let (kind, size) = match window.frame {
-                Frame::Range(length) => (0, length),
-                Frame::Rows(rows) => (1, rows),
-                Frame::Tumbling(length) => (2, length),
-            };
-            to.unsigned(kind);
-            to.signed(size);
-            to.unsigned(window.rows.len() as u64);
-            for row in &window.rows {
-                to.unsigned(row.number);
-                to.signed(row.time);
-                to.record(&row.record);
-            }
-        }
-    }
-
-    /// Reads what [`write`](Self::write) wrote into a plan with the same queries. Rows enter in the order in which they
-    /// came, which also counts what DISTINCT has seen.
-    pub fn read(&mut self, from: &mut Reader<'_>) -> std::result::Result<(), Damage> {
-        self.shed_rows = from.unsigned()?;
-        let unequal_keys = from.unsigned()?;
-        let mut entering: Vec<(u64, u32, Row)> = vec![];
-        let mut records: FxHashMap<u64, Arc<Record>> = FxHashMap::default();
-        for _ in 0..from.unsigned()? {
-            let stream = from.unsigned()? as usize;
-            let (kind, size) = (from.unsigned()?, from.signed()?);
-            let frame = match kind {
-                0 => Frame::Range(size),
-                1 => Frame::Rows(size),
-                _ => return Err(Damage),
-            };
-            let window = *self.window_of.get(&(stream, frame)).ok_or(Damage)?;
-            for _ in 0..from.length()? {
-                let (number, time) = (from.unsigned()?, from.signed()?);
-                let record = from.record()?;
-                let record = records.entry(number).or_insert_with(|| Arc::new(record)).clone();
-                entering.push((number, window, Row { number, time, record }));
-            }
-        }
-        entering.sort_by_key(|(number, window, _)| (*number, *window));
-        for (_, window, row) in entering {
-            let mut come = vec![];
-            let time = row.time;
-            self.enter(window, row, &mut come).map_err(|_| Damage)?;
-            self.tell(come, Kind::Added, time);
-        }
-        self.unequal_keys = unequal_keys;
-        Ok(())
-    }
 }
 
 /// What a query looks at.
@@ -474,186 +390,6 @@ impl WindowRows {
             rows: self.rows.len(),
             bytes: self.bytes,
             uses: self.uses,
-        }
-    }
-}
-
-/// The row whose combinations are looked for. Where it could stand in several sources, each combination is found once: from
-/// the first source in which it stands.
-struct Fixed {
-    source: usize,
-    window: u32,
-    number: u64,
-}
-
-impl Join {
-    /// One more query looks at what this one asks beyond the equalities.
-    fn need(&mut self, definition: &Definition) {
-        for (qualified, source, name) in definition.residual_attributes() {
-            let new = || Needed { source, name, queries: 0 };
-            self.needed.entry(qualified).or_insert_with(new).queries += 1;
-        }
-    }
-
-    fn need_no_more(&mut self, definition: &Definition) {
-        for (qualified, ..) in definition.residual_attributes() {
-            if let Some(needed) = self.needed.get_mut(&qualified) {
-                needed.queries -= 1;
-                if needed.queries == 0 {
-                    self.needed.remove(&qualified);
-                }
-            }
-        }
-    }
-
-    /// The equality by which a source is found from those that are bound: its own term, and the other side.
-    fn link<'j>(&'j self, source: usize, is_bound: &impl Fn(usize) -> bool) -> Option<Link<'j>> {
-        self.equalities.iter().find_map(|equality| {
-            if equality.left == source && is_bound(equality.right) {
-                return Some((&equality.left_term, equality.right, &equality.right_term));
-            }
-            (equality.right == source && is_bound(equality.left)).then_some((
-                &equality.right_term,
-                equality.left,
-                &equality.left_term,
-            ))
-        })
-    }
-
-    /// The next source: the one with the fewest rows to expect.
-    fn next(&self, windows: &Slots<WindowRows>, is_bound: &impl Fn(usize) -> bool) -> Option<(usize, f64)> {
-        let open = (0..self.sources.len()).filter(|source| !is_bound(*source));
-        let cost = |source: usize| {
-            let window = &windows[self.sources[source]];
-            match self.link(source, is_bound) {
-                Some((term, ..)) => window.rows_per_value(term),
-                // Every row would do: only if nothing else is left.
-                None => 1e9 + window.rows.len() as f64,
-            }
-        };
-        open.map(|source| (source, cost(source))).min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))
-    }
-
-    fn order_from(&self, windows: &Slots<WindowRows>, start: usize) -> Vec<(usize, f64)> {
-        let mut bound = BTreeSet::from([start]);
-        let mut order = vec![];
-        while let Some((source, cost)) = self.next(windows, &|source| bound.contains(&source)) {
-            bound.insert(source);
-            order.push((source, if cost >= 1e9 { cost - 1e9 } else { cost }));
-        }
-        order
-    }
-
-    /// Adds all combinations with the rows that are bound.
-    fn combine<'r>(
-        &self,
-        windows: &'r Slots<WindowRows>,
-        fixed: &Fixed,
-        bound: &mut Vec<Option<&'r Row>>,
-        found: &mut Vec<Vec<Row>>,
-    ) {
-        let Some((source, _)) = self.next(windows, &|source| bound[source].is_some()) else {
-            found.push(bound.iter().map(|row| (*row).expect("all are bound").clone()).collect());
-            return;
-        };
-        let window = &windows[self.sources[source]];
-        let is_excluded = |row: &Row| {
-            source < fixed.source && self.sources[source] == fixed.window && row.number == fixed.number
-        };
-        let mut visit = |row: &'r Row, bound: &mut Vec<Option<&'r Row>>| {
-            if is_excluded(row) || !self.agrees(source, row, bound) {
-                return;
-            }
-            bound[source] = Some(row);
-            self.combine(windows, fixed, bound, found);
-            bound[source] = None;
-        };
-        match self.link(source, &|source| bound[source].is_some()) {
-            Some((term, other, other_term)) => {
-                let record = &bound[other].expect("it is bound").record;
-                let key = join_value(other_term, record);
-                for row in key.and_then(|key| window.having(term, &key)).into_iter().flatten() {
-                    visit(row, bound);
-                }
-            }
-            None => window.rows.iter().for_each(|row| visit(row, bound)),
-        }
-    }
-
-    /// Whether a row fits those that are bound, by all equalities.
-    fn agrees(&self, source: usize, row: &Row, bound: &[Option<&Row>]) -> bool {
-        self.equalities.iter().all(|equality| {
-            let (term, other, other_term) = match source {
-                _ if equality.left == source => (&equality.left_term, equality.right, &equality.right_term),
-                _ if equality.right == source => (&equality.right_term, equality.left, &equality.left_term),
-                _ => return true,
-            };
-            let Some(other) = bound[other] else { return true };
-            let value = join_value(term, &row.record);
-            value.is_some() && value == join_value(other_term, &other.record)
-        })
-    }
-}
-
-/// The attribute and the row that a column is, if it is nothing else.
-fn column_of<'r>(term: &Term, rows: &'r [Row]) -> Option<(Term, &'r Row)> {
-    let Term::Attribute(name) = term else { return None };
-    let (source, attribute) = source_and_name(name)?;
-    Some((Term::attribute(attribute), rows.get(source)?))
-}
-
-type Link<'j> = (&'j Term, usize, &'j Term);
-
-impl JoinQuery {
-    /// The row of the answer that a combination makes.
-    fn row(&self, rows: &[Row]) -> Vec<(Arc<str>, Value)> {
-        if self.names.is_empty() {
-            let cells = rows.iter().enumerate().flat_map(|(at, row)| {
-                let is_alone = rows.len() == 1;
-                row.record.values().map(move |(name, value)| {
-                    let name = if is_alone { name.to_owned() } else { format!("{at}.{name}") };
-                    (name.into(), value.clone())
-                })
-            });
-            return cells.collect();
-        }
-        let get = |name: &str| {
-            let (source, attribute) = source_and_name(name)?;
-            rows.get(source)?.record.get(attribute).map(Value::as_ref)
-        };
-        let cells = self.definition.columns.iter().zip(&self.names).map(|((_, term), name)| {
-            let value = match column_of(term, rows) {
-                Some((attribute, row)) => value_of(&attribute, &row.record),
-                None => term.with_value(&get, |value| value.map_or(Value::Null, |value| value.to_owned())),
-            };
-            (name.clone(), value)
-        });
-        cells.collect()
-    }
-
-    /// Counts a row for DISTINCT; says whether the answer changes.
-    fn counts(&mut self, row: &[(Arc<str>, Value)], kind: Kind) -> bool {
-        let Some(counts) = &mut self.distinct else { return true };
-        let key: Box<[Value]> = row.iter().map(|(_, value)| normal(value.clone())).collect();
-        let bytes = 64 + key.iter().map(|value| size_of::<Value>() + heap_bytes(value)).sum::<usize>();
-        match kind {
-            Kind::Added => {
-                let count = counts.entry(key).or_insert(0);
-                *count += 1;
-                let is_new = *count == 1;
-                self.bytes += if is_new { bytes } else { 0 };
-                is_new
-            }
-            Kind::Retracted => {
-                let Some(count) = counts.get_mut(&key) else { return false };
-                *count -= 1;
-                let is_gone = *count == 0;
-                if is_gone {
-                    counts.remove(&key);
-                    self.bytes -= bytes;
-                }
-                is_gone
-            }
         }
     }
 }

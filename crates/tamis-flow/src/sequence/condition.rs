@@ -67,6 +67,11 @@ impl Condition {
         self.speaks_of.iter().map(|(_, step)| *step)
     }
 
+    /// Whether an index does not decide all of it.
+    pub fn has_rest(&self) -> bool {
+        self.residual.is_some()
+    }
+
     /// Whether the row passes what an index decides of it.
     pub fn is_possible(&self, row: &Row<'_>) -> bool {
         self.selection.is_none_or(|selection| row.selected.binary_search(&selection).is_ok())

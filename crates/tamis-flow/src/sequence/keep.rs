@@ -58,17 +58,17 @@ impl SequencePlan {
         for _ in 0..from.length()? {
             let (number, time, mut record) = (from.unsigned()?, from.signed()?, from.record()?);
             names.share(&mut record);
-            let holders = Some(Holders::default());
-            rows.insert(number, TakenRow { number, time, record: Arc::new(record), holders });
+            let row = TakenRow::new(number, time, Arc::new(record), Some(Holders::default()));
+            rows.insert(number, row);
         }
         for tree in self.trees_of(sequences) {
             for _ in 0..from.length()? {
                 let key = Key::from(from.values()?);
                 let mut machine = read_machine(from, &self.trees[tree].tree, sequences, &rows)?;
                 for row in machine.rows.iter().flatten() {
-                    self.records.acquire(&row.record, row.holders.as_ref());
+                    self.records.acquire(row);
                 }
-                machine.settle(true, &mut self.records);
+                machine.settle(&mut self.records);
                 if machine.is_empty() || self.machines.find(tree, &key).is_some() {
                     return Err(Damage);
                 }
@@ -117,7 +117,7 @@ fn write_machine(machine: &Machine, tree: &Tree, places: &FxHashMap<SequenceId, 
         to.unsigned(partial.count.into());
         to.flag(partial.blocked);
         to.flag(partial.is_complete);
-        to.unsigned(partial.end_row);
+        to.unsigned(machine.end_of(partial));
         to.unsigned(run_numbers[&std::ptr::from_ref(&partial.taken)]);
     }
     let passed: BTreeMap<u64, &Passed> =
@@ -169,16 +169,11 @@ fn read_machine(
         if is_complete && tree.nodes[node].end.is_none() {
             return Err(Damage);
         }
-        machine.partials.push(Partial {
-            start_row,
-            start_time,
-            node,
-            count,
-            blocked,
-            is_complete,
-            end_row,
-            taken,
-        });
+        let partial = Partial { start_row, start_time, node, count, blocked, is_complete, taken };
+        if machine.end_of(&partial) != end_row {
+            return Err(Damage);
+        }
+        machine.partials.push(partial);
     }
     for _ in 0..from.length()? {
         let sequence = sequence_of(from, tree, sequences)?;

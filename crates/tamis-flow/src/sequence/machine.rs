@@ -18,7 +18,7 @@ use tamis_core::event::Record;
 use super::condition::Condition;
 use super::plan::SequenceId;
 use super::taken::{Holders, Records, Run, TakenRow, TakenRows};
-use super::tree::{Node, NodeId, Possible, Tree};
+use super::tree::{NodeId, Possible, Summary, Tree};
 use crate::selection::SelectionId;
 
 /// A row as a machine sees it.
@@ -45,7 +45,6 @@ pub(crate) struct Partial {
     /// What must be absent was seen since the last row that was taken.
     pub blocked: bool,
     pub is_complete: bool,
-    pub end_row: u64,
     pub taken: Run,
 }
 
@@ -82,45 +81,49 @@ pub(crate) struct Machine {
 }
 
 impl Partial {
-    fn settle(&mut self, node: &Node) {
-        self.is_complete = node.end.is_some() && self.count >= node.least;
+    fn settle(&mut self, node: &Summary) {
+        self.is_complete = node.is_end && self.count >= node.least;
         if node.most.is_none() {
             self.count = self.count.min(node.least);
         }
     }
 
-    fn can_take_more(&self, node: &Node) -> bool {
+    fn can_take_more(&self, node: &Summary) -> bool {
         node.most.is_none_or(|most| self.count < most)
     }
 
-    /// The same, with a row taken for the step of a node.
-    fn taking(&self, tree: &Tree, id: NodeId, row: &Row<'_>, position: u64) -> Self {
-        let node = &tree.nodes[id];
+    /// The same, with a row taken for the step of a node. `runs` counts those beside partial matches.
+    fn taking(&self, tree: &Tree, id: NodeId, position: u64, runs: &mut usize) -> Self {
+        let node = tree.summary(id);
         let mut next = Self {
             node: id,
             count: if id == self.node { self.count + 1 } else { 1 },
             blocked: false,
-            end_row: row.number,
-            taken: self.taken.taking(node.step as u32, position),
+            taken: self.taken.taking(node.step, position, runs),
             ..*self
         };
         next.settle(node);
         next
     }
 
+    /// Its count, as far as it decides which matches of this start are told. Whatever a partial match goes on to that may go to
+    /// the next step, one above it that may go there too goes on to as well, by skipping rows: how many more rows its
+    /// step takes is all the same.
+    fn decisive_count(&self, node: &Summary) -> u32 {
+        if node.is_enough_at_least { self.count.min(node.least) } else { self.count }
+    }
+
     /// What decides its future.
-    fn future(&self, node: &Node) -> (u64, NodeId, u32, bool, SmallVec<[Option<u64>; 2]>) {
-        let rows = node.referenced.keys().map(|step| self.taken.last_of(*step as u32));
-        (self.start_row, self.node, self.count, self.blocked, rows.collect())
+    fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<u64>; 2]>) {
+        let rows = node.referenced.iter().map(|step| self.taken.last_of(*step));
+        (self.start_row, self.node, self.decisive_count(node), self.blocked, rows.collect())
     }
 
     /// Whether both, of which none is complete, have the same future.
-    fn is_like(&self, other: &Self, node: &Node) -> bool {
-        (self.node, self.count, self.blocked) == (other.node, other.count, other.blocked)
-            && node
-                .referenced
-                .keys()
-                .all(|step| self.taken.last_of(*step as u32) == other.taken.last_of(*step as u32))
+    fn is_like(&self, other: &Self, node: &Summary) -> bool {
+        (self.node, self.blocked) == (other.node, other.blocked)
+            && self.decisive_count(node) == other.decisive_count(node)
+            && node.referenced.iter().all(|step| self.taken.last_of(*step) == other.taken.last_of(*step))
     }
 
     pub fn deadline(&self, tree: &Tree) -> i64 {
@@ -138,9 +141,9 @@ impl Coming<'_, '_> {
     fn position(&mut self, rows: &mut TakenRows, records: &mut Records) -> u64 {
         *self.position.get_or_insert_with(|| {
             let Row { number, time, record, holders, .. } = self.row;
-            records.acquire(record, holders.as_ref());
-            let holders = holders.clone();
-            rows.push(Some(TakenRow { number: *number, time: *time, record: Arc::clone(record), holders }))
+            let row = TakenRow::new(*number, *time, Arc::clone(record), holders.clone());
+            records.acquire(&row);
+            rows.push(Some(row))
         })
     }
 }
@@ -171,8 +174,8 @@ impl Machine {
             }
         }
         for (_, id) in possible.iter().take_while(|(parent, _)| parent.is_none()) {
-            let node = &tree.nodes[*id];
-            if !node.condition.rest_holds(row, |_| None) {
+            let node = tree.summary(*id);
+            if node.has_rest && !tree.nodes[*id].condition.rest_holds(row, |_| None) {
                 continue;
             }
             let position = coming.position(&mut self.rows, records);
@@ -183,7 +186,6 @@ impl Machine {
                 count: 1,
                 blocked: false,
                 is_complete: false,
-                end_row: row.number,
                 taken: Run::starting(position),
             };
             partial.settle(node);
@@ -195,7 +197,9 @@ impl Machine {
         before.append(next);
         self.partials = before;
         lost_one |= self.tell(tree, found);
-        self.settle(lost_one, records);
+        if lost_one {
+            self.settle(records);
+        }
     }
 
     /// Adds what becomes of a partial match at a row, in the order of preference. Says whether anything does.
@@ -209,29 +213,29 @@ impl Machine {
         into: &mut Vec<Partial>,
     ) -> bool {
         let before = into.len();
-        let node = &tree.nodes[partial.node];
+        let node = tree.summary(partial.node);
         let can_take_more = partial.can_take_more(node);
         let row = coming.row;
         if can_take_more
             && possible.binary_search(&(node.parent, partial.node)).is_ok()
-            && self.rest_holds(&node.condition, row, &partial)
+            && self.takes(tree, partial.node, row, &partial)
         {
             let position = coming.position(&mut self.rows, records);
-            into.push(partial.taking(tree, partial.node, row, position));
+            into.push(partial.taking(tree, partial.node, position, &mut self.runs));
         }
         if partial.count >= node.least && !partial.blocked {
             let first = possible.partition_point(|(parent, _)| *parent < Some(partial.node));
             let children = possible[first..].iter().take_while(|(parent, _)| *parent == Some(partial.node));
             for (_, child) in children {
-                if self.rest_holds(&tree.nodes[*child].condition, row, &partial) {
+                if self.takes(tree, *child, row, &partial) {
                     let position = coming.position(&mut self.rows, records);
-                    into.push(partial.taking(tree, *child, row, position));
+                    into.push(partial.taking(tree, *child, position, &mut self.runs));
                 }
             }
         }
         if !tree.strict {
             let mut skipping = partial;
-            let absent = node.next_absent.as_ref();
+            let absent = if node.has_absent { tree.nodes[skipping.node].next_absent.as_ref() } else { None };
             skipping.blocked |= absent
                 .is_some_and(|absent| absent.is_possible(row) && self.rest_holds(absent, row, &skipping));
             if !skipping.blocked || can_take_more {
@@ -239,6 +243,16 @@ impl Machine {
             }
         }
         into.len() > before
+    }
+
+    /// The number of the last row that a partial match took.
+    pub fn end_of(&self, partial: &Partial) -> u64 {
+        self.rows.get(partial.taken.last).map_or(0, |row| row.number)
+    }
+
+    /// Whether a step that a row may take by what an index says is taken.
+    fn takes(&self, tree: &Tree, node: NodeId, row: &Row<'_>, partial: &Partial) -> bool {
+        !tree.summary(node).has_rest || self.rest_holds(&tree.nodes[node].condition, row, partial)
     }
 
     fn rest_holds(&self, condition: &Condition, row: &Row<'_>, partial: &Partial) -> bool {
@@ -251,7 +265,7 @@ impl Machine {
         self.partials.retain(|partial| partial.is_complete || partial.deadline(tree) >= now);
         if self.partials.len() < before {
             self.tell(tree, found);
-            self.settle(true, records);
+            self.settle(records);
         }
     }
 
@@ -260,7 +274,7 @@ impl Machine {
         self.passed.retain(|sequence, _| tree.endings.contains_key(sequence));
         self.partials.retain(|partial| tree.nodes.get(partial.node).is_some());
         self.drop_passed(tree);
-        self.settle(true, records);
+        self.settle(records);
     }
 
     /// Whether a sequence leaves out all matches that start here.
@@ -286,21 +300,20 @@ impl Machine {
         let mut kept = 0;
         for at in 0..count {
             let partial = &partials[at];
-            let node = &tree.nodes[partial.node];
+            let node = tree.summary(partial.node);
             let start = partial.start_row;
-            if node.sequences.len() == 1
-                && let Some(only) = node.sequences.first()
-            {
-                let is_below = above.get(only).is_some_and(|(above_start, above_end)| {
-                    if tree.endings[only].skip_to_next { start == *above_start } else { start <= *above_end }
+            if let Some(only) = node.only {
+                let is_below = above.get(&only).is_some_and(|(above_start, above_end)| {
+                    if tree.endings[&only].skip_to_next { start == *above_start } else { start <= *above_end }
                 });
-                if is_below || self.has_passed(tree, *only, start) {
+                if is_below || self.has_passed(tree, only, start) {
                     continue;
                 }
             }
-            match node.end {
+            match node.only {
+                // Where a sequence ends, no other goes through.
                 Some(sequence) if partial.is_complete => {
-                    above.insert(sequence, (start, partial.end_row));
+                    above.insert(sequence, (start, self.end_of(partial)));
                 }
                 _ => {
                     let is_known = if count <= FEW {
@@ -348,11 +361,12 @@ impl Machine {
                 continue;
             }
             has_told = true;
+            let end = self.end_of(&partial);
             let passed = self.passed.entry(sequence).or_default();
             if skip_to_next {
                 passed.starts.insert(start);
             } else {
-                passed.through = passed.through.max(partial.end_row);
+                passed.through = passed.through.max(end);
             }
             let rows = self.rows_of(&partial);
             found.push(Found { sequence, start_row: start, start_time: partial.start_time, rows });
@@ -390,14 +404,10 @@ impl Machine {
         rows
     }
 
-    /// Lets rows go that nobody holds, and what sequences have passed before the first start. Unless a partial match was
-    /// lost, every row is still held.
-    pub fn settle(&mut self, lost_one: bool, records: &mut Records) {
-        if lost_one || self.partials.iter().any(|partial| partial.taken.before.is_some()) {
-            self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
-        } else {
-            self.runs = 0;
-        }
+    /// After a partial match was lost: lets rows go that nobody holds, and what sequences have passed before the first
+    /// start. As long as none is, every row and every run is still held.
+    pub fn settle(&mut self, records: &mut Records) {
+        self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
         if self.passed.is_empty() {
             return;
         }

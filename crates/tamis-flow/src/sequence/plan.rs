@@ -40,9 +40,9 @@ pub(crate) struct SequencePlan {
     pub(super) trees: Slots<Grown>,
     tree_of: FxHashMap<String, TreeId>,
     /// By the number of the selection.
-    by_selection: Vec<SmallVec<[TreeId; 2]>>,
+    by_selection: Vec<SmallVec<[Concerned; 2]>>,
     /// Trees with a condition that no index can decide.
-    always: Vec<TreeId>,
+    always: Vec<Concerned>,
     keyed: Slots<Keyed>,
     /// The partial matches of each tree and key.
     pub(super) machines: ByKey<Held>,
@@ -57,10 +57,14 @@ pub(crate) struct SequencePlan {
     room: Room,
 }
 
+/// A tree that a row may concern, with the number of its BY: the key is looked for before anybody looks at the tree, so
+/// that nothing waits for both.
+type Concerned = (TreeId, u32);
+
 /// Memory that is used again from event to event.
 #[derive(Default)]
 struct Room {
-    concerned: Vec<TreeId>,
+    concerned: Vec<Concerned>,
     /// Of an event, by the number of the BY.
     keys: Vec<Option<Key>>,
     partials: Vec<Partial>,
@@ -71,7 +75,7 @@ struct Keyed {
     text: Arc<str>,
     terms: Vec<Term>,
     trees: usize,
-    begun: FxHashMap<Key, Vec<TreeId>>,
+    begun: FxHashMap<Key, Vec<Concerned>>,
 }
 
 pub(super) struct Sequence {
@@ -195,7 +199,8 @@ impl SequencePlan {
         selections: &mut Selections,
         change: impl FnOnce(&mut Tree, &mut Selections) -> Result<()>,
     ) -> Result<()> {
-        let tree = &mut self.trees[id].tree;
+        let Grown { tree, by, .. } = &mut self.trees[id];
+        let concerned = (id, *by);
         let was_open = tree.has_open_condition();
         let outcome = change(tree, selections);
         let Changed { added, gone } = std::mem::take(&mut tree.changed);
@@ -203,16 +208,16 @@ impl SequencePlan {
             if self.by_selection.len() <= selection {
                 self.by_selection.resize(selection + 1, SmallVec::new());
             }
-            self.by_selection[selection].push(id);
+            self.by_selection[selection].push(concerned);
         }
         for selection in gone {
             if let Some(trees) = self.by_selection.get_mut(selection as usize) {
-                trees.retain(|other| *other != id);
+                trees.retain(|(other, _)| *other != id);
             }
         }
         match (was_open, tree.has_open_condition()) {
-            (false, true) => self.always.push(id),
-            (true, false) => self.always.retain(|other| *other != id),
+            (false, true) => self.always.push(concerned),
+            (true, false) => self.always.retain(|(other, _)| *other != id),
             _ => {}
         }
         outcome
@@ -270,14 +275,15 @@ impl SequencePlan {
         let holders = (concerned.len() > 1).then(Holders::default);
         let row = Row { number, time, record, selected, holders };
         let (mut told, mut found) = (vec![], vec![]);
-        for id in &room.concerned {
+        for (id, by) in &room.concerned {
             let Self { trees, keyed, machines, records, .. } = self;
-            let Grown { tree, by, .. } = &trees[*id];
             let key = room.keys[*by as usize].get_or_insert_with(|| key_of(&keyed[*by].terms, record));
             if key.iter().any(|value| matches!(value, Value::Null)) {
                 continue;
             }
-            match machines.find(*id, key) {
+            let found_machine = machines.find(*id, key);
+            let tree = &trees[*id].tree;
+            match found_machine {
                 Some(number) => {
                     let machine = &mut machines[number].machine;
                     // Where a match waits, this was done in time.
@@ -367,7 +373,7 @@ impl SequencePlan {
     pub(super) fn hold(&mut self, tree: TreeId, key: Key, machine: Machine) {
         let grown = &mut self.trees[tree];
         if grown.tree.strict {
-            self.keyed[grown.by].begun.entry(key.clone()).or_default().push(tree);
+            self.keyed[grown.by].begun.entry(key.clone()).or_default().push((tree, grown.by));
         }
         let (place, since) = (grown.machines.len() as u32, self.next_number);
         self.next_number += 1;
@@ -422,7 +428,7 @@ impl SequencePlan {
         if grown.tree.strict
             && let Some(ids) = begun.get_mut(&key)
         {
-            ids.retain(|other| *other != held.tree);
+            ids.retain(|(other, _)| *other != held.tree);
             if ids.is_empty() {
                 begun.remove(&key);
             }
@@ -552,7 +558,7 @@ impl Held {
     /// With the records, which other keys may hold too.
     fn whole_bytes(&self) -> usize {
         let records = self.machine.rows.iter().flatten();
-        self.bytes + records.map(|row| crate::key::record_bytes(&row.record)).sum::<usize>()
+        self.bytes + records.map(|row| row.bytes).sum::<usize>()
     }
 }
 

@@ -27,6 +27,15 @@ pub(crate) struct TakenRow {
     pub record: Arc<Record>,
     /// How many keys hold the record; none: no other can.
     pub holders: Option<Holders>,
+    /// Of the record: when it goes, nobody has to look into it.
+    pub bytes: usize,
+}
+
+impl TakenRow {
+    pub fn new(number: u64, time: i64, record: Arc<Record>, holders: Option<Holders>) -> Self {
+        let bytes = record_bytes(&record);
+        Self { number, time, record, holders, bytes }
+    }
 }
 
 /// How many keys hold a record.
@@ -53,11 +62,12 @@ impl Drop for Run {
 }
 
 impl Run {
-    /// The chain with one more row.
-    pub fn taking(&self, step: u32, row: u64) -> Run {
+    /// The chain with one more row. `runs` counts those that are not the last of a chain.
+    pub fn taking(&self, step: u32, row: u64, runs: &mut usize) -> Run {
         if self.step == step && self.last + 1 == row {
             Run { step, first: self.first, last: row, before: self.before.clone() }
         } else {
+            *runs += 1;
             Run { step, first: row, last: row, before: Some(Arc::new(self.clone())) }
         }
     }
@@ -120,7 +130,7 @@ impl TakenRows {
 
     /// Lets rows go that no chain holds, and says how many runs the chains share or might share.
     pub fn keep_only<'c>(&mut self, heads: impl Iterator<Item = &'c Run>, records: &mut Records) -> usize {
-        let mut seen: FxHashSet<*const Run> = FxHashSet::default();
+        let mut seen = Seen::default();
         let mut held: SmallVec<[bool; 64]> = SmallVec::from_elem(false, self.rows.len());
         let mut hold = |run: &Run| {
             held[(run.first - self.first) as usize..=(run.last - self.first) as usize].fill(true);
@@ -150,6 +160,31 @@ impl TakenRows {
     }
 }
 
+/// Runs that were seen: most keys have few, which need no table.
+#[derive(Default)]
+struct Seen {
+    few: SmallVec<[*const Run; 16]>,
+    many: FxHashSet<*const Run>,
+}
+
+impl Seen {
+    /// Says whether the run is new.
+    fn insert(&mut self, run: *const Run) -> bool {
+        if self.few.contains(&run) {
+            return false;
+        }
+        if self.few.len() < self.few.inline_size() {
+            self.few.push(run);
+            return true;
+        }
+        self.many.insert(run)
+    }
+
+    fn len(&self) -> usize {
+        self.few.len() + self.many.len()
+    }
+}
+
 /// The bytes of the records that rows of any key hold, each counted once however many partial matches took it.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -158,15 +193,17 @@ pub(crate) struct Records {
 
 impl Records {
     /// One more key holds a record.
-    pub fn acquire(&mut self, record: &Record, holders: Option<&Holders>) {
+    pub fn acquire(&mut self, row: &TakenRow) {
+        let holders = row.holders.as_ref();
         if holders.is_none_or(|holders| holders.fetch_add(1, Ordering::Relaxed) == 0) {
-            self.bytes += record_bytes(record);
+            self.bytes += row.bytes;
         }
     }
 
     pub fn release(&mut self, row: &TakenRow) {
-        if row.holders.as_ref().is_none_or(|holders| holders.fetch_sub(1, Ordering::Relaxed) == 1) {
-            self.bytes -= record_bytes(&row.record);
+        let holders = row.holders.as_ref();
+        if holders.is_none_or(|holders| holders.fetch_sub(1, Ordering::Relaxed) == 1) {
+            self.bytes -= row.bytes;
         }
     }
 

@@ -52,6 +52,31 @@ pub(crate) struct Node {
     pub end: Option<SequenceId>,
 }
 
+/// What most rows need of a node. There may be as many trees as sequences, and an event comes to one after the other: a few
+/// of these lie in the tree itself, so that it is read in one go.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    pub parent: Option<NodeId>,
+    selection: Option<SelectionId>,
+    pub step: u32,
+    pub least: u32,
+    pub most: Option<u32>,
+    /// The only sequence that goes through it.
+    pub only: Option<SequenceId>,
+    pub is_end: bool,
+    /// Whether an index does not decide all of its condition.
+    pub has_rest: bool,
+    pub has_absent: bool,
+    /// Rows may be skipped, and nothing that was skipped makes it necessary to take another.
+    pub is_enough_at_least: bool,
+    is_gone: bool,
+    /// Steps whose rows decide what comes.
+    pub referenced: SmallVec<[u32; 2]>,
+}
+
+/// Trees with no more nodes find those that a row may take one by one.
+const FEW_NODES: usize = 8;
+
 /// Where a sequence ends, and how.
 #[derive(Debug)]
 pub(crate) struct Ending {
@@ -69,6 +94,8 @@ pub(crate) struct Tree {
     pub strict: bool,
     pub within: i64,
     pub nodes: Slots<Node>,
+    /// By the number of the node.
+    summaries: SmallVec<[Summary; 2]>,
     pub endings: FxHashMap<SequenceId, Ending>,
     /// No sequence began later, also of those that are gone.
     pub latest_epoch: u64,
@@ -139,6 +166,7 @@ impl Tree {
                 *self.nodes[*node].referenced.entry(*step).or_insert(0) += 1;
             }
         }
+        path.iter().for_each(|node| self.summarize(*node));
         let ending = Ending { epoch, skip_to_next: written.skip_to_next, path, referenced };
         self.endings.insert(id, ending);
         self.latest_epoch = self.latest_epoch.max(epoch);
@@ -236,8 +264,48 @@ impl Tree {
             if self.nodes[*node].sequences.is_empty() {
                 self.remove_node(*node, selections)?;
             }
+            self.summarize(*node);
         }
         Ok(())
+    }
+
+    /// Sums up a node that came, changed or went.
+    fn summarize(&mut self, id: NodeId) {
+        let at = id as usize;
+        let Some(node) = self.nodes.get(id) else {
+            if let Some(summary) = self.summaries.get_mut(at) {
+                summary.is_gone = true;
+            }
+            return;
+        };
+        let summary = Summary {
+            parent: node.parent,
+            selection: node.condition.selection,
+            step: node.step as u32,
+            least: node.least,
+            most: node.most,
+            only: node.sequences.first().copied().filter(|_| node.sequences.len() == 1),
+            is_end: node.end.is_some(),
+            has_rest: node.condition.has_rest(),
+            has_absent: node.next_absent.is_some(),
+            is_enough_at_least: !self.strict && node.next_absent.is_none(),
+            is_gone: false,
+            referenced: node.referenced.keys().map(|step| *step as u32).collect(),
+        };
+        match self.summaries.get_mut(at) {
+            Some(known) => *known = summary,
+            None => {
+                // Numbers of nodes are given out in order; those between belong to nodes that are not summed up yet.
+                let gone = Summary { is_gone: true, ..summary.clone() };
+                self.summaries.resize(at, gone);
+                self.summaries.push(summary);
+            }
+        }
+    }
+
+    /// What most rows need of a node.
+    pub fn summary(&self, node: NodeId) -> &Summary {
+        &self.summaries[node as usize]
     }
 
     fn remove_node(&mut self, id: NodeId, selections: &mut Selections) -> Result<()> {
@@ -275,6 +343,16 @@ impl Tree {
 
     /// The nodes whose step a row may take by what an index says, as (parent, node) and in order.
     pub fn possible(&self, row: &Row<'_>) -> Possible {
+        if self.summaries.len() <= FEW_NODES {
+            let is_possible = |summary: &Summary| {
+                let selection = summary.selection;
+                !summary.is_gone && selection.is_none_or(|it| row.selected.binary_search(&it).is_ok())
+            };
+            let nodes = (0..).zip(&self.summaries).filter(|(_, summary)| is_possible(summary));
+            let mut found: Possible = nodes.map(|(node, summary)| (summary.parent, node)).collect();
+            found.sort_unstable();
+            return found;
+        }
         let by_index = |selection: &SelectionId| self.by_selection.get(selection).into_iter().flatten();
         let known = |node: &NodeId| (self.nodes[*node].parent, *node);
         let mut found: Possible = if row.selected.len() <= self.by_selection.len() {

@@ -241,7 +241,9 @@ pub(crate) fn sql_frame(inside: &mut Cursor<'_>) -> Result<Frame, ExpressionErro
         }
         Frame::Range(length)
     } else {
-        let rows = i64::from(inside.whole("how many rows", if between { 0 } else { 1 })?);
+        // The event itself is always there: `ROWS 0 PRECEDING` is one row, `ROWS 0` would be none.
+        let precedes = between || inside.is_word(1, "PRECEDING");
+        let rows = i64::from(inside.whole("how many rows", if precedes { 0 } else { 1 })?);
         Frame::Rows(rows + i64::from(between || inside.accept("PRECEDING")))
     };
     if between {
@@ -299,6 +301,7 @@ mod tests {
             ["sum(price * quantity) OVER (PARTITION BY lower(a), b RANGE INTERVAL 2 HOURS)"]
         );
         assert_eq!(windows("sum(x) OVER (ROWS 99 PRECEDING) > 1"), ["sum(x) OVER (ROWS 100)"]);
+        assert_eq!(windows("sum(x) OVER (ROWS 0 PRECEDING) > 1"), ["sum(x) OVER (ROWS 1)"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::term::Term;
 
+use super::deviation::Moments;
 use super::exact_sum::ExactSum;
 use super::rows_of_key::Rows;
 use crate::key::normal;
@@ -99,13 +100,6 @@ struct Sum {
     numbers: u64,
     /// How many of the numbers are floats.
     float_count: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Moments {
-    numbers: u64,
-    sum: ExactSum,
-    squares: ExactSum,
 }
 
 impl Running {
@@ -278,36 +272,6 @@ impl Sum {
 
     fn average(&self) -> Option<Value> {
         (self.numbers > 0).then(|| Value::Float(self.total() / self.numbers as f64))
-    }
-}
-
-impl Moments {
-    fn put(&mut self, value: &Value, more: i64) {
-        let Some(x) = value.as_ref().nearest_float() else { return };
-        let square = x * x;
-        let rest = if square.is_finite() { x.mul_add(x, -square) } else { 0.0 };
-        self.numbers = self.numbers.saturating_add_signed(more);
-        let put = |sum: &mut ExactSum, x| if more > 0 { sum.add(x) } else { sum.subtract(x) };
-        put(&mut self.sum, x);
-        put(&mut self.squares, square);
-        put(&mut self.squares, rest);
-    }
-
-    /// The standard deviation of a sample, from the exact sums and with twice the digits of a float.
-    fn deviation(&self) -> Option<Value> {
-        if self.numbers < 2 {
-            return None;
-        }
-        let n = self.numbers as f64;
-        let (sum, sum_rest) = self.sum.pair();
-        let (squares, squares_rest) = self.squares.pair();
-        let square = sum * sum;
-        let square_rest = sum.mul_add(sum, -square) + 2.0 * sum * sum_rest;
-        // n Σx² − (Σx)², whose leading parts cancel.
-        let scaled = n * squares;
-        let scaled_rest = n.mul_add(squares, -scaled) + n * squares_rest;
-        let difference = (scaled - square) + (scaled_rest - square_rest);
-        Some(Value::Float((difference.max(0.0) / n / (n - 1.0)).sqrt()))
     }
 }
 

@@ -8,7 +8,7 @@ const HUGE: f64 = power_of_two(960);
 const DOWN: f64 = power_of_two(-60);
 const UP: f64 = power_of_two(60);
 
-const fn power_of_two(exponent: i64) -> f64 {
+pub(super) const fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
@@ -69,15 +69,14 @@ impl ExactSum {
         rounded(&scaled) * UP
     }
 
-    /// The sum as a float and what is missing of it.
-    pub fn pair(&self) -> (f64, f64) {
-        let high = self.value();
-        if !high.is_finite() {
-            return (high, 0.0);
-        }
-        let mut rest = self.clone();
-        rest.add(-high);
-        (high, rest.value())
+    /// Floats that do not overlap and whose sum is this one times a power of two: what is finite of it.
+    pub fn scaled_parts(&self, scale: f64) -> impl Iterator<Item = f64> {
+        let parts = self.parts.iter().map(move |part| part * scale);
+        parts.chain(self.huge.iter().map(move |part| part * scale * UP))
+    }
+
+    pub fn is_finite(&self) -> bool {
+        (self.not_a_number, self.infinite, self.minus_infinite) == (0, 0, 0)
     }
 }
 

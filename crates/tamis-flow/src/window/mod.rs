@@ -1,10 +1,14 @@
 //! Windows: rows that are kept per key, and aggregates over them that are kept up to date.
 //!
 //! `rows_of_key` has the rows of one key, once for all windows that look at the same ones; `aggregate` what is computed of
-//! them; `plan` the definitions, each kept once however many queries use it.
+//! them; `partition` the keys; `plan` the definitions, each kept once however many queries use it; `keep` writes and reads
+//! them.
 
 mod aggregate;
+mod deviation;
 mod exact_sum;
+mod keep;
+mod partition;
 mod plan;
 mod positions;
 mod rows_of_key;

@@ -10,10 +10,10 @@ use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
 use super::Aggregate;
-use super::rows_of_key::{AllWanted, Store, Wanted};
+use super::partition::{Partition, StoreDefinition, read};
+use super::rows_of_key::{AllWanted, Wanted};
 use crate::by_key::ByKey;
-use crate::codec::{Damage, Reader, Writer};
-use crate::key::{Key, key_bytes, key_of, value_of};
+use crate::key::key_of;
 use crate::selection::SelectionId;
 use crate::slots::Slots;
 use crate::text::WindowedTerm;
@@ -23,16 +23,12 @@ pub(crate) type AggregateId = u32;
 /// An aggregate and its value at an event.
 pub(crate) type Fed = (AggregateId, Value);
 
-/// How many keys an event may look at whose rows are over. More than one, so that their number goes down; few, so that no
-/// event waits for all keys after a pause.
-const MOST_EXPIRED_BY_AN_EVENT: usize = 8;
-
 #[derive(Default)]
 pub(crate) struct WindowPlan {
-    partitions: Slots<Partition>,
-    stores: Slots<StoreDefinition>,
-    aggregates: Slots<AggregateDefinition>,
-    partition_by_text: FxHashMap<String, u32>,
+    pub(super) partitions: Slots<Partition>,
+    pub(super) stores: Slots<StoreDefinition>,
+    pub(super) aggregates: Slots<AggregateDefinition>,
+    pub(super) partition_by_text: FxHashMap<String, u32>,
     store_by_identity: FxHashMap<(u32, Option<SelectionId>, bool), u32>,
     /// By canonical text: those that started at different moments, the oldest first.
     aggregate_by_text: FxHashMap<Arc<str>, Vec<AggregateId>>,
@@ -47,45 +43,9 @@ pub(crate) struct WindowPlan {
     pub shed_keys: u64,
 }
 
-struct Partition {
-    terms: Vec<Term>,
-    text: String,
-    keys: ByKey<Entry>,
-    /// The stores without a filter.
-    unfiltered: Vec<u32>,
-    stores: u32,
-    /// The longest time for which a window holds a row; none if there are windows of rows only.
-    horizon: Option<i64>,
-    /// When somebody last looked at a key, by time. After the horizon it is looked at again, so that keys without events go
-    /// away.
-    looked_at: VecDeque<(i64, u32)>,
-    bytes: usize,
-}
-
-/// What is known of one key.
-#[derive(Default)]
-struct Entry {
-    /// When it was last looked at, if it waits to be looked at again.
-    looked_at: Option<i64>,
-    /// How many events of this key came since there is an entry: their positions in windows of rows.
-    rows_seen: i64,
-    /// The number of its last event in the stream: what says for how long it is idle.
-    last_event: u64,
-    stores: Vec<Store>,
-    bytes: usize,
-}
-
-struct StoreDefinition {
-    partition: u32,
-    selection: Option<SelectionId>,
-    counts_rows: bool,
-    columns: Vec<Option<Term>>,
-    wanted: AllWanted,
-}
-
-struct AggregateDefinition {
+pub(super) struct AggregateDefinition {
     text: Arc<str>,
-    store: u32,
+    pub store: u32,
     /// How many events of the stream were evaluated before it was added.
     epoch: u64,
     uses: usize,
@@ -396,109 +356,6 @@ impl WindowPlan {
     pub fn epoch(&self, id: AggregateId) -> u64 {
         self.aggregates[id].epoch
     }
-
-    // --- keeping -----------------------------------------------------------------------------------
-
-    /// Writes the state of all keys, after [`sweep_dead`](Self::sweep_dead). The definitions are written by whoever holds
-    /// the queries; aggregates are named by `number`, which must say the same for the same aggregate when the state is
-    /// read.
-    pub fn write(&self, to: &mut Writer, number: &FxHashMap<AggregateId, u64>) {
-        to.unsigned(self.shed_keys);
-        to.unsigned(self.keys() as u64);
-        for (_, partition) in self.partitions.iter() {
-            for (_, key, entry) in partition.keys.iter() {
-                to.text(&partition.text);
-                to.values(key);
-                to.signed(entry.rows_seen);
-                to.unsigned(entry.last_event);
-                to.unsigned(entry.stores.len() as u64);
-                for held in &entry.stores {
-                    let definition = &self.stores[held.definition];
-                    let parts = held.parts();
-                    // Any aggregate says which store it is.
-                    to.unsigned(number[&definition.wanted[0].id]);
-                    to.unsigned(parts.end);
-                    to.unsigned(parts.positions.len() as u64);
-                    parts.positions.iter().for_each(|position| to.signed(position));
-                    let columns = parts
-                        .columns
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(at, column)| Some((definition.columns.get(at)?.as_ref()?, column)));
-                    let columns: Vec<_> = columns.collect();
-                    to.unsigned(columns.len() as u64);
-                    for (term, column) in columns {
-                        to.text(&term.to_string());
-                        to.unsigned(column.len() as u64);
-                        column.iter().for_each(|value| to.value(value));
-                    }
-                    let starts = parts.starts.iter().filter_map(|(id, start)| Some((number.get(id)?, start)));
-                    let starts: Vec<_> = starts.collect();
-                    to.unsigned(starts.len() as u64);
-                    for (id, start) in starts {
-                        to.unsigned(*id);
-                        to.unsigned(*start);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads what [`write`](Self::write) wrote into a plan with the same aggregates.
-    pub fn read(&mut self, from: &mut Reader<'_>, ids: &[AggregateId]) -> Result<(), Damage> {
-        let id_of = |number: u64| ids.get(number as usize).copied().ok_or(Damage);
-        self.shed_keys = from.unsigned()?;
-        for _ in 0..from.unsigned()? {
-            let text = from.text()?;
-            let partition = *self.partition_by_text.get(&text).ok_or(Damage)?;
-            let key = Key::from(from.values()?);
-            let (rows_seen, last_event) = (from.signed()?, from.unsigned()?);
-            let mut entry = Entry { rows_seen, last_event, ..Entry::default() };
-            for _ in 0..from.unsigned()? {
-                let store = self.aggregates[id_of(from.unsigned()?)?].store;
-                let definition = &self.stores[store];
-                let end = from.unsigned()?;
-                let count = from.length()?;
-                let positions = (0..count).map(|_| from.signed()).collect::<Result<Vec<_>, _>>()?;
-                let mut columns = vec![vec![]; definition.columns.len()];
-                for _ in 0..from.unsigned()? {
-                    let term = from.text()?;
-                    let is_it = |column: &Option<Term>| {
-                        column.as_ref().is_some_and(|known| known.to_string() == term)
-                    };
-                    let at = definition.columns.iter().position(is_it).ok_or(Damage)?;
-                    let count = from.length()?;
-                    columns[at] = (0..count).map(|_| from.value()).collect::<Result<_, _>>()?;
-                }
-                if (positions.len() as u64) > end
-                    || columns.iter().any(|column| column.len() > positions.len())
-                {
-                    return Err(Damage);
-                }
-                let first = end - positions.len() as u64;
-                let mut held = Store::from_parts(store, end, positions, columns);
-                for _ in 0..from.unsigned()? {
-                    let (id, start) = (id_of(from.unsigned()?)?, from.unsigned()?);
-                    let want = definition.wanted.iter().find(|want| want.id == id).ok_or(Damage)?;
-                    if !(first..=end).contains(&start) {
-                        return Err(Damage);
-                    }
-                    held.restore(want, start);
-                }
-                entry.stores.push(held);
-            }
-            let partition = &mut self.partitions[partition];
-            if partition.keys.find(0, &key).is_some() {
-                return Err(Damage);
-            }
-            // Looked at with the next event: nobody knows for how long it was idle.
-            entry.looked_at = Some(i64::MIN);
-            let number = partition.keys.insert(0, key, entry);
-            partition.looked_at.push_back((i64::MIN, number));
-            partition.settle(number);
-        }
-        Ok(())
-    }
 }
 
 /// What a node of the plan holds.
@@ -511,135 +368,4 @@ pub(crate) struct NodeDescription<'p> {
     pub keys: usize,
     pub rows: usize,
     pub bytes: usize,
-}
-
-impl StoreDefinition {
-    /// The column that holds a term.
-    fn column(&mut self, term: &Term) -> u32 {
-        let same = |column: &Option<Term>| column.as_ref() == Some(term);
-        if let Some(at) = self.columns.iter().position(same) {
-            return at as u32;
-        }
-        match self.columns.iter().position(Option::is_none) {
-            Some(free) => {
-                self.columns[free] = Some(term.clone());
-                free as u32
-            }
-            None => {
-                self.columns.push(Some(term.clone()));
-                self.columns.len() as u32 - 1
-            }
-        }
-    }
-}
-
-fn read(held: &Store, definition: &StoreDefinition, is_fed: bool, values: &mut Vec<Fed>) {
-    for want in &definition.wanted {
-        if let Some(value) = held.value(want, is_fed) {
-            values.push((want.id, value));
-        }
-    }
-}
-
-impl Partition {
-    fn feed(
-        &mut self,
-        event: u64,
-        time: i64,
-        record: &Record,
-        affected: &[u32],
-        definitions: &Slots<StoreDefinition>,
-        values: &mut Vec<Fed>,
-    ) {
-        let key = key_of(&self.terms, record);
-        let number = match self.keys.find(0, &key) {
-            Some(number) => number,
-            None if affected.is_empty() => return,
-            None => self.keys.insert(0, key, Entry::default()),
-        };
-        let entry = &mut self.keys[number];
-        let row = entry.rows_seen;
-        entry.rows_seen += 1;
-        entry.last_event = event;
-        if entry.looked_at.is_none() && self.horizon.is_some() {
-            entry.looked_at = Some(time);
-            self.looked_at.push_back((time, number));
-        }
-        for &store in affected {
-            let definition = &definitions[store];
-            let held = match entry.stores.iter().position(|held| held.definition == store) {
-                Some(at) => &mut entry.stores[at],
-                None => {
-                    // Keys have few stores, and there are many keys: no room for more than there are.
-                    if entry.stores.len() < 8 {
-                        entry.stores.reserve_exact(1);
-                    }
-                    entry.stores.push(Store::new(store));
-                    entry.stores.last_mut().expect("it was just put there")
-                }
-            };
-            let columns = definition.columns.iter();
-            let columns = columns.map(|term| term.as_ref().map(|term| value_of(term, record)));
-            held.feed(if definition.counts_rows { row } else { time }, columns, &definition.wanted);
-        }
-        for held in &mut entry.stores {
-            let definition = &definitions[held.definition];
-            held.refresh(if definition.counts_rows { row } else { time }, &definition.wanted);
-            read(held, definition, affected.contains(&held.definition), values);
-        }
-        self.settle(number);
-    }
-
-    /// Drops what is empty, and counts the bytes again.
-    fn settle(&mut self, number: u32) {
-        let entry = &mut self.keys[number];
-        entry.stores.retain(|held| held.len() > 0);
-        self.bytes -= entry.bytes;
-        if entry.stores.is_empty() {
-            self.keys.remove(number);
-            return;
-        }
-        let stores = entry.stores.iter().map(Store::bytes).sum::<usize>();
-        let key = size_of::<Key>() + key_bytes(self.keys.key(number));
-        let entry = &mut self.keys[number];
-        entry.bytes = size_of::<Entry>() + key + 16 + stores;
-        self.bytes += entry.bytes;
-    }
-
-    /// Looks at keys whose rows may all be over.
-    fn expire_some(&mut self, time: i64, definitions: &Slots<StoreDefinition>) {
-        let Some(horizon) = self.horizon else { return };
-        for _ in 0..MOST_EXPIRED_BY_AN_EVENT {
-            let Some(&(looked_at, number)) = self.looked_at.front() else { return };
-            if looked_at.saturating_add(horizon) >= time {
-                return;
-            }
-            self.looked_at.pop_front();
-            match self.keys.get_mut(number) {
-                Some(entry) if entry.looked_at == Some(looked_at) => entry.looked_at = None,
-                // Another key has the number now.
-                _ => continue,
-            }
-            self.expire(number, time, definitions);
-            // What windows of rows hold is never over.
-            if let Some(entry) = self.keys.get_mut(number)
-                && entry.stores.iter().any(|held| !definitions[held.definition].counts_rows)
-            {
-                entry.looked_at = Some(time);
-                self.looked_at.push_back((time, number));
-            }
-        }
-    }
-
-    /// Drops what the windows of an event at this time no longer hold of a key.
-    fn expire(&mut self, number: u32, time: i64, definitions: &Slots<StoreDefinition>) {
-        let Some(entry) = self.keys.get_mut(number) else { return };
-        for held in &mut entry.stores {
-            let definition = &definitions[held.definition];
-            if !definition.counts_rows {
-                held.refresh(time, &definition.wanted);
-            }
-        }
-        self.settle(number);
-    }
 }
