@@ -3,6 +3,8 @@
 from tamis.pubsub.records.drops import Drop, Drops, read_drops
 from tamis.pubsub.records.events import (
     DEFAULT_HOPS,
+    LINK,
+    ROLLBACK,
     EventHeader,
     Target,
     event_body,
@@ -12,6 +14,7 @@ from tamis.pubsub.records.events import (
 from tamis.pubsub.records.fields import (
     Fields,
     RecordError,
+    are_pairs,
     is_number,
     is_seconds,
     is_text_list,
@@ -43,8 +46,10 @@ __all__ = [
     "DEFAULT_HOPS",
     "DEFAULT_PRIORITY",
     "HIGHEST_PRIORITY",
+    "LINK",
     "LINK_BYTES",
     "LINK_KEEP_SECONDS",
+    "ROLLBACK",
     "Advertisement",
     "Cursor",
     "DeadLetter",
@@ -60,6 +65,7 @@ __all__ = [
     "Settings",
     "Subscription",
     "Target",
+    "are_pairs",
     "event_body",
     "is_number",
     "is_priority",

@@ -7,6 +7,8 @@ from tamis.pubsub.log.contract import Record
 from tamis.pubsub.records.fields import MOST_NUMBER, Fields, RecordError, is_number, is_text_list, write
 
 MOST_RECENT_DROPS = 200
+Stood = tuple[str, int, int]
+"""A lane, the number of a dropped delivery that was a gap, and how many events more than one it stood for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Drop:
     """
 
     reason: str
-    """`bytes`, `age` or `forgotten`."""
+    """`bytes`, `age`, or `link`: what said that events were missing, and of what then nobody learns."""
     lane: str
     first: int
     last: int
@@ -48,6 +50,8 @@ class Drops:
     """Those that the sites are just being told of."""
     told: dict[str, int] = field(default_factory=dict)
     """How many gaps each site was told of, this one with them."""
+    stood: tuple[Stood, ...] = ()
+    """Of a neighbour's queue: dropped deliveries that do not count as one event, for they were gaps."""
 
     def and_drop(self, drop: Drop) -> "Drops":
         """These and another one."""
@@ -66,6 +70,27 @@ class Drops:
             recent.append(drop)
         return replace(self, totals=totals, recent=tuple(recent[-MOST_RECENT_DROPS:]))
 
+    def and_gap(self, lane: str, number: int, events: int) -> "Drops":
+        """These, and that one of the dropped deliveries stood for so many events.
+
+        >>> drops = Drops().and_gap("0.0", 3, 50).and_gap("0.0", 9, 0)
+        >>> drops.beyond("0.0", 1, 9), drops.beyond("0.0", 1, 10), drops.beyond("0.0", 4, 9)
+        (49, 48, 0)
+        """
+        stood = [*self.stood, (lane, number, events - 1)]
+        if len(stood) > MOST_RECENT_DROPS:
+            # The oldest counts with the next of its lane: whoever has missed it has missed that one, too.
+            (lane, _, beyond), stood = stood[0], stood[1:]
+            for place, (other, later, more) in enumerate(stood):
+                if other == lane:
+                    stood[place] = (lane, later, more + beyond)
+                    break
+        return replace(self, stood=tuple(stood))
+
+    def beyond(self, lane: str, first: int, end: int) -> int:
+        """How many events more than deliveries are missing, of those from a number up to before another."""
+        return sum(more for other, number, more in self.stood if other == lane and first <= number < end)
+
     def run(self, lane: str, number: int) -> tuple[str, int]:
         """Why a delivery is missing, and the last one after it for which that holds.
 
@@ -83,7 +108,8 @@ class Drops:
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
         behind = {"untold": self.untold, "telling": self.telling, "told": self.told}
         sites = {name: counts for name, counts in behind.items() if counts}
-        return write({"totals": self.totals, "recent": recent, "next": self.next, **sites})
+        stood = {"stood": [list(row) for row in self.stood]} if self.stood else {}
+        return write({"totals": self.totals, "recent": recent, "next": self.next, **sites, **stood})
 
     @classmethod
     def read(cls, body: bytes) -> "Drops":
@@ -101,7 +127,20 @@ class Drops:
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
         counts = {name: fields.counts(name) for name in ("totals", "next", "untold", "telling", "told")}
-        return cls(recent=recent, **counts)
+        stood = tuple((lane, number, more) for lane, number, more in fields.take("stood", _are_stood, []))
+        return cls(recent=recent, stood=stood, **counts)
+
+
+def _are_stood(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(row, list)
+        and len(row) == 3
+        and isinstance(row[0], str)
+        and is_number(row[1])
+        and type(row[2]) is int
+        and abs(row[2]) <= MOST_NUMBER
+        for row in value
+    )
 
 
 def read_drops(record: Record | None) -> Drops:

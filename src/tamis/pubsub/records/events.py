@@ -6,6 +6,8 @@ from typing import Any
 from tamis.pubsub.records.fields import Fields, is_number, write
 
 DEFAULT_HOPS = 16
+LINK, ROLLBACK = "link", "rollback"
+"""Why events are missing that were on their way."""
 Target = tuple[str, int]
 """A site that an event is on its way to, and its number among the events from its origin to that site."""
 
@@ -41,12 +43,16 @@ class EventHeader:
     targets: tuple[Target, ...] = ()
     missing: int = 0
     """This is no event: so many were dropped on their way here, and every subscriber is told."""
+    reason: str = LINK
+    """Why they are missing: `link`; or `rollback`, and then nobody knows how many."""
 
     def body(self) -> bytes:
         """The header line."""
         fields: dict[str, Any] = {"p": self.publisher}
         if self.missing:
             fields["g"] = self.missing
+        if self.reason != LINK:
+            fields["w"] = self.reason
         if self.origin is not None:
             fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
             fields["to"] = [list(target) for target in self.targets]
@@ -64,6 +70,7 @@ class EventHeader:
             fields.number("h", DEFAULT_HOPS),
             tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
             fields.number("g", 0),
+            fields.text("w", LINK),
         )
 
 

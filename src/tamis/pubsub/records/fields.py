@@ -127,6 +127,17 @@ def number_of(body: bytes) -> int:
     return number if isinstance(number, int) and is_number(number) else 0
 
 
+def are_pairs(value: object) -> bool:
+    """Whether a value is a list of pairs of numbers.
+
+    >>> are_pairs([[1, 2]]), are_pairs([[1]])
+    (True, False)
+    """
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) for pair in value
+    )
+
+
 def is_text_list(value: object) -> bool:
     """Whether a value is a list of texts.
 

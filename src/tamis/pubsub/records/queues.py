@@ -7,7 +7,7 @@ from typing import Any
 
 from tamis.pubsub.records import fields as layout
 from tamis.pubsub.records.events import Target, is_target_list
-from tamis.pubsub.records.fields import Fields, is_seconds, write
+from tamis.pubsub.records.fields import Fields, are_pairs, is_seconds, write
 
 LINK_BYTES = 1 << 30
 LINK_KEEP_SECONDS = 7 * 86_400.0
@@ -85,10 +85,12 @@ class Delivery:
     """The projection whose copies the subscriber gets instead of the events."""
     targets: tuple[tuple[Target, ...], ...] = ()
     """Between sites: for each event, the sites that it is on its way to."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Of what is no event but says that some are missing: its number, and for how many it stands."""
 
     def body(self) -> bytes:
         """The record."""
-        if not (self.unsure or self.copy or self.targets):
+        if not (self.unsure or self.copy or self.targets or self.gaps):
             return plain_delivery(self.first, self.events, self.size)
         fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
         if self.unsure:
@@ -97,6 +99,8 @@ class Delivery:
             fields["c"] = self.copy
         if self.targets:
             fields["to"] = [[list(target) for target in targets] for targets in self.targets]
+        if self.gaps:
+            fields["g"] = [list(gap) for gap in self.gaps]
         return write(fields)
 
     @classmethod
@@ -121,6 +125,7 @@ class Delivery:
             tuple(fields.numbers("u", [])),
             fields.optional("c", lambda value: isinstance(value, str)),
             tuple(tuple((site, number) for site, number in one) for one in targets or ()),
+            tuple((number, count) for number, count in fields.take("g", are_pairs, [])),
         )
 
 

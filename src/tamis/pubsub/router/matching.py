@@ -50,6 +50,8 @@ class Matched:
     """The bytes of each event."""
     are_plain: bool
     """Whether all of them are events that were published here."""
+    gaps: dict[int, int]
+    """Rows that are no events but say that some are missing: how many."""
 
 
 def match(
@@ -62,15 +64,17 @@ def match(
     """
     headers, events, dead, are_plain = _split(records)
     ours = good = [row for row in range(len(records)) if row not in dead]
+    gaps: dict[int, int] = {}
     if not are_plain:
         ours = [row for row in ours if _is_for(headers[row], site)]
-        good = [row for row in ours if not _missing(headers[row])]
+        gaps = {row: count for row in range(len(records)) if (count := _missing(headers[row]))}
+        good = [row for row in ours if row not in gaps]
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
             _match_run(table, records, events, run, found=found, dead=dead)
-    for row in ours if len(good) < len(ours) else ():
-        if _missing(headers[row]):  # what was lost on its way may have been for anyone
+    for row in ours if gaps else ():
+        if row in gaps:  # what was lost on its way may have been for anyone
             for name in table.queues:
                 found.setdefault(name, []).append((Owner(name, HIGHEST_PRIORITY, is_unsure=False), [row]))
     wanted: list[Wanted] = []
@@ -87,6 +91,7 @@ def match(
         [record.seq for record in records],
         [len(event) for event in events],
         are_plain,
+        gaps,
     )
 
 

@@ -538,7 +538,7 @@ class Router:
         numbers, sizes = matched.numbers, matched.sizes
         events = [numbers[row] for row in wanted.rows]
         size = sum([sizes[row] for row in wanted.rows])
-        if not (wanted.unsure or wanted.targets or self.table.grants):  # nearly all
+        if not (wanted.unsure or wanted.targets or matched.gaps or self.table.grants):  # nearly all
             return plain_delivery(first, events, size)
         attributes = self._projected(wanted.name)
         return Delivery(
@@ -548,6 +548,7 @@ class Router:
             tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
+            tuple((numbers[row], matched.gaps[row]) for row in wanted.rows if row in matched.gaps),
         ).body()
 
     def _projected(self, name: str) -> tuple[str, ...] | None:
