@@ -88,7 +88,7 @@ def match(
         wanted,
         dead,
         _sites(table, found, events, headers, site=site, everywhere=everywhere),
-        [record.seq for record in records],
+        [record[0] for record in records],
         [len(event) for event in events],
         are_plain,
         gaps,
@@ -116,9 +116,10 @@ def _split(
     events: list[bytes] = []
     dead: dict[int, str] = {}
     are_plain = True
+    known = _plain.get
     for row, record in enumerate(records):
         text, _, event = record[4].partition(b"\n")
-        header = _plain.get(text)
+        header = known(text)
         if header is None:
             try:
                 header = EventHeader.read(text)

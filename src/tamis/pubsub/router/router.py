@@ -58,6 +58,8 @@ logger = logging.getLogger("tamis.router")
 
 MOST_DELIVERIES = MOST_ENTRIES - 10
 TRIM_CURSOR_EVERY = 64
+FIRST_BATCH = 1_000
+"""A batch may have many matches: the first is small, and while they are quick the next is larger."""
 SAMPLED = 32
 """Of a batch, so many events are remembered."""
 LONGEST_PAUSE = 5.0
@@ -106,7 +108,7 @@ class Router:
         settings: Settings,
         *,
         name: str | None = None,
-        batch: int = 4_000,
+        batch: int = 10_000,
         lease_seconds: float = 10.0,
         snapshot: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -119,7 +121,7 @@ class Router:
         self.counters = Counters()
         self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
-        self._batch = self._most = batch
+        self._batch, self._most = batch, min(batch, FIRST_BATCH)
         """How many events are matched at once: at most, and as far as a lease allows."""
         self._lease_seconds = lease_seconds
         self._clock = clock
