@@ -1,8 +1,12 @@
 """Events: a header, and the JSON of the event on a second line."""
 
+import json
+import json.encoder
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from tamis.pubsub.records import fields as layout
 from tamis.pubsub.records.fields import Fields, is_number, write
 
 DEFAULT_HOPS = 16
@@ -22,6 +26,17 @@ def is_target_list(value: object) -> bool:
         isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and is_number(one[1])
         for one in value
     )
+
+
+_TEXT, _NUMBER = rb'"([ !#-\[\]-~]*)"', rb"(0|[1-9][0-9]{0,14})"
+_TARGET = re.compile(rb"\[" + _TEXT + rb"," + _NUMBER + rb"\]")
+_ONE = rb'\["[ !#-\[\]-~]*",(?:0|[1-9][0-9]{0,14})\]'
+_TRAVELLED = re.compile(
+    rb'\{"v":1,"p":%s,"o":%s,"l":%s,"n":%s,"h":%s,"to":\[((?:%s(?:,%s)*)?)\]\}'
+    % (_TEXT, _TEXT, _TEXT, _NUMBER, _NUMBER, _ONE, _ONE)
+)
+"""The header of an event from another site as `body` writes it, of ASCII characters without escapes."""
+_quoted = json.encoder.encode_basestring
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,13 @@ class EventHeader:
 
     def body(self) -> bytes:
         """The header line."""
+        if self.origin is not None and not self.missing and self.reason == LINK:  # nearly all that travel
+            publisher, origin, life = (_quoted(text) for text in (self.publisher, self.origin, self.life))
+            targets = ",".join([f"[{_quoted(site)},{number}]" for site, number in self.targets])
+            return (
+                f'{{"v":{layout.WRITTEN},"p":{publisher},"o":{origin},"l":{life},"n":{self.partition},'
+                f'"h":{self.hops},"to":[{targets}]}}'
+            ).encode("utf-8", "surrogatepass")
         fields: dict[str, Any] = {"p": self.publisher}
         if self.missing:
             fields["g"] = self.missing
@@ -61,6 +83,16 @@ class EventHeader:
     @classmethod
     def read(cls, body: bytes) -> "EventHeader":
         """Read a header line."""
+        if (plain := _TRAVELLED.fullmatch(body)) is not None:
+            publisher, origin, life, partition, hops, targets = plain.groups()
+            return cls(
+                publisher.decode(),
+                origin.decode(),
+                life.decode(),
+                int(partition),
+                int(hops),
+                tuple([(site.decode(), int(number)) for site, number in _TARGET.findall(targets)]),
+            )
         fields = Fields(body, "header of an event")
         return cls(
             fields.text("p"),

@@ -224,23 +224,27 @@ def _sites(
     everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
-    wanting: dict[int, set[str]] = {}
-    for name, matches in found.items():
+    wanting: dict[int, list[str]] = {}
+    for name in sorted(found):
         if name.startswith(SITE):
-            for _, rows in matches:
+            other = name_of(name.removeprefix(SITE))
+            for _, rows in found[name]:
                 for row in rows:
-                    wanting.setdefault(row, set()).add(name_of(name.removeprefix(SITE)))
+                    wanting.setdefault(row, []).append(other)
     if table.sites:
         # Relations between expressions are about points: an event with sets of values goes everywhere.
         for row, event in enumerate(events):
             if b'"$' in event:
-                wanting[row] = set(table.sites)
+                wanting[row] = list(table.sites)
         if everywhere is not None:
             always, also = everywhere(site, events)
             for row in range(len(events)) if always else also:
-                wanting[row] = wanting.get(row, set()) | always | also.get(row, set())
-    return {
-        row: sorted(sites - {site})
-        for row, sites in wanting.items()
-        if (header := headers[row]) is not None and header.origin is None and sites - {site}
-    }
+                wanting[row] = [*wanting.get(row, ()), *always, *also.get(row, ())]
+    going: dict[int, list[str]] = {}
+    for row, sites in wanting.items():
+        header = headers[row]
+        if header is not None and header.origin is None:
+            others = sites if len(sites) == 1 else sorted(set(sites))
+            if others != [site] and (others := [one for one in others if one != site]):
+                going[row] = others
+    return going

@@ -117,7 +117,7 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
-        for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
+        for name in [name for name in self._table.others.of(keys.DROP) if name.startswith(SITE)]:
             drops = read_drops(self._table.others.get((keys.DROP, name)))
             if drops.untold or drops.telling:
                 await self._tell_sites_behind(name)

@@ -234,10 +234,11 @@ class Router:
             self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
             self._has_looked = False
-        for (topic, name), record in self.table.others.items():
-            if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
+        signs = self.table.others.of(keys.ROUTER)
+        for name, record in signs.items():
+            if self._signs.get(name, (0, 0.0))[0] != record.seq:
                 self._signs[name] = (record.seq, now)
-        for name in [name for name in self._signs if (keys.ROUTER, name) not in self.table.others]:
+        for name in [name for name in self._signs if name not in signs]:
             del self._signs[name]
 
     async def _keep_name(self) -> None:

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
@@ -44,8 +45,12 @@ from tamis.pubsub.subscriber import ANY_LANE
 logger = logging.getLogger("tamis.link")
 
 TAKE_AT_ONCE = 40
-MOST_EVENTS = 500
+MOST_EVENTS = 490
+"""Taken in one append: each may be of another origin, whose seen numbers are written with it."""
+MOST_HEADERS = 1_000
 SIGN_SECONDS = 1.0
+GOSSIP_SECONDS = 0.2
+"""While events come, it is asked so seldom what is new about sites: it takes a request for each topic."""
 TRIM_EVERY = 50
 GOSSIP = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
 """What is copied, in the order in which it is written: what is vouched for comes before who vouches."""
@@ -148,9 +153,11 @@ class Link:
         self._is_outdated = False
         self._generation = 0
         self._signed_at: float | None = None
+        self._gossiped_at: float | None = None
         self._signs = 0
         self._told: dict[str, int] = {}
         self._cursor: LinkCursor | None = None
+        self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
@@ -162,7 +169,9 @@ class Link:
         try:
             there = await self._connected()
             await self._sign(there)
-            await self._gossip(there)
+            if self._gossiped_at is None or self._clock() - self._gossiped_at >= GOSSIP_SECONDS:
+                await self._gossip(there)
+                self._gossiped_at = self._clock()
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
@@ -209,7 +218,7 @@ class Link:
             self._generation = self._there.generation
             self._told.clear()
             self._cursor = None
-            self._signed_at = None
+            self._signed_at = self._gossiped_at = None
         return self._there
 
     async def _sign(self, there: Log) -> None:
@@ -379,16 +388,17 @@ class Link:
     ) -> int:
         entries: list[Entry] = []
         touched: set[str] = set()
-        headers = [None if record is None else self._header(record, life) for record, _ in pairs]
+        arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
+        headers = [header for header, _ in arrived]
         await self._load_seen(
             header
             for header, (_, targets) in zip(headers, pairs, strict=True)
             if header is not None and any(site == self._here for site, _ in targets)
         )
-        for header, (record, targets) in zip(headers, pairs, strict=True):
+        for (header, event), (record, targets) in zip(arrived, pairs, strict=True):
             if record is None:
                 continue
-            made = self._arrived(record, header, targets, touched)
+            made = self._arrived(record.seq, header, event, targets, touched)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
@@ -463,19 +473,22 @@ class Link:
             self._seen[key[1]] = _ranges(record)
 
     def _arrived(
-        self, record: Record, header: EventHeader | None, targets: tuple[Target, ...], touched: set[str]
+        self,
+        seq: int,
+        header: EventHeader | None,
+        event: bytes,
+        targets: tuple[Target, ...],
+        touched: set[str],
     ) -> Entry | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
         if header is None or header.hops == 0:
-            logger.error(
-                "an event went over too many links", extra={"site": self.neighbour, "seq": record.seq}
-            )
+            logger.error("an event went over too many links", extra={"site": self.neighbour, "seq": seq})
             self._counters.dead += 1
             return None
         left: list[Target] = []
+        origin = _origin(header)
         for site, number in targets:
             if site == self._here:
-                origin = _origin(header)
                 if not self._seen[origin].add(number):
                     self._counters.repeated += 1
                     continue
@@ -485,26 +498,48 @@ class Link:
         if not left:
             return None
         partition = keys.partition_of(header.publisher, self._partitions)
-        stored = replace(header, hops=header.hops - 1, targets=tuple(left))
+        stored = EventHeader(
+            header.publisher,
+            header.origin,
+            header.life,
+            header.partition,
+            header.hops - 1,
+            tuple(left),
+            header.missing,
+            header.reason,
+        )
         return Entry(
             keys.partition_topic(partition),
             f"link-{token(self.neighbour)}",
-            event_body(stored.body(), split_event(record.body)[1]),
+            b"%s\n%s" % (stored.body(), event),  # which is one line already
         )
 
-    def _header(self, record: Record, life: str) -> EventHeader | None:
+    def _header(self, record: Record, life: str) -> tuple[EventHeader | None, bytes]:
+        """The header of an event, as it leaves the site where it was published, and its JSON."""
+        text, event = split_event(record.body)
+        key = (text, record.topic, life)
+        if (known := self._headers.get(key)) is not None:  # those of one publisher are all the same
+            return known, event
         try:
-            header = EventHeader.read(split_event(record.body)[0])
+            header = EventHeader.read(text)
         except RecordError:
-            return None
+            return None, event
         if header.origin is None:
             partition = int(record.topic.removeprefix("p"))
-            return replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
-        return header
+            header = replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
+            if len(self._headers) >= MOST_HEADERS:
+                self._headers.clear()
+            self._headers[key] = header
+        return header, event
 
 
 def _origin(header: EventHeader) -> str:
-    return f"{token(header.origin or '')}.{token(header.life) or '-'}.{header.partition}"
+    return _origin_key(header.origin, header.life, header.partition)
+
+
+@lru_cache(maxsize=1_000)
+def _origin_key(site: str | None, life: str, partition: int) -> str:
+    return f"{token(site or '')}.{token(life) or '-'}.{partition}"
 
 
 def _ranges(record: Record | None) -> Ranges:

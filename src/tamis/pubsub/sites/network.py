@@ -95,6 +95,8 @@ class Network:
         """Which advertisements of other sites the interest accounts for."""
         self._advertisements: dict[str, str] = {}
         self._read_advertisements = 0
+        self._looked_at: int | None = None
+        """Up to where the table had read the state when it was last looked for what to tell."""
         self._came = (0, 0)
         self._generation = 0
         self._signs: dict[str, tuple[int, float]] = {}
@@ -153,13 +155,17 @@ class Network:
             self._interest = Interest(self._here, self._generalising, lambda: self._table.recent)
             self._read, self._links, self._accounted = 0, None, {}
             self._advertisements, self._read_advertisements = {}, 0
-        await self._tell_advertisements()
+            self._looked_at = None
         before = self._read
-        while records := await self._log.read(
-            STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
-        ):
-            self._interest.put_many((record.detail, record.body) for record in records)
-            self._read = records[-1].seq
+        if self._looked_at != self._table.position:
+            looking_at = self._table.position
+            await self._tell_advertisements()
+            while records := await self._log.read(
+                STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
+            ):
+                self._interest.put_many((record.detail, record.body) for record in records)
+                self._read = records[-1].seq
+            self._looked_at = looking_at
         heard = heard_of(self._table, self._here)
         is_new = self._read != before or self._links is None or heard != self._accounted
         if self._observe(self._interest) or is_new:
@@ -218,8 +224,8 @@ class Network:
         if not steps or not self._advertisements:
             return list(self._advertisements.values())
         interest = []
-        for (topic, detail), record in self._table.others.items():
-            if topic == keys.INTEREST and not detail.startswith(f"{token(self._here)}."):
+        for detail, record in self._table.others.of(keys.INTEREST).items():
+            if not detail.startswith(f"{token(self._here)}."):
                 text = InterestEntry.read_or_everything(record.body).expression
                 interest += [tamis.parse(text)] if text is not None else []
         pruner = AdvertisementPruner()
@@ -232,8 +238,8 @@ class Network:
         mine = f"{token(self._here)}."
         advertised = others_advertise(self._table, self._here)
         known: dict[str, InterestEntry] = {}
-        for (topic, detail), record in self._table.others.items():
-            if topic == keys.INTEREST and detail.startswith(mine):
+        for detail, record in self._table.others.of(keys.INTEREST).items():
+            if detail.startswith(mine):
                 known[detail] = InterestEntry.read_or_everything(record.body)
         wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted(advertised).items()}
         number = max(self._table.time, *(entry.number + 1 for entry in known.values()), 1)
@@ -259,7 +265,7 @@ class Network:
         """What waits for a neighbour that does not take it, and could go another way, goes that way."""
         topology = topology_of(self._table, self._here)
         working = set(self.working())
-        names = {name_of(detail) for topic, detail in self._table.others if topic == keys.LINKS}
+        names = {name_of(detail) for detail in self._table.others.of(keys.LINKS)}
         for name in sorted((names | set(self.links)) - working - {self._here}):
             after = self._rerouted.get(name, self._taken(name))
             topic = f"q-{SITE}{token(name)}"
