@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tamis.pubsub import records
 from tamis.pubsub.log import Log, LogUnavailableError, open_log
+from tamis.pubsub.records import fields
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.network import Network
 from tamis.pubsub.subscriber import Delivered, Subscriber
 
-TODAY = {"VERSION": records.VERSION, "WRITTEN": records.WRITTEN}
-NEXT_RELEASE = {"VERSION": records.VERSION + 1, "WRITTEN": records.WRITTEN}
+TODAY = {"VERSION": fields.VERSION, "WRITTEN": fields.WRITTEN}
+NEXT_RELEASE = {"VERSION": fields.VERSION + 1, "WRITTEN": fields.WRITTEN}
 """Reads a version more, and writes what today's routers can read."""
 
 
@@ -112,7 +112,7 @@ class Sites:
         done = 0
         for name in self.names:
             if name not in self.dead:
-                with mock.patch.multiple(records, **self.releases.get(name, TODAY)):
+                with mock.patch.multiple(fields, **self.releases.get(name, TODAY)):
                     done += await self.routers[name].step()
                     done += await self.networks[name].step()
         self.now += seconds

@@ -34,7 +34,7 @@ READERS: list[Any] = [
 NAMES = """
     v p o l n h to expression priority expires most_bytes keep_seconds replay_seconds idle_seconds e b u c
     router position done until of time mark sites client after part expected replay totals recent next event
-    reason expressions
+    reason expressions g w stood untold telling told
     site partitions filter attributes subscriptions k working configured life
 """
 FIELDS = NAMES.split()

@@ -8,8 +8,9 @@ from typing import Any
 from unittest import mock
 
 from pubsub.logs import run
-from tamis.pubsub import Delivered, connect, records
+from tamis.pubsub import Delivered, connect
 from tamis.pubsub.log import QUEUES
+from tamis.pubsub.records import fields
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
 
@@ -26,12 +27,12 @@ class Released:
         self.router = Router(site.log, site.settings, name=name, batch=3, clock=lambda: clock[0])
 
     async def step(self) -> int:
-        with mock.patch.multiple(records, **self.release):
+        with mock.patch.multiple(fields, **self.release):
             return await self.router.step()
 
 
 async def heard(site: Site, release: dict[str, int]) -> list[Any]:
-    with mock.patch.multiple(records, **release):
+    with mock.patch.multiple(fields, **release):
         ann = await site.subscriber("ann")
         found: list[Any] = []
         while ann._buffer or await ann._fill():

@@ -17,9 +17,10 @@ from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogFullError
-from tamis.pubsub.records import EventHeader, event_body
+from tamis.pubsub.records import Delivery, Drops, EventHeader, QueueLimits, event_body
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.sites.interest import Generalising
+from tamis.pubsub.sites.link import REROUTE_LANE
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.topology import SiteLinks, Topology
 
@@ -227,6 +228,85 @@ def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
     run(main)
 
 
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_a_gap_that_is_dropped_in_its_turn_still_counts_all_that_it_stood_for(
+    tmp_path: Path, rounds: int
+) -> None:
+    """200 events lost, 51 told: a gap counted as one event when the next limit hit it."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=20) as sites:
+            readers = {name: await sites.sites[name].subscriber("ann") for name in "cd"}
+            await readers["c"].subscribe("all", "TRUE")
+            await readers["d"].subscribe("few", "n < 30")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            for reader in readers.values():
+                assert await sites.heard(reader) == [{"n": 0}]
+            router = sites.routers["a"]
+            keeping = Retention(router.log, router.settings, router.table, router.counters)
+            sites.cut.add(frozenset("ab"))
+            for start in range(1, 201, 200 // rounds):
+                await bob.publish([{"n": n} for n in range(start, min(201, start + 200 // rounds))])
+                await sites.step()
+                await keeping.tidy()
+            sites.cut.clear()
+            await sites.settle(30)
+            missing = {name: sites.routers[name].counters.missing for name in "bcd"}
+            events = {}
+            for name, reader in readers.items():
+                heard = await sites.heard(reader)
+                assert ("link", None) in heard
+                events[name] = sum(isinstance(item, dict) for item in heard)
+            assert missing["c"] + events["c"] == 200
+            assert missing["d"] + events["d"] == 29
+            assert missing["b"] == missing["c"], "all of it was to pass the site in between"
+
+    run(main)
+
+
+def test_a_gap_that_is_dropped_of_a_subscribers_queue_is_still_a_gap_of_its_kind(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=20) as sites:
+            ann = await sites.sites["b"].subscriber("ann", QueueLimits(most_bytes=0))
+            await ann.subscribe("all", "TRUE", priority=9)  # as gaps have: one lane
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 0})
+            await sites.settle()
+            sites.cut.add(frozenset("ab"))
+            for n in range(1, 40):
+                await bob.publish({"n": n})
+                await sites.step()
+            await drop_and_return(sites, "a", rounds=1)
+            router = sites.routers["b"]
+            await Retention(router.log, router.settings, router.table, router.counters).tidy()
+            await (await sites.sites["b"].publisher("bob")).publish({"n": 40})
+            await sites.settle()
+            heard = await sites.heard(ann)
+            assert [reason for reason, _ in heard[:-1]].count("link") == 1
+            assert ("link", None) in heard
+            assert heard[-1] == {"n": 40}
+
+    run(main)
+
+
+def test_a_lane_of_rerouted_events_goes_on_behind_what_was_dropped_of_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            site, network = sites.sites["a"], sites.networks["a"]
+            emptied = Drops(next={REROUTE_LANE: 7})
+            await site.log.append(STATE, [Entry(keys.DROP, "=40b", emptied.body())])
+            await network._move("b", [(1, (("b", 1),), 10, 0)])
+            [record] = await site.log.read(QUEUES, topic="q-=40b")
+            assert Delivery.read(record.body).first == 7
+            assert Delivery.read(record.body).size == 10
+
+    run(main)
+
+
 def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) -> None:
     """What was seen is kept as ranges: a hole for each gap would stay for ever."""
 
@@ -306,6 +386,8 @@ def test_a_neighbour_that_was_rolled_back_is_noticed_and_heard_again(tmp_path: P
         async with Sites(tmp_path, LINE) as sites:
             ann = await sites.sites["b"].subscriber("ann")
             await ann.subscribe("all", "TRUE")
+            carl = await sites.sites["c"].subscriber("carl")
+            await carl.subscribe("few", "n = 104")
             await sites.settle()
             bob = await sites.sites["a"].publisher("bob")
             await bob.publish({"n": 0})
@@ -329,8 +411,17 @@ def test_a_neighbour_that_was_rolled_back_is_noticed_and_heard_again(tmp_path: P
             bob = await sites.sites["a"].publisher("bob")
             await bob.publish([{"n": n} for n in range(101, 106)])
             await sites.settle(30)
-            assert [e["n"] for e in await sites.heard(ann)] == [101, 102, 103, 104, 105]
+            assert await sites.heard(ann) == [("rollback", None), *({"n": n} for n in range(101, 106))]
+            assert await sites.heard(carl) == [("rollback", None), {"n": 104}], "behind it, too"
             assert sites.routers["b"].counters.rollbacks > 0
+            await sites.stop("b")
+            await sites.start("b")
+            await bob.publish({"n": 106})
+            await sites.settle()
+            again = await sites.sites["b"].subscriber("ann")
+            assert [item for item in await sites.heard(again) if not isinstance(item, dict)] == [
+                ("rollback", None)
+            ], "told once"
 
     run(main)
 

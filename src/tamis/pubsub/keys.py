@@ -28,6 +28,7 @@ state    sub       NAME.ID           a subscription
 
 import re
 import zlib
+from functools import lru_cache
 
 from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import names_in, token
@@ -67,6 +68,7 @@ def partition_topic(partition: int) -> str:
     return f"p{partition}"
 
 
+@lru_cache(maxsize=10_000)
 def partition_of(publisher: str, partitions: int) -> int:
     """The partition of a publisher's events: the same for all its sessions, so that they stay in order.
 

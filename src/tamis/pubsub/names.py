@@ -1,6 +1,7 @@
 """Names of sites, publishers, subscribers and subscriptions, and how they become parts of keys."""
 
 import re
+from functools import lru_cache
 
 from tamis.errors import ArgumentError
 
@@ -29,6 +30,7 @@ def check_name(what: str, name: object) -> str:
     return name
 
 
+@lru_cache(maxsize=10_000)
 def token(name: str) -> str:
     """A name as one part of a key: letters, digits, `-` and `_` stay, other bytes become `=XX`.
 
@@ -38,6 +40,7 @@ def token(name: str) -> str:
     return _OTHER_BYTE.sub(lambda found: b"=%02X" % ord(found[0]), name.encode("utf-8")).decode("ascii")
 
 
+@lru_cache(maxsize=10_000)
 def name_of(text: str) -> str:
     """The name that a part of a key stands for.
 

@@ -35,7 +35,7 @@ async def status(site: Site) -> dict[str, Any]:
     return {
         "site": site.name,
         "partitions": partitions,
-        "routers": sorted(detail for topic, detail in table.others if topic == keys.ROUTER),
+        "routers": sorted(table.others.of(keys.ROUTER)),
         "sites": {name: topology.is_reachable(name) for name in sorted(topology.sites) if name != site.name},
         "subscriptions": len(table.index),
         "subscribers": len(table.queues),

@@ -34,6 +34,7 @@ from tamis.pubsub.log.contract import (
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
+    LINK,
     Delivery,
     Drops,
     EventHeader,
@@ -361,7 +362,8 @@ class Subscriber:
             counts[reason] = counts.get(reason, 0) + last - number + 1
             number = last + 1
         for reason, count in counts.items():
-            self._buffer.append(Gap(reason, count, place))
+            # How many a gap stood for, and who wanted them, is not known.
+            self._buffer.append(Gap(reason, None if reason == LINK else count, place))
 
     async def _buffer_events(
         self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
@@ -384,7 +386,7 @@ class Subscriber:
             except RecordError:
                 header = EventHeader("")
             if header.missing:
-                self._buffer.append(Gap("link", None, here))
+                self._buffer.append(Gap(header.reason, None, here))
                 continue
             if number in delivery.unsure and not await self._wants(body):
                 continue

@@ -19,8 +19,6 @@ import ssl
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -39,7 +37,7 @@ from tamis.pubsub.log.contract import (
     Record,
     StreamLostError,
 )
-from tamis.pubsub.log.nats_headers import read_headers_faster
+from tamis.pubsub.log.nats_answers import ANSWER_SECONDS, Answers, Inbox, micros
 from tamis.pubsub.names import token
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tamis.log")
 
-ANSWER_SECONDS = 5.0
 RETRIES = 6
 RETRY_SECONDS = 0.25
 MOST_IN_FLIGHT = 500
@@ -77,6 +74,7 @@ class NatsLog:
     def __init__(self, client: "Client", site: str, replicas: int, most_bytes: int | None) -> None:
         """Use `open` instead."""
         self._client = client
+        self._inbox = Inbox(client)
         self._site = token(site)
         self._replicas = replicas
         self._most_bytes = most_bytes
@@ -141,9 +139,9 @@ class NatsLog:
         except Exception as error:  # whatever the client makes of a file that is none
             reason = f"{credentials}: " if credentials else ""
             raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
-        read_headers_faster(client)
         log = cls(client, site, replicas, most_bytes)
         try:
+            log._inbox = await Inbox.open(client)
             for stream in STREAMS:
                 await log._make(stream)
             await client.subscribe(f"tamis.{log._site}.wake.*", cb=log._on_hint)
@@ -194,7 +192,7 @@ class NatsLog:
         subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
         answers = await self._direct(stream, [request], are_batches=True)
-        found = [self._record(stream, message) for message in answers.chain()]
+        found = answers.chain()
         if not found and not answers.is_whole:
             # What was lost on the way, or has headers that nobody can read, the leader tells as JSON.
             first = {"seq": after + 1, "next_by_subj": subject}
@@ -216,16 +214,13 @@ class NatsLog:
         requests = [{"seq": number} for number in alone]
         for start in range(0, len(requests), MOST_IN_FLIGHT):
             answers = await self._direct(stream, requests[start : start + MOST_IN_FLIGHT], are_batches=False)
-            found |= {
-                record.seq: record for record in (self._record(stream, one) for one in answers.messages)
-            }
+            found |= {record.seq: record for record in answers.records}
         for start in range(0, len(ranges), MOST_RANGES_IN_FLIGHT):
             answers = await self._direct(
                 stream, ranges[start : start + MOST_RANGES_IN_FLIGHT], are_batches=True
             )
             asked = set(wanted)
-            records = (self._record(stream, one) for one in answers.messages)
-            found |= {record.seq: record for record in records if record.seq in asked}
+            found |= {record.seq: record for record in answers.records if record.seq in asked}
         # A replica that lags behind does not know yet what the leader has.
         missing = [number for number in wanted if number not in found]
         for answer in await self._leader(stream, [{"seq": number} for number in missing]):
@@ -260,7 +255,7 @@ class NatsLog:
             # Any replica may answer: unless it knows what the leader knew, the leader is asked.
             if answers.known_until < end or not answers.is_whole:
                 return subjects
-            records = [self._record(stream, message) for message in answers.messages]
+            records = answers.records
             found |= {(record.topic, record.detail): record for record in records}
             if not answers.pending:
                 break
@@ -429,30 +424,23 @@ class NatsLog:
         except (Error, OSError) as error:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
-    async def _direct(self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool) -> "_Answers":
+    async def _direct(self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool) -> Answers:
         """What answers direct requests: one message each, or a batch."""
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
-        answers = _Answers(len(requests), are_batches)
+        answers = Answers(len(requests), are_batches, self._prefixes[stream])
         if not requests:
             return answers
-        inbox = self._client.new_inbox()
+        reply = self._inbox.expect(answers)
         try:
-            listening = await self._client.subscribe(
-                inbox, cb=answers.take, pending_msgs_limit=-1, pending_bytes_limit=-1
-            )
-            try:
-                for request in requests:
-                    await self._client.publish(
-                        f"$JS.API.DIRECT.GET.{self._stream(stream)}",
-                        json.dumps(request).encode(),
-                        reply=inbox,
-                    )
-                await answers.complete()
-            finally:
-                await listening.unsubscribe()
+            for request in requests:
+                content = json.dumps(request).encode()
+                await self._client.publish(f"$JS.API.DIRECT.GET.{self._stream(stream)}", content, reply=reply)
+            await answers.complete()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+        finally:
+            self._inbox.forget(reply)
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
         return answers
@@ -477,19 +465,12 @@ class NatsLog:
         topic, _, detail = subject.removeprefix(f"tamis.{self._site}.{stream}.").partition(".")
         return topic, detail
 
-    def _record(self, stream: str, message: "Msg") -> Record:
-        headers: Mapping[str, str] = message.headers or {}
-        topic, _, detail = headers["Nats-Subject"][self._prefixes[stream] :].partition(".")
-        return Record(
-            int(headers["Nats-Sequence"]), topic, detail, _micros(headers["Nats-Time-Stamp"]), message.data
-        )
-
     def _stored(self, stream: str, answer: dict[str, Any]) -> Record:
         import base64  # noqa: PLC0415 - rare
 
         topic, detail = self._key(stream, answer["subject"])
         body = base64.b64decode(answer.get("data", ""))
-        return Record(int(answer["seq"]), topic, detail, _micros(answer["time"]), body)
+        return Record(int(answer["seq"]), topic, detail, micros(answer["time"][:-1].encode()), body)
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
         most = self._client.max_payload - 1_024
@@ -503,70 +484,6 @@ class NatsLog:
     async def _on_hint(self, message: "Msg") -> None:
         for grown in self._waiting.get(message.subject.rpartition(".")[2], ()):
             grown.set()
-
-
-class _Answers:
-    """The answers to direct requests as they come: taken by a callback, so that none costs a task.
-
-    Whatever is stored has a number; what has none is the server's own word. A stored message can have any
-    other header, `Status` included, from whoever published it. Of a batch, each message names the one before
-    it, and the end names the last: what a connection lost on the way is noticed.
-    """
-
-    def __init__(self, requests: int, are_batches: bool) -> None:
-        self.messages: list[Msg] = []
-        self.known_until = 0
-        """The number up to which the answer is sure; 0 where the server did not say."""
-        self.pending = 0
-        """How many more there were no room for."""
-        self.is_unserved = False
-        self._last: int | None = None
-        self._left = requests
-        self._are_batches = are_batches
-        self._done = asyncio.Event()
-
-    async def take(self, message: "Msg") -> None:
-        headers = message.headers or {}
-        if "Nats-Sequence" in headers:
-            self.messages.append(message)
-            self._left -= 0 if self._are_batches else 1
-        elif "Status" in headers:
-            self.is_unserved |= headers["Status"] == "503"
-            self.known_until = int(headers.get("Nats-UpTo-Sequence", 0))
-            self.pending = int(headers.get("Nats-Num-Pending", 0))
-            self._last = int(headers.get("Nats-Last-Sequence", 0))
-            self._left -= 1
-        else:  # headers that nobody can read: the leader will be asked
-            self._left -= 0 if self._are_batches else 1
-        if self._left <= 0 or self.is_unserved:
-            self._done.set()
-
-    def chain(self) -> "list[Msg]":
-        """The messages of one batch up to the first that is missing."""
-        before = 0
-        for place, message in enumerate(self.messages):
-            headers = message.headers or {}
-            if int(headers.get("Nats-Last-Sequence", -1)) != before:
-                return self.messages[:place]
-            before = int(headers["Nats-Sequence"])
-        return self.messages
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing of one batch is missing."""
-        chain = self.chain()
-        last = int((chain[-1].headers or {})["Nats-Sequence"]) if chain else 0
-        return len(chain) == len(self.messages) and last == self._last
-
-    async def complete(self) -> None:
-        """Wait for the last answer; `TimeoutError` if none comes for long."""
-        while not self._done.is_set():
-            before = len(self.messages), self._left
-            try:
-                await asyncio.wait_for(self._done.wait(), ANSWER_SECONDS)
-            except TimeoutError:
-                if before == (len(self.messages), self._left):
-                    raise
 
 
 def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
@@ -633,18 +550,3 @@ def _explained(error: dict[str, Any], where: str) -> LogError:
     if code == _NO_MESSAGE:
         return _NoMessageError(text)
     return LogError(text)
-
-
-def _micros(text: str) -> int:
-    """Microseconds of a time such as 2026-11-16T14:01:27.381637002Z.
-
-    >>> _micros("1970-01-01T00:00:01.5Z"), _micros("1970-01-01T00:00:00Z")
-    (1500000, 0)
-    """
-    return _seconds(text[:19]) * 1_000_000 + int((text[20:-1] + "000000")[:6])
-
-
-@lru_cache(maxsize=1_000)
-def _seconds(text: str) -> int:
-    """Seconds of a time without a fraction; many messages have the same."""
-    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())

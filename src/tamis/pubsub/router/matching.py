@@ -50,6 +50,8 @@ class Matched:
     """The bytes of each event."""
     are_plain: bool
     """Whether all of them are events that were published here."""
+    gaps: dict[int, int]
+    """Rows that are no events but say that some are missing: how many."""
 
 
 def match(
@@ -62,15 +64,17 @@ def match(
     """
     headers, events, dead, are_plain = _split(records)
     ours = good = [row for row in range(len(records)) if row not in dead]
+    gaps: dict[int, int] = {}
     if not are_plain:
         ours = [row for row in ours if _is_for(headers[row], site)]
-        good = [row for row in ours if not _missing(headers[row])]
+        gaps = {row: count for row in range(len(records)) if (count := _missing(headers[row]))}
+        good = [row for row in ours if row not in gaps]
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
             _match_run(table, records, events, run, found=found, dead=dead)
-    for row in ours if len(good) < len(ours) else ():
-        if _missing(headers[row]):  # what was lost on its way may have been for anyone
+    for row in ours if gaps else ():
+        if row in gaps:  # what was lost on its way may have been for anyone
             for name in table.queues:
                 found.setdefault(name, []).append((Owner(name, HIGHEST_PRIORITY, is_unsure=False), [row]))
     wanted: list[Wanted] = []
@@ -84,9 +88,10 @@ def match(
         wanted,
         dead,
         _sites(table, found, events, headers, site=site, everywhere=everywhere),
-        [record.seq for record in records],
+        [record[0] for record in records],
         [len(event) for event in events],
         are_plain,
+        gaps,
     )
 
 
@@ -111,9 +116,10 @@ def _split(
     events: list[bytes] = []
     dead: dict[int, str] = {}
     are_plain = True
+    known = _plain.get
     for row, record in enumerate(records):
         text, _, event = record[4].partition(b"\n")
-        header = _plain.get(text)
+        header = known(text)
         if header is None:
             try:
                 header = EventHeader.read(text)
@@ -218,23 +224,27 @@ def _sites(
     everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
-    wanting: dict[int, set[str]] = {}
-    for name, matches in found.items():
+    wanting: dict[int, list[str]] = {}
+    for name in sorted(found):
         if name.startswith(SITE):
-            for _, rows in matches:
+            other = name_of(name.removeprefix(SITE))
+            for _, rows in found[name]:
                 for row in rows:
-                    wanting.setdefault(row, set()).add(name_of(name.removeprefix(SITE)))
+                    wanting.setdefault(row, []).append(other)
     if table.sites:
         # Relations between expressions are about points: an event with sets of values goes everywhere.
         for row, event in enumerate(events):
             if b'"$' in event:
-                wanting[row] = set(table.sites)
+                wanting[row] = list(table.sites)
         if everywhere is not None:
             always, also = everywhere(site, events)
             for row in range(len(events)) if always else also:
-                wanting[row] = wanting.get(row, set()) | always | also.get(row, set())
-    return {
-        row: sorted(sites - {site})
-        for row, sites in wanting.items()
-        if (header := headers[row]) is not None and header.origin is None and sites - {site}
-    }
+                wanting[row] = [*wanting.get(row, ()), *always, *also.get(row, ())]
+    going: dict[int, list[str]] = {}
+    for row, sites in wanting.items():
+        header = headers[row]
+        if header is not None and header.origin is None:
+            others = sites if len(sites) == 1 else sorted(set(sites))
+            if others != [site] and (others := [one for one in others if one != site]):
+                going[row] = others
+    return going

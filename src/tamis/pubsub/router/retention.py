@@ -21,6 +21,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, LogFullError, Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
+    LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
     Cursor,
@@ -63,8 +64,10 @@ class Item:
     oldest: int
     """The lowest event that it refers to."""
     time: int
-    sites: tuple[str, ...] = ()
-    """Of a neighbour's queue: where the events are on their way to, once for each event and site."""
+    sites: dict[str, int]
+    """Of a neighbour's queue: how many events are on their way to each site."""
+    gaps: dict[int, int]
+    """Deliveries that are no events but say that some are missing: how many, for whose queue it is."""
 
 
 @dataclass
@@ -114,7 +117,7 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
-        for name in [n for topic, n in self._table.others if topic == keys.DROP and n.startswith(SITE)]:
+        for name in [name for name in self._table.others.of(keys.DROP) if name.startswith(SITE)]:
             drops = read_drops(self._table.others.get((keys.DROP, name)))
             if drops.untold or drops.telling:
                 await self._tell_sites_behind(name)
@@ -148,6 +151,7 @@ class Retention:
             self._after = records[-1].seq
 
     def _note(self, record: Record) -> None:
+        name = record.topic.removeprefix("q-")
         try:
             delivery = Delivery.read(record.body)
         except RecordError:
@@ -159,9 +163,9 @@ class Retention:
             delivery.size,
             min(delivery.events, default=0),
             record.time,
-            tuple(site for targets in delivery.targets for site, _ in targets),
+            *_meaning(delivery, _site_of(name)),
         )
-        queue = self.queues.setdefault(record.topic.removeprefix("q-"), Queue())
+        queue = self.queues.setdefault(name, Queue())
         queue.lanes.setdefault(record.detail, deque()).append(item)
 
     def _reading(self, name: str) -> Reading | None:
@@ -220,7 +224,7 @@ class Retention:
             for reason, lane, item in dropped:
                 known = drops
                 if item.count and item.first:
-                    drops = drops.and_drop(Drop(reason, lane, item.first, item.first + item.count - 1))
+                    drops = _with_item(drops, reason, lane, item, is_site=name.startswith(SITE))
                 if drops is not known:
                     behind.update(item.sites)
             following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
@@ -266,7 +270,7 @@ class Retention:
             if not drops.telling:
                 return
             try:
-                await self._log.append(EVENTS, [self._gap(neighbour, drops)])
+                await self._log.append(EVENTS, self._gaps(neighbour, drops))
             except LogFullError:
                 return  # what was dropped makes room: they are told in a later round
             logger.error(
@@ -276,16 +280,21 @@ class Retention:
         except FencedError:
             return  # another router keeps house, too, and tells them
 
-    def _gap(self, neighbour: str, drops: Drops) -> Entry:
+    def _gaps(self, neighbour: str, drops: Drops) -> list[Entry]:
+        """What the sites are told: one gap for those that miss as many events."""
         life = self._table.others.get(keys.LIFE)
-        header = EventHeader(
-            "",
-            self._settings.site,
-            life=f"{neighbour} {life.seq if life is not None else 0}",
-            targets=tuple((site, drops.told[site]) for site in sorted(drops.telling)),
-            missing=max(drops.telling.values()),
-        )
-        return Entry(keys.partition_topic(0), "dropped", event_body(header.body(), b"{}"))
+        entries = []
+        for count in sorted(set(drops.telling.values())):
+            header = EventHeader(
+                "",
+                self._settings.site,
+                life=f"{neighbour} {life.seq if life is not None else 0}",
+                targets=tuple((s, drops.told[s]) for s in sorted(drops.telling) if drops.telling[s] == count),
+                missing=count,
+            )
+            body = event_body(header.body(), b"{}")
+            entries.append(Entry(keys.partition_topic(0), "dropped", body))
+        return entries
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))
@@ -362,6 +371,48 @@ class Retention:
                 if not record.body and record.seq < end and record.time < now - TOMBSTONE_SECONDS * MICROS:
                     await self._log.trim(STATE, record.seq + 1, record.topic, record.detail)
             after = records[-1].seq
+
+
+def _site_of(queue: str) -> str | None:
+    """The site whose queue it is; None if it is a subscriber's, or nobody's."""
+    try:
+        return name_of(queue.removeprefix(SITE)) if queue.startswith(SITE) else None
+    except ValueError:
+        return None
+
+
+def _meaning(delivery: Delivery, site: str | None) -> tuple[dict[str, int], dict[int, int]]:
+    """How many events are on their way to each site, and what those that are gaps stand for here.
+
+    A gap that is on its way to others only says nothing new to the site whose queue it is in.
+    """
+    if not (delivery.targets or delivery.gaps):
+        return {}, {}
+    stands = dict(delivery.gaps)
+    going: Counter[str] = Counter()
+    gaps: dict[int, int] = {}
+    for place, number in enumerate(delivery.events):
+        targets = [target for target, _ in delivery.targets[place]] if delivery.targets else []
+        going.update(dict.fromkeys(targets, stands.get(number, 1)))
+        if number in stands:
+            gaps[place] = stands[number] if site is None or site in targets else 0
+    return dict(going), gaps
+
+
+def _with_item(drops: Drops, reason: str, lane: str, item: Item, *, is_site: bool) -> Drops:
+    """What was dropped, with one record more: a subscriber's gaps stay what they were."""
+    before, start = drops, item.first
+    for place in [] if is_site else sorted(item.gaps):
+        number = item.first + place
+        if start < number:
+            drops = drops.and_drop(Drop(reason, lane, start, number - 1))
+        drops = drops.and_drop(Drop(LINK, lane, number, number))
+        start = number + 1
+    if start < item.first + item.count:
+        drops = drops.and_drop(Drop(reason, lane, start, item.first + item.count - 1))
+    for place, events in item.gaps.items() if is_site and drops is not before else ():
+        drops = drops.and_gap(lane, item.first + place, events)
+    return drops
 
 
 def _priority(lane: str) -> int:

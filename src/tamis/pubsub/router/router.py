@@ -58,6 +58,8 @@ logger = logging.getLogger("tamis.router")
 
 MOST_DELIVERIES = MOST_ENTRIES - 10
 TRIM_CURSOR_EVERY = 64
+FIRST_BATCH = 1_000
+"""A batch may have many matches: the first is small, and while they are quick the next is larger."""
 SAMPLED = 32
 """Of a batch, so many events are remembered."""
 LONGEST_PAUSE = 5.0
@@ -106,7 +108,7 @@ class Router:
         settings: Settings,
         *,
         name: str | None = None,
-        batch: int = 4_000,
+        batch: int = 10_000,
         lease_seconds: float = 10.0,
         snapshot: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -119,7 +121,7 @@ class Router:
         self.counters = Counters()
         self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
-        self._batch = self._most = batch
+        self._batch, self._most = batch, min(batch, FIRST_BATCH)
         """How many events are matched at once: at most, and as far as a lease allows."""
         self._lease_seconds = lease_seconds
         self._clock = clock
@@ -232,10 +234,11 @@ class Router:
             self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
             self._has_looked = False
-        for (topic, name), record in self.table.others.items():
-            if topic == keys.ROUTER and self._signs.get(name, (0, 0.0))[0] != record.seq:
+        signs = self.table.others.of(keys.ROUTER)
+        for name, record in signs.items():
+            if self._signs.get(name, (0, 0.0))[0] != record.seq:
                 self._signs[name] = (record.seq, now)
-        for name in [name for name in self._signs if (keys.ROUTER, name) not in self.table.others]:
+        for name in [name for name in self._signs if name not in signs]:
             del self._signs[name]
 
     async def _keep_name(self) -> None:
@@ -538,7 +541,7 @@ class Router:
         numbers, sizes = matched.numbers, matched.sizes
         events = [numbers[row] for row in wanted.rows]
         size = sum([sizes[row] for row in wanted.rows])
-        if not (wanted.unsure or wanted.targets or self.table.grants):  # nearly all
+        if not (wanted.unsure or wanted.targets or matched.gaps or self.table.grants):  # nearly all
             return plain_delivery(first, events, size)
         attributes = self._projected(wanted.name)
         return Delivery(
@@ -548,6 +551,7 @@ class Router:
             tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]),
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
+            tuple((numbers[row], matched.gaps[row]) for row in wanted.rows if row in matched.gaps),
         ).body()
 
     def _projected(self, name: str) -> tuple[str, ...] | None:

@@ -37,6 +37,7 @@ from tamis.pubsub.records import (
     Subscription,
     plain_subscription,
 )
+from tamis.pubsub.router.latest import Latest
 from tamis.pubsub.sites.interest import InterestEntry
 
 logger = logging.getLogger("tamis.router")
@@ -131,7 +132,7 @@ class Table:
         """The latest time that the log has shown, in UTC microseconds."""
         self.queues: dict[str, QueueLimits] = {}
         self.grants: dict[str, Grant] = {}
-        self.others: dict[tuple[str, str], Record] = {}
+        self.others = Latest()
         """All other records, the last of each key; those that are gone are left out."""
         self.expiries: list[int] = []
         self.refused: dict[str, str] = {}
@@ -259,7 +260,7 @@ class Table:
                 else:
                     added[record.detail] = record
             elif record.topic == keys.INTEREST:
-                self.others[record.topic, record.detail] = record
+                self.others.put(record)
                 if record.detail.partition(".")[0] != self._site:
                     added[f"@{record.detail}"] = record
             elif record.topic == keys.GRANT:
@@ -269,11 +270,11 @@ class Table:
             elif record.body:
                 key = (record.topic, record.detail)
                 self._was_recreated |= key == keys.SETTINGS and self.others.get(key, record).seq != record.seq
-                self.others[key] = record
+                self.others.put(record)
                 if record.topic == keys.LINKS:
                     self.sites.add(name_of(record.detail))
             else:
-                self.others.pop((record.topic, record.detail), None)
+                self.others.remove((record.topic, record.detail))
                 if record.topic == keys.LINKS:
                     self.sites.discard(name_of(record.detail))
         if len(added) >= ADDED_AT_ONCE:
@@ -478,8 +479,8 @@ class Table:
             self.queues = {name: QueueLimits.read(text.encode()) for name, text in about["queues"].items()}
             self.grants = {name: Grant.read(text.encode()) for name, text in about["grants"].items()}
             for topic, detail, seq, at, text in about["others"]:
-                self.others[topic, detail] = Record(seq, topic, detail, at, text.encode("latin-1"))
-            self.sites = {name_of(detail) for topic, detail in self.others if topic == keys.LINKS}
+                self.others.put(Record(seq, topic, detail, at, text.encode("latin-1")))
+            self.sites = {name_of(detail) for detail in self.others.of(keys.LINKS)}
             self.expiries = about["expiries"]
             self.refused = about["refused"]
             self.position = self._saved = about["position"]

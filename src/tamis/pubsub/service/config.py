@@ -48,7 +48,7 @@ class Config:
     """HOST:PORT for /health, /ready and /metrics."""
     snapshot: str | None = None
     """A file for a faster start."""
-    batch: int = 4_000
+    batch: int = 10_000
     lease_seconds: float = 10.0
     link_seconds: float = 5.0
     link_bytes: int = LINK_BYTES

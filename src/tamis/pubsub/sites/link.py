@@ -11,15 +11,17 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
+    LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
+    ROLLBACK,
     Delivery,
     EventHeader,
     Fields,
@@ -28,9 +30,10 @@ from tamis.pubsub.records import (
     RecordError,
     Settings,
     Target,
+    are_pairs,
     event_body,
-    is_number,
     number_of,
+    read_drops,
     split_event,
     write,
 )
@@ -42,11 +45,17 @@ from tamis.pubsub.subscriber import ANY_LANE
 logger = logging.getLogger("tamis.link")
 
 TAKE_AT_ONCE = 40
-MOST_EVENTS = 500
+MOST_EVENTS = 490
+"""Taken in one append: each may be of another origin, whose seen numbers are written with it."""
+MOST_HEADERS = 1_000
 SIGN_SECONDS = 1.0
+GOSSIP_SECONDS = 0.2
+"""While events come, it is asked so seldom what is new about sites: it takes a request for each topic."""
 TRIM_EVERY = 50
 GOSSIP = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
 """What is copied, in the order in which it is written: what is vouched for comes before who vouches."""
+REROUTE_LANE = "x.0"
+"""Where events go that could not go their first way."""
 OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
 """Records that the second site of their key has written."""
 
@@ -89,14 +98,22 @@ class LinkCursor:
             fields.counts("expected"),
         )
 
-    def missing(self, lane: str, first: int) -> int:
-        """How many deliveries are missing before one.
+    def missing(self, lane: str, first: int) -> range:
+        """The deliveries that are missing before one.
 
         >>> LinkCursor(expected={"0.0": 3}).missing("0.0", 5), LinkCursor().missing("0.0", 5)
-        (2, 0)
+        (range(3, 5), range(5, 5))
         """
         expected = self.expected.get(lane, self.expected.get(ANY_LANE, 0))
-        return max(0, first - expected) if first and expected else 0
+        return range(expected or first, first)
+
+    def counts_back(self, lane: str, first: int) -> bool:
+        """Whether a lane has begun again: then its log is an older copy of itself that has grown.
+
+        >>> LinkCursor(expected={"0.0": 3}).counts_back("0.0", 2)
+        True
+        """
+        return 0 < first < self.expected.get(lane, 0) and lane != REROUTE_LANE
 
 
 class Link:
@@ -136,9 +153,13 @@ class Link:
         self._is_outdated = False
         self._generation = 0
         self._signed_at: float | None = None
+        self._gossiped_at: float | None = None
         self._signs = 0
         self._told: dict[str, int] = {}
         self._cursor: LinkCursor | None = None
+        self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
+        self._is_older = False
+        """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._appends = 0
@@ -148,7 +169,9 @@ class Link:
         try:
             there = await self._connected()
             await self._sign(there)
-            await self._gossip(there)
+            if self._gossiped_at is None or self._clock() - self._gossiped_at >= GOSSIP_SECONDS:
+                await self._gossip(there)
+                self._gossiped_at = self._clock()
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
@@ -189,12 +212,13 @@ class Link:
                 await there.close()
                 raise
             self._there = there
-        await self._there.end(QUEUES)  # notices another file, or another server
-        if self._generation != self._there.generation:
+        end = await self._there.end(QUEUES)  # notices another file, or another server
+        is_shorter = self._cursor is not None and end < self._cursor.after
+        if self._generation != self._there.generation or is_shorter:
             self._generation = self._there.generation
             self._told.clear()
             self._cursor = None
-            self._signed_at = None
+            self._signed_at = self._gossiped_at = None
         return self._there
 
     async def _sign(self, there: Log) -> None:
@@ -272,7 +296,10 @@ class Link:
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
             start = cursor.part
-            missing = cursor.missing(record.detail, delivery.first) if not start else 0
+            if not start and cursor.counts_back(record.detail, delivery.first):
+                self._cursor, self._is_older = None, True
+                return taken  # begin with what is new in it
+            missing = 0 if start else await self._missing(there, cursor, record.detail, delivery.first)
             missing += sum(1 for number in delivery.events[start:] if number not in events)
             expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
             while True:
@@ -296,6 +323,15 @@ class Link:
             await there.append(STATE, [Entry(keys.READ, topic.removeprefix("q-"), reading.body())])
         return taken
 
+    async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> int:
+        """How many events are missing before a delivery: what was dropped may have stood for many."""
+        numbers = cursor.missing(lane, first)
+        if not numbers:
+            return 0
+        key = (keys.DROP, f"=40{token(self._here)}")
+        drops = read_drops((await there.last(STATE, [key])).get(key))
+        return max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
+
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
         key = (keys.LINK, token(self.neighbour))
@@ -305,10 +341,13 @@ class Link:
             self._seen.clear()
             fresh = LinkCursor(expected={ANY_LANE: 1})
             cursor = LinkCursor.read(found.body) if found is not None else fresh
-            self._cursor = await self._with_life(there, cursor)
+            cursor, is_rolled_back = await self._with_life(there, cursor)
+            if is_rolled_back:
+                await self._store([], cursor.life, cursor, is_rolled_back=True)
+            self._cursor, self._is_older = cursor, False
         return self._cursor, self._cursor.life
 
-    async def _with_life(self, there: Log, cursor: LinkCursor) -> LinkCursor:
+    async def _with_life(self, there: Log, cursor: LinkCursor) -> tuple[LinkCursor, bool]:
         """Notice a neighbour's log that was rolled back: its numbers begin a new life."""
         record = (await there.last(STATE, [keys.LIFE])).get(keys.LIFE)
         life = Fields(record.body, "life").text("life") if record is not None else ""
@@ -317,7 +356,7 @@ class Link:
             found = (await there.fetch(QUEUES, [cursor.after])).get(cursor.after)
             end = await there.end(QUEUES)
             is_other = found is not None and bool(cursor.mark) and mark(found) != cursor.mark
-            is_rolled_back = end < cursor.after or is_other
+            is_rolled_back = end < cursor.after or is_other or self._is_older
         if not life or (is_rolled_back and life == cursor.life):
             life = uuid.uuid4().hex[:12]
             fence = {keys.LIFE: record.seq if record is not None else 0}
@@ -326,7 +365,7 @@ class Link:
             self._counters.rollbacks += 1
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
             cursor = await self._first_new(there, cursor)
-        return replace(cursor, life=life)
+        return replace(cursor, life=life), is_rolled_back
 
     async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
         """Behind what a rolled-back queue still has of what was taken."""
@@ -344,25 +383,30 @@ class Link:
         life: str,
         cursor: LinkCursor,
         missing: int = 0,
+        *,
+        is_rolled_back: bool = False,
     ) -> int:
         entries: list[Entry] = []
         touched: set[str] = set()
-        headers = [None if record is None else self._header(record, life) for record, _ in pairs]
+        arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
+        headers = [header for header, _ in arrived]
         await self._load_seen(
             header
             for header, (_, targets) in zip(headers, pairs, strict=True)
             if header is not None and any(site == self._here for site, _ in targets)
         )
-        for header, (record, targets) in zip(headers, pairs, strict=True):
+        for (header, event), (record, targets) in zip(arrived, pairs, strict=True):
             if record is None:
                 continue
-            made = self._arrived(record, header, targets, touched)
+            made = self._arrived(record.seq, header, event, targets, touched)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
         if missing:
             topic = entries[0].topic if entries else keys.partition_topic(0)
             entries.insert(0, self._told_missing(topic, missing))
+        if is_rolled_back:
+            entries += await self._told_rollback(life, touched)
         for origin in sorted(touched):
             entries.append(Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})))
         link = (keys.LINK, token(self.neighbour))
@@ -394,6 +438,30 @@ class Link:
         header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count)
         return Entry(topic, f"link-{token(self.neighbour)}", event_body(header.body(), b"{}"))
 
+    async def _told_rollback(self, life: str, touched: set[str]) -> list[Entry]:
+        """What the neighbour has lost may have been for anyone, here or behind.
+
+        All its neighbours tell that. It is known by the life that the log has begun, so a site takes it once.
+        """
+        others = sorted(self._table.sites - {self._here, self.neighbour})
+        header = EventHeader(
+            "",
+            self.neighbour,
+            life=f"rollback {life}",
+            hops=self._hops,
+            targets=tuple((site, 1) for site in others),
+            missing=1,
+            reason=ROLLBACK,
+        )
+        await self._load_seen([header])
+        if self._seen[_origin(header)].add(1):
+            touched.add(_origin(header))
+            header = replace(header, targets=((self._here, 1), *header.targets))
+        if not header.targets:
+            return []
+        body = event_body(header.body(), b"{}")
+        return [Entry(keys.partition_topic(0), f"link-{token(self.neighbour)}", body)]
+
     async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
         """Read which events of these origins have come already, unless it is known."""
         wanted = {_origin(header) for header in headers}
@@ -405,48 +473,73 @@ class Link:
             self._seen[key[1]] = _ranges(record)
 
     def _arrived(
-        self, record: Record, header: EventHeader | None, targets: tuple[Target, ...], touched: set[str]
+        self,
+        seq: int,
+        header: EventHeader | None,
+        event: bytes,
+        targets: tuple[Target, ...],
+        touched: set[str],
     ) -> Entry | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
         if header is None or header.hops == 0:
-            logger.error(
-                "an event went over too many links", extra={"site": self.neighbour, "seq": record.seq}
-            )
+            logger.error("an event went over too many links", extra={"site": self.neighbour, "seq": seq})
             self._counters.dead += 1
             return None
         left: list[Target] = []
+        origin = _origin(header)
         for site, number in targets:
             if site == self._here:
-                origin = _origin(header)
                 if not self._seen[origin].add(number):
                     self._counters.repeated += 1
                     continue
                 touched.add(origin)
-                self._counters.missing += header.missing
+                self._counters.missing += header.missing if header.reason == LINK else 0
             left.append((site, number))
         if not left:
             return None
         partition = keys.partition_of(header.publisher, self._partitions)
-        stored = replace(header, hops=header.hops - 1, targets=tuple(left))
+        stored = EventHeader(
+            header.publisher,
+            header.origin,
+            header.life,
+            header.partition,
+            header.hops - 1,
+            tuple(left),
+            header.missing,
+            header.reason,
+        )
         return Entry(
             keys.partition_topic(partition),
             f"link-{token(self.neighbour)}",
-            event_body(stored.body(), split_event(record.body)[1]),
+            b"%s\n%s" % (stored.body(), event),  # which is one line already
         )
 
-    def _header(self, record: Record, life: str) -> EventHeader | None:
+    def _header(self, record: Record, life: str) -> tuple[EventHeader | None, bytes]:
+        """The header of an event, as it leaves the site where it was published, and its JSON."""
+        text, event = split_event(record.body)
+        key = (text, record.topic, life)
+        if (known := self._headers.get(key)) is not None:  # those of one publisher are all the same
+            return known, event
         try:
-            header = EventHeader.read(split_event(record.body)[0])
+            header = EventHeader.read(text)
         except RecordError:
-            return None
+            return None, event
         if header.origin is None:
             partition = int(record.topic.removeprefix("p"))
-            return replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
-        return header
+            header = replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
+            if len(self._headers) >= MOST_HEADERS:
+                self._headers.clear()
+            self._headers[key] = header
+        return header, event
 
 
 def _origin(header: EventHeader) -> str:
-    return f"{token(header.origin or '')}.{token(header.life) or '-'}.{header.partition}"
+    return _origin_key(header.origin, header.life, header.partition)
+
+
+@lru_cache(maxsize=1_000)
+def _origin_key(site: str | None, life: str, partition: int) -> str:
+    return f"{token(site or '')}.{token(life) or '-'}.{partition}"
 
 
 def _ranges(record: Record | None) -> Ranges:
@@ -454,12 +547,7 @@ def _ranges(record: Record | None) -> Ranges:
         return Ranges()
     fields = Fields(record.body, "list of seen numbers")
 
-    def good(value: Any) -> bool:
-        return isinstance(value, list) and all(
-            isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) for pair in value
-        )
-
-    return Ranges((first, last) for first, last in fields.take("r", good, []))
+    return Ranges((first, last) for first, last in fields.take("r", are_pairs, []))
 
 
 def _position(body: bytes) -> int | None:

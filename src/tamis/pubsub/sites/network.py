@@ -12,7 +12,7 @@ from tamis.errors import TamisError
 from tamis.pubsub import keys
 from tamis.pubsub.entry import Entry as PubsubEntry
 from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
-from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Key, Log, LogError, Record
+from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Log, LogError, Record
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
     LINK_BYTES,
@@ -24,6 +24,7 @@ from tamis.pubsub.records import (
     Settings,
     Target,
     number_of,
+    read_drops,
     write,
 )
 from tamis.pubsub.router.counters import Counters
@@ -31,7 +32,7 @@ from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.advertised import Advertised, heard_of, others_advertise
 from tamis.pubsub.sites.interest import Generalising, Interest, InterestEntry
-from tamis.pubsub.sites.link import Link
+from tamis.pubsub.sites.link import REROUTE_LANE, Link
 from tamis.pubsub.sites.topology import SiteLinks
 from tamis.pubsub.sites.ways import topology_of
 
@@ -40,8 +41,10 @@ logger = logging.getLogger("tamis.link")
 READ_AT_ONCE = 1_000
 WINDOW = 200
 """After so many events from other sites it is judged what generality costs."""
-REROUTE_LANE = "x.0"
-"""Where events go that could not go their first way."""
+
+
+Moved = tuple[int, tuple[Target, ...], int, int]
+"""An event that goes another way: its number, where it goes, its bytes, and what it stands for as a gap."""
 
 
 class Network:
@@ -92,6 +95,8 @@ class Network:
         """Which advertisements of other sites the interest accounts for."""
         self._advertisements: dict[str, str] = {}
         self._read_advertisements = 0
+        self._looked_at: int | None = None
+        """Up to where the table had read the state when it was last looked for what to tell."""
         self._came = (0, 0)
         self._generation = 0
         self._signs: dict[str, tuple[int, float]] = {}
@@ -150,13 +155,17 @@ class Network:
             self._interest = Interest(self._here, self._generalising, lambda: self._table.recent)
             self._read, self._links, self._accounted = 0, None, {}
             self._advertisements, self._read_advertisements = {}, 0
-        await self._tell_advertisements()
+            self._looked_at = None
         before = self._read
-        while records := await self._log.read(
-            STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
-        ):
-            self._interest.put_many((record.detail, record.body) for record in records)
-            self._read = records[-1].seq
+        if self._looked_at != self._table.position:
+            looking_at = self._table.position
+            await self._tell_advertisements()
+            while records := await self._log.read(
+                STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
+            ):
+                self._interest.put_many((record.detail, record.body) for record in records)
+                self._read = records[-1].seq
+            self._looked_at = looking_at
         heard = heard_of(self._table, self._here)
         is_new = self._read != before or self._links is None or heard != self._accounted
         if self._observe(self._interest) or is_new:
@@ -215,8 +224,8 @@ class Network:
         if not steps or not self._advertisements:
             return list(self._advertisements.values())
         interest = []
-        for (topic, detail), record in self._table.others.items():
-            if topic == keys.INTEREST and not detail.startswith(f"{token(self._here)}."):
+        for detail, record in self._table.others.of(keys.INTEREST).items():
+            if not detail.startswith(f"{token(self._here)}."):
                 text = InterestEntry.read_or_everything(record.body).expression
                 interest += [tamis.parse(text)] if text is not None else []
         pruner = AdvertisementPruner()
@@ -229,8 +238,8 @@ class Network:
         mine = f"{token(self._here)}."
         advertised = others_advertise(self._table, self._here)
         known: dict[str, InterestEntry] = {}
-        for (topic, detail), record in self._table.others.items():
-            if topic == keys.INTEREST and detail.startswith(mine):
+        for detail, record in self._table.others.of(keys.INTEREST).items():
+            if detail.startswith(mine):
                 known[detail] = InterestEntry.read_or_everything(record.body)
         wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted(advertised).items()}
         number = max(self._table.time, *(entry.number + 1 for entry in known.values()), 1)
@@ -256,22 +265,25 @@ class Network:
         """What waits for a neighbour that does not take it, and could go another way, goes that way."""
         topology = topology_of(self._table, self._here)
         working = set(self.working())
-        names = {name_of(detail) for topic, detail in self._table.others if topic == keys.LINKS}
+        names = {name_of(detail) for detail in self._table.others.of(keys.LINKS)}
         for name in sorted((names | set(self.links)) - working - {self._here}):
             after = self._rerouted.get(name, self._taken(name))
             topic = f"q-{SITE}{token(name)}"
             while records := await self._log.read(QUEUES, topic=topic, after=after, most=READ_AT_ONCE):
-                moved: dict[str, list[tuple[int, tuple[Target, ...]]]] = {}
+                moved: dict[str, list[Moved]] = {}
                 for record in records:
                     try:
                         delivery = Delivery.read(record.body)
                     except RecordError:
                         continue
+                    stands, size = dict(delivery.gaps), delivery.size // max(1, len(delivery.events))
                     for number, targets in zip(delivery.events, delivery.targets, strict=False):
                         for target in targets:
                             hop = topology.next_hop(target[0]) if topology.is_reachable(target[0]) else None
                             if hop is not None and hop != name:
-                                moved.setdefault(hop, []).append((number, (target,)))
+                                moved.setdefault(hop, []).append(
+                                    (number, (target,), size, stands.get(number, 0))
+                                )
                 for hop, events in moved.items():
                     await self._move(hop, events)
                 after = self._rerouted[name] = records[-1].seq
@@ -283,15 +295,19 @@ class Network:
         except RecordError:
             return 0
 
-    async def _move(self, hop: str, events: list[tuple[int, tuple[Target, ...]]]) -> None:
-        lane: Key = (f"q-{SITE}{token(hop)}", REROUTE_LANE)
+    async def _move(self, hop: str, events: list[Moved]) -> None:
+        name = f"{SITE}{token(hop)}"
+        lane, drop = (f"q-{name}", REROUTE_LANE), (keys.DROP, name)
         record = (await self._log.last(QUEUES, [lane])).get(lane)
-        first, fence = 1, 0
         if record is not None:
             last = Delivery.read(record.body)
             first, fence = last.first + len(last.events), record.seq
-        numbers, targets = zip(*events, strict=True)
-        delivery = Delivery(first, numbers, 0, (), None, targets)
+        else:  # all that was there was dropped or taken
+            drops = read_drops((await self._log.last(STATE, [drop])).get(drop))
+            first, fence = drops.next.get(REROUTE_LANE, 1), 0
+        numbers, targets, sizes, stands = zip(*events, strict=True)
+        gaps = tuple((number, count) for number, count in zip(numbers, stands, strict=True) if count)
+        delivery = Delivery(first, numbers, sum(sizes), (), None, targets, gaps)
         await self._log.append(QUEUES, [Entry(*lane, delivery.body())], {lane: fence})
         logger.info("rerouted", extra={"site": hop, "events": len(events)})
 

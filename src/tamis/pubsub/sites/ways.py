@@ -20,12 +20,11 @@ from tamis.pubsub.sites.topology import SiteLinks, Topology
 def topology_of(table: Table, here: str) -> Topology:
     """The links that sites have told of."""
     links: dict[str, SiteLinks] = {}
-    for (topic, detail), record in table.others.items():
-        if topic == keys.LINKS:
-            try:
-                links[name_of(detail)] = SiteLinks.read(record.body)
-            except RecordError:
-                continue
+    for detail, record in table.others.of(keys.LINKS).items():
+        try:
+            links[name_of(detail)] = SiteLinks.read(record.body)
+        except RecordError:
+            continue
     return Topology(here, links)
 
 
@@ -43,6 +42,8 @@ def site_deliveries(
     for row in chosen:
         header = matched.headers[row]
         if header is None or row in matched.dead:
+            continue
+        if not header.targets and row not in matched.sites:
             continue
         targets: list[Target] = [target for target in header.targets if target[0] != here]
         for site in matched.sites.get(row, ()):

@@ -1,0 +1,155 @@
+"""What was dropped, so that whoever did not get it learns why."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tamis.pubsub.log.contract import Record
+from tamis.pubsub.records.fields import MOST_NUMBER, Fields, RecordError, is_number, is_text_list, write
+
+MOST_RECENT_DROPS = 200
+Stood = tuple[str, int, int]
+"""A lane, the number of a dropped delivery that was a gap, and how many events more than one it stood for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Deliveries of one subscriber, partition and priority that were dropped.
+
+    >>> Drop("bytes", "0.4", 3, 9).count
+    7
+    """
+
+    reason: str
+    """`bytes`, `age`, or `link`: what said that events were missing, and of what then nobody learns."""
+    lane: str
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """What happened to what a subscriber did not get.
+
+    >>> drops = Drops().and_drop(Drop("bytes", "0.4", 1, 3)).and_drop(Drop("bytes", "0.4", 4, 4))
+    >>> drops.totals, len(drops.recent)
+    ({'bytes': 4}, 1)
+    """
+
+    totals: dict[str, int] = field(default_factory=dict)
+    recent: tuple[Drop, ...] = ()
+    next: dict[str, int] = field(default_factory=dict)
+    """The next delivery number of lanes that are empty."""
+    untold: dict[str, int] = field(default_factory=dict)
+    """Of a neighbour's queue: how many dropped events were on their way to each site, which was not told."""
+    telling: dict[str, int] = field(default_factory=dict)
+    """Those that the sites are just being told of."""
+    told: dict[str, int] = field(default_factory=dict)
+    """How many gaps each site was told of, this one with them."""
+    stood: tuple[Stood, ...] = ()
+    """Of a neighbour's queue: dropped deliveries that do not count as one event, for they were gaps."""
+
+    def and_drop(self, drop: Drop) -> "Drops":
+        """These and another one."""
+        if any(
+            known.lane == drop.lane and known.first <= drop.first and drop.last <= known.last
+            for known in self.recent
+        ):
+            return self  # somebody else has written it down
+        totals = {**self.totals, drop.reason: self.totals.get(drop.reason, 0) + drop.count}
+        recent = list(self.recent)
+        for place, known in enumerate(recent):
+            if (known.reason, known.lane, known.last + 1) == (drop.reason, drop.lane, drop.first):
+                recent[place] = Drop(drop.reason, drop.lane, known.first, drop.last)
+                break
+        else:
+            recent.append(drop)
+        return replace(self, totals=totals, recent=tuple(recent[-MOST_RECENT_DROPS:]))
+
+    def and_gap(self, lane: str, number: int, events: int) -> "Drops":
+        """These, and that one of the dropped deliveries stood for so many events.
+
+        >>> drops = Drops().and_gap("0.0", 3, 50).and_gap("0.0", 9, 0)
+        >>> drops.beyond("0.0", 1, 9), drops.beyond("0.0", 1, 10), drops.beyond("0.0", 4, 9)
+        (49, 48, 0)
+        """
+        stood = [*self.stood, (lane, number, events - 1)]
+        if len(stood) > MOST_RECENT_DROPS:
+            # The oldest counts with the next of its lane: whoever has missed it has missed that one, too.
+            (lane, _, beyond), stood = stood[0], stood[1:]
+            for place, (other, later, more) in enumerate(stood):
+                if other == lane:
+                    stood[place] = (lane, later, more + beyond)
+                    break
+        return replace(self, stood=tuple(stood))
+
+    def beyond(self, lane: str, first: int, end: int) -> int:
+        """How many events more than deliveries are missing, of those from a number up to before another."""
+        return sum(more for other, number, more in self.stood if other == lane and first <= number < end)
+
+    def run(self, lane: str, number: int) -> tuple[str, int]:
+        """Why a delivery is missing, and the last one after it for which that holds.
+
+        >>> Drops().and_drop(Drop("age", "0.4", 3, 9)).run("0.4", 4)
+        ('age', 9)
+        """
+        for drop in self.recent:
+            if drop.lane == lane and drop.first <= number <= drop.last:
+                return drop.reason, drop.last
+        later = [drop.first for drop in self.recent if drop.lane == lane and drop.first > number]
+        return "lost", min(later) - 1 if later else MOST_NUMBER
+
+    def body(self) -> bytes:
+        """The record."""
+        recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
+        behind = {"untold": self.untold, "telling": self.telling, "told": self.told}
+        sites = {name: counts for name, counts in behind.items() if counts}
+        stood = {"stood": [list(row) for row in self.stood]} if self.stood else {}
+        return write({"totals": self.totals, "recent": recent, "next": self.next, **sites, **stood})
+
+    @classmethod
+    def read(cls, body: bytes) -> "Drops":
+        """Read a record."""
+        fields = Fields(body, "list of what was dropped")
+
+        def good(value: Any) -> bool:
+            return isinstance(value, list) and all(
+                isinstance(row, list)
+                and len(row) == 4
+                and is_text_list(row[:2])
+                and all(map(is_number, row[2:]))
+                for row in value
+            )
+
+        recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
+        counts = {name: fields.counts(name) for name in ("totals", "next", "untold", "telling", "told")}
+        stood = tuple((lane, number, more) for lane, number, more in fields.take("stood", _are_stood, []))
+        return cls(recent=recent, stood=stood, **counts)
+
+
+def _are_stood(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(row, list)
+        and len(row) == 3
+        and isinstance(row[0], str)
+        and is_number(row[1])
+        and type(row[2]) is int
+        and abs(row[2]) <= MOST_NUMBER
+        for row in value
+    )
+
+
+def read_drops(record: Record | None) -> Drops:
+    """What was dropped; nothing, if there is no record or it cannot be read.
+
+    >>> read_drops(None).totals
+    {}
+    """
+    try:
+        return Drops.read(record.body) if record is not None and record.body else Drops()
+    except RecordError:
+        return Drops()

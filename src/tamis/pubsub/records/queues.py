@@ -1,0 +1,250 @@
+"""Queues: their limits, what is delivered into them, and how far they are written and read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tamis.pubsub.records import fields as layout
+from tamis.pubsub.records.events import Target, is_target_list
+from tamis.pubsub.records.fields import Fields, are_pairs, is_seconds, write
+
+LINK_BYTES = 1 << 30
+LINK_KEEP_SECONDS = 7 * 86_400.0
+_PLAIN_DELIVERY = re.compile(
+    rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})\}'
+)
+"""A delivery as `plain_delivery` writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """How much is kept for one subscriber.
+
+    >>> QueueLimits.read(QueueLimits(most_bytes=1000).body()).most_bytes
+    1000
+    """
+
+    most_bytes: int = 64 << 20
+    """Bytes of events that wait; beyond, the lowest priority is dropped first, then the oldest."""
+    keep_seconds: float = 7 * 86_400
+    """An event that has waited so long is dropped."""
+    replay_seconds: float = 3_600
+    """So long an event can be replayed after it was read."""
+    idle_seconds: float = 30 * 86_400
+    """A subscriber that has not been there for so long is forgotten, with its subscriptions."""
+
+    def body(self) -> bytes:
+        """The record."""
+        return write(
+            {
+                "most_bytes": self.most_bytes,
+                "keep_seconds": self.keep_seconds,
+                "replay_seconds": self.replay_seconds,
+                "idle_seconds": self.idle_seconds,
+            }
+        )
+
+    @classmethod
+    def read(cls, body: bytes) -> "QueueLimits":
+        """Read a record."""
+        fields = Fields(body, "queue")
+        return cls(
+            fields.number("most_bytes"),
+            *(fields.take(name, is_seconds) for name in ("keep_seconds", "replay_seconds", "idle_seconds")),
+        )
+
+
+def plain_delivery(first: int, events: Sequence[int], size: int) -> bytes:
+    """The record of a delivery without anything unusual; see `Delivery`.
+
+    >>> plain_delivery(1, (7, 9), 20)
+    b'{"v":1,"n":1,"e":[7,9],"b":20}'
+    """
+    return f'{{"v":{layout.WRITTEN},"n":{first},"e":[{",".join(map(str, events))}],"b":{size}}}'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Some events of one partition for one subscriber, in their order.
+
+    `first` numbers them, within subscriber, partition and priority, from 1: a missing number is a gap. The
+    number of an event and the subscriber are the id of its delivery, whichever router wrote it.
+
+    >>> Delivery.read(Delivery(1, (7, 9), size=20).body()).events
+    (7, 9)
+    """
+
+    first: int
+    events: tuple[int, ...]
+    size: int = 0
+    """How large these events are: the payload itself is stored once, in the stream of events."""
+    unsure: tuple[int, ...] = ()
+    """Those that go out because a subscription could not be read here: the subscriber decides."""
+    copy: str | None = None
+    """The projection whose copies the subscriber gets instead of the events."""
+    targets: tuple[tuple[Target, ...], ...] = ()
+    """Between sites: for each event, the sites that it is on its way to."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Of what is no event but says that some are missing: its number, and for how many it stands."""
+
+    def body(self) -> bytes:
+        """The record."""
+        if not (self.unsure or self.copy or self.targets or self.gaps):
+            return plain_delivery(self.first, self.events, self.size)
+        fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
+        if self.unsure:
+            fields["u"] = list(self.unsure)
+        if self.copy is not None:
+            fields["c"] = self.copy
+        if self.targets:
+            fields["to"] = [[list(target) for target in targets] for targets in self.targets]
+        if self.gaps:
+            fields["g"] = [list(gap) for gap in self.gaps]
+        return write(fields)
+
+    @classmethod
+    def read(cls, body: bytes) -> "Delivery":
+        """Read a record."""
+        plain = _PLAIN_DELIVERY.fullmatch(body)
+        if plain is not None:  # nearly all, and there are many
+            first, events, size = plain.groups()
+            return cls(int(first), tuple([int(number) for number in events.split(b",")]), int(size))
+        fields = Fields(body, "delivery")
+        events = tuple(fields.numbers("e"))
+        targets = fields.optional(
+            "to",
+            lambda value: (
+                isinstance(value, list) and len(value) == len(events) and all(map(is_target_list, value))
+            ),
+        )
+        return cls(
+            fields.number("n"),
+            events,
+            fields.number("b", 0),
+            tuple(fields.numbers("u", [])),
+            fields.optional("c", lambda value: isinstance(value, str)),
+            tuple(tuple((site, number) for site, number in one) for one in targets or ()),
+            tuple((number, count) for number, count in fields.take("g", are_pairs, [])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a partition is routed, and by whom: position, lease and fence in one record.
+
+    >>> Cursor.read(Cursor("r1", 12).body()).position
+    12
+    """
+
+    router: str
+    """Who has the lease; empty if nobody."""
+    position: int
+    """All events of the partition up to this number are routed."""
+    done: str = ""
+    """The events behind the position, up to `until`, are in the queues up to this one already."""
+    time: int = 0
+    """When the event at the position was stored."""
+    mark: str = ""
+    """A digest of the event at the position: another one there means that the log was rolled back."""
+    sites: dict[str, int] = field(default_factory=dict)
+    """How many events of this partition have left for each other site."""
+    until: int = 0
+    """See `done`; 0 is the event behind the position alone."""
+
+    def body(self) -> bytes:
+        """The record."""
+        fields: dict[str, Any] = {
+            "router": self.router,
+            "position": self.position,
+            "done": self.done,
+            "time": self.time,
+            "mark": self.mark,
+            "sites": self.sites,
+        }
+        return write(fields | {"until": self.until} if self.until else fields)
+
+    @classmethod
+    def read(cls, body: bytes) -> "Cursor":
+        """Read a record."""
+        fields = Fields(body, "cursor")
+        return cls(
+            fields.text("router"),
+            fields.number("position"),
+            fields.text("done", ""),
+            fields.number("time", 0),
+            fields.text("mark", ""),
+            fields.counts("sites"),
+            fields.number("until", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a subscriber has read its queue.
+
+    >>> Reading.read(Reading("c1", 5, 1, {"0.4": 8}).body()).expected
+    {'0.4': 8}
+    """
+
+    client: str
+    """Which client has the queue; a later one takes it over."""
+    after: int = 0
+    """The last record of the queue that was read to its end."""
+    part: int = 0
+    """How many events of the next record were read."""
+    expected: dict[str, int] = field(default_factory=dict)
+    """The next delivery number, by partition and priority."""
+    is_replay: bool = False
+    """An operator has set it: the client goes on from here."""
+    part_of: int = 0
+    """Which record `part` is of; 0 in records of releases that did not say, where it is the next one."""
+
+    def body(self) -> bytes:
+        """The record."""
+        fields: dict[str, Any] = {
+            "client": self.client,
+            "after": self.after,
+            "part": self.part,
+            "expected": self.expected,
+        }
+        if self.is_replay:
+            fields["replay"] = True
+        if self.part_of:
+            fields["of"] = self.part_of
+        return write(fields)
+
+    @classmethod
+    def read(cls, body: bytes) -> "Reading":
+        """Read a record."""
+        fields = Fields(body, "reading position")
+        return cls(
+            fields.text("client"),
+            fields.number("after"),
+            fields.number("part", 0),
+            fields.counts("expected"),
+            fields.optional("replay", lambda value: isinstance(value, bool)) or False,
+            fields.number("of", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that could not be processed, and why.
+
+    >>> DeadLetter.read(DeadLetter(7, "no JSON").body()).reason
+    'no JSON'
+    """
+
+    event: int
+    reason: str
+
+    def body(self) -> bytes:
+        """The record."""
+        return write({"event": self.event, "reason": self.reason[:1_000]})
+
+    @classmethod
+    def read(cls, body: bytes) -> "DeadLetter":
+        """Read a record."""
+        fields = Fields(body, "dead letter")
+        return cls(fields.number("event"), fields.text("reason"))
