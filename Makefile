@@ -54,7 +54,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix oldest-spark fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -66,14 +66,18 @@ demo: .venv/.built .tools/java/bin/java ## Match a table and a stream of generat
 
 test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
 	@$(WITH_RUST) cargo --version > /dev/null # before two commands at once would install one
-	@$(MAKE) --no-print-directory --jobs 2 test-rust build
+	@$(MAKE) --no-print-directory --jobs 3 test-rust build oldest-spark
 	@$(MAKE) --no-print-directory test-python
 
 test-rust: .venv/.synced
 	$(call say,Rust tests)
 	@$(WITH_RUST) cargo test --profile quick --quiet --locked -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu
 
-test-python: .venv/.built .tools/java/bin/java
+# The oldest release of Spark next to the one in .venv: a download of 300 MB, while Rust compiles.
+oldest-spark: .venv/.synced
+	@$(TOOLS_PYTHON) tools/spark_matrix.py 3.5 --install-only
+
+test-python: .venv/.built .tools/java/bin/java oldest-spark
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
