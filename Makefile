@@ -61,7 +61,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
+.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix oldest-spark fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -71,15 +71,21 @@ build: .venv/.built-$(PROFILE) ## Prepare the environment and compile the kernel
 demo: .venv/.built-release .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
-# Many Python tests wait, for servers and Spark: the Rust tests are compiled and run beside them, and shown when done.
-test: .venv/.built-tests .tools/java/bin/java ## Run all tests but the slow ones
+# The oldest release of Spark is installed while the kernel is compiled. Many Python tests wait, for servers and Spark: the Rust
+# tests are compiled and run beside them, and shown when done.
+test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
+	@$(MAKE) --no-print-directory --jobs 2 .venv/.built-tests oldest-spark
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
 	@shown=$$($(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
 		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
-test-python: .venv/.built-tests .tools/java/bin/java
+# The oldest release of Spark next to the one in .venv: a download of 300 MB the first time.
+oldest-spark: .venv/.synced
+	@$(TOOLS_PYTHON) tools/spark_matrix.py 3.5 --install-only
+
+test-python: .venv/.built-tests .tools/java/bin/java oldest-spark
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) $(PYTEST_ARGS)
 

@@ -1,9 +1,11 @@
 """Runs the tests of the pipeline on several releases of Spark, each in an environment of its own.
 
 `make test-spark-matrix` runs all of them, with `SPARK_RELEASES="3.5 4.3"` some. A release is
-installed from the package index into `.cache/spark/<release>` the first time. The kernel is the one in `src`:
-it is built against the stable ABI, so every environment can use it. Tests that need a later Spark say so
-(`spark_since`) and are left out of older ones.
+installed from the package index into `.cache/spark/<release>` the first time; what Spark does not decide has
+the version of `uv.lock`. The kernel is the one in `src`: it is built against the stable ABI, so every
+environment can use it. Tests that need a later Spark say so (`spark_since`) and are left out of older ones.
+
+`make test` runs a few tests on the oldest release: it is installed (`--install-only`) while Rust compiles.
 """
 
 import argparse
@@ -47,6 +49,11 @@ PACKAGES = [
     "vl-convert-python>=1.7",
 ]
 
+BY_SPARK = re.compile(
+    r"(pyspark|py4j|numpy|pandas|pyarrow|grpcio.*|googleapis-common-protos|protobuf|zstandard)=="
+)
+"""Packages whose version depends on the release of Spark."""
+
 TESTS = [
     "tests/spark/test_match.py",
     "tests/spark/test_match_column.py",
@@ -67,25 +74,33 @@ TESTS = [
 UV = ROOT / ".tools" / "bin" / "uv"
 
 
-def environment(release: str, uv: Path = UV, *, offline: bool = False) -> Path:
-    """The Python of an environment with a release, which is installed if it is not there.
-
-    Offline, nothing is downloaded: what uv has not cached makes it fail (`subprocess.CalledProcessError`).
-    """
+def environment(release: str, uv: Path = UV) -> Path:
+    """The Python of an environment with a release, which is installed if it is not there."""
     folder = ROOT / ".cache" / "spark" / release
     python = folder / "bin" / "python"
     done = folder / ".installed"
-    wanted = "\n".join([f"pyspark[connect]=={release}.*", *PACKAGES, *RELEASES[release]])
-    if not done.exists() or done.read_text() != wanted:
+    wanted = [f"pyspark[connect]=={release}.*", *PACKAGES, *RELEASES[release]]
+    asked = "\n".join([*wanted, (ROOT / "uv.lock").read_text()])
+    if not done.exists() or done.read_text() != asked:
         subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
-        command = [uv, "pip", "install", "--no-config", "--quiet", "--python", python, *wanted.split("\n")]
-        subprocess.run([*command, "--offline"] if offline else command, check=True, capture_output=offline)
-        done.write_text(wanted)
+        constraints = folder / "constraints.txt"
+        constraints.write_text(locked(uv))
+        command = [uv, "pip", "install", "--no-config", "--quiet", "--python", python]
+        subprocess.run([*command, "--constraints", constraints, *wanted], check=True)
+        done.write_text(asked)
     # By a file, because the workers of a Connect server do not get the variables of this process.
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
     (packages / "tamis.pth").write_text("".join(f"{ROOT / folder}\n" for folder in ("src", "lab/src")))
     return python
+
+
+def locked(uv: Path) -> str:
+    """The versions of `uv.lock`, but for what a release of Spark decides, a line each."""
+    command = [uv, "export", "--quiet", "--frozen", "--all-packages", "--all-extras", "--no-hashes"]
+    command += ["--no-annotate", "--no-header", "--no-emit-workspace"]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return "".join(f"{line}\n" for line in told.splitlines() if not BY_SPARK.match(line))
 
 
 def run_tests(python: Path, tests: list[str], *, slow: bool) -> tuple[int, str]:
@@ -126,6 +141,7 @@ def main() -> int:
     parser.add_argument("releases", nargs="*", default=list(RELEASES), metavar="RELEASE")
     parser.add_argument("--uv", type=Path, default=UV)
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
+    parser.add_argument("--install-only", action="store_true", help="run nothing")
     parser.add_argument("--slow", action="store_true", help="also those that take minutes: kills of drivers")
     given = parser.parse_args()
     unknown = [release for release in given.releases if release not in RELEASES]
@@ -136,6 +152,8 @@ def main() -> int:
         print(f"== Spark {release}", flush=True)
         started = time.monotonic()
         python = environment(release, given.uv)
+        if given.install_only:
+            continue
         status, counted = run_tests(python, given.tests, slow=given.slow)
         results[exact_release(python)] = (status, counted, time.monotonic() - started)
     for release, (status, counted, seconds) in results.items():

@@ -34,9 +34,9 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     return open_directory(f"{request.param}://{request.getfixturevalue('bucket')}/store")
 
 
-def small_index() -> tamis.Index:
+def small_index(rules: int = 100) -> tamis.Index:
     index = tamis.Index()
-    index.add_many([f"r{number}" for number in range(100)], [f"x = {number}" for number in range(100)])
+    index.add_many([f"r{number}" for number in range(rules)], [f"x = {number}" for number in range(rules)])
     return index
 
 
@@ -128,6 +128,27 @@ def test_hosts_fetch_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for worker in workers:
         worker.join()
     assert len(fetched) == 1
+
+
+def test_copies_that_a_later_version_superseded_go_after_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that changes every minute would otherwise fill the disk of every host for a week."""
+    monkeypatch.setenv("TAMIS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(LocalDirectory, "local_path", lambda *_: None)
+    directory, other = (open_directory(tmp_path / name) for name in ("store", "other"))
+    kept, used, old = (put_index(directory, small_index(rules)) for rules in (3, 4, 5))
+    of_others = put_index(other, small_index(6))
+    places = [(directory, kept), (directory, used), (directory, old), (other, of_others)]
+    for at, file in places:
+        opened.open_file(at, file)
+    for at, file in places:
+        if file is not used:  # as if that had been two hours ago
+            os.utime(opened._copy_of(at, file), (time.time() - 7200,) * 2)
+    latest = put_index(directory, small_index(7))
+    opened.open_file(directory, latest, {kept.sha256})
+    there = {path.stem for path in opened.cache_folder().glob("*/*.tamis")}
+    assert there == {kept.sha256, used.sha256, latest.sha256, of_others.sha256}
 
 
 def test_a_full_disk_leaves_the_version_before(tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ def test_a_repeated_id_is_shown_with_the_other_expression(spark: Any) -> None:
         tamis.spark.build(rules)
 
 
-def test_footers_of_many_files_are_read_side_by_side(
+def test_footers_of_many_files_are_read_side_by_side_and_small_ones_share_tasks(
     spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tamis.spark.events import parquet_files
@@ -434,6 +434,8 @@ def test_footers_of_many_files_are_read_side_by_side(
     few = tamis.spark.match_files(spark, tmp_path / "events", index)
     expected = sorted((row.path, row.row) for row in few.collect())
     assert len(expected) == 3
+    # A task for each small file took longer than reading them: two for each of two cores.
+    assert [task["rows"] for task in tamis.spark.explain(few).tasks()] == [20, 20, 10, 10]
     monkeypatch.setattr(parquet_files, "FOOTERS_PER_TASK", 2)
     many = tamis.spark.match_files(spark, tmp_path / "events", index)
     assert sorted((row.path, row.row) for row in many.collect()) == expected

@@ -48,8 +48,8 @@ def test_counts_add_up_in_any_order(mode: Any, monkeypatch: pytest.MonkeyPatch) 
     query = TableQuery(mode)
     in_order = list(range(EVENTS))
     mixed = [event * 7 % EVENTS for event in in_order]
-    assert rows(merge_task(query, ordered=True)(answers(in_order))) == EXPECTED[mode]
-    assert rows(merge_task(query, ordered=False)(answers(mixed))) == EXPECTED[mode]
+    assert rows(merge_task(query, ["event_id"], ordered=True)(answers(in_order))) == EXPECTED[mode]
+    assert rows(merge_task(query, ["event_id"], ordered=False)(answers(mixed))) == EXPECTED[mode]
 
 
 def test_ordered_answers_are_passed_on_at_once() -> None:
@@ -62,7 +62,7 @@ def test_ordered_answers_are_passed_on_at_once() -> None:
             taken += 1
             yield batch
 
-    first = next(iter(merge_task(TableQuery("count"), ordered=True)(watched())))
+    first = next(iter(merge_task(TableQuery("count"), ["event_id"], ordered=True)(watched())))
     assert first.num_rows == 64 // SHARDS
     assert taken == 1
 
@@ -77,7 +77,7 @@ def test_the_best_of_an_event_may_lie_in_two_batches() -> None:
     ]
     found = [
         row
-        for batch in merge_task(TableQuery("top_k", Query(k=2)), ordered=True)(iter(batches))
+        for batch in merge_task(TableQuery("top_k", Query(k=2)), [], ordered=True)(iter(batches))
         for row in batch.to_pylist()
     ]
     assert [(row["subscription"], row["rank"]) for row in found] == [("c", 1), ("a", 2), ("a", 1)]

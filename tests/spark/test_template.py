@@ -3,12 +3,18 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 from spark.test_clusters import environment
+from spark.test_stream_recovery import end
+from tamis.spark.template import pipeline
 
 
 def init(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -37,6 +43,80 @@ def test_a_pipeline_is_written_once(tmp_path: Path) -> None:
     again = init(tmp_path / "alerts")
     assert again.returncode == 2
     assert "already has README.md, pipeline.py" in again.stderr
+
+
+def arrive(folder: Path, number: int, rows: int) -> None:
+    (folder / "events").mkdir(exist_ok=True)
+    lines = (json.dumps({"x": row}) for row in range(rows))
+    (folder / "events" / f"{number}.json").write_text("\n".join(lines))
+
+
+def wait_for_counts(folder: Path, step: str, micro_batches: int, job: Any = None) -> list[dict[str, Any]]:
+    """Those of a step, once there are so many; pytest's own limit ends it if they never come."""
+    while True:
+        there = (folder / "metrics.jsonl").exists()
+        rows = [row for row in counted(folder) if row["step"] == step] if there else []
+        if len(rows) >= micro_batches:
+            return rows
+        assert job is None or job.poll() is None, (folder / "err").read_text()[-4000:]
+        time.sleep(0.1)
+
+
+@pytest.mark.spark
+def test_micro_batches_are_counted_while_a_query_runs_and_when_it_fails(spark: Any, tmp_path: Path) -> None:
+    """A query that never ends, stopped; and one whose second micro-batch fails: the others are counted."""
+    arrive(tmp_path, 0, rows=3)
+    events = spark.readStream.schema("x int").option("maxFilesPerTrigger", 1).json(str(tmp_path / "events"))
+    observed = events.observe("events", sf.count("*").alias("events_read"))
+    with pipeline.written_metrics(spark, tmp_path) as metrics:
+        writer = observed.writeStream.format("noop")
+        query = pipeline._start(writer, tmp_path, {"processingTime": "0 seconds"}, "endless")
+        assert wait_for_counts(tmp_path, "endless", 1) == [
+            {"step": "endless", "micro_batch": 0, "events_read": 3}
+        ]
+        arrive(tmp_path, 1, rows=2)
+        assert wait_for_counts(tmp_path, "endless", 2)[1]["events_read"] == 2
+        assert query.isActive
+        query.stop()
+        metrics.wait_for(query)
+
+        def fail(_batch: DataFrame, number: int) -> None:
+            _batch.collect()
+            if number == 1:
+                raise RuntimeError("the second")
+
+        failing = pipeline._start(observed.writeStream.foreachBatch(fail), tmp_path, pipeline.ONCE, "failing")
+        with pytest.raises(StreamingQueryException, match="the second"):
+            metrics.wait_for(failing)
+    assert [row for row in counted(tmp_path) if row["step"] == "failing"] == [
+        {"step": "failing", "micro_batch": 0, "events_read": 3}
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_service_is_killed_and_has_counted(spark: Any, tmp_path: Path) -> None:
+    """All steps run side by side; what they counted is there when the driver is killed with -9."""
+    init(tmp_path)
+    with (tmp_path / "err").open("w") as errors:
+        job = subprocess.Popen(
+            [sys.executable, str(tmp_path / "pipeline.py"), "--serve"],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+    try:
+        assert wait_for_counts(tmp_path, "alerts", 1, job)[0]["alerts"] == 5
+        later = {"event_id": "e9", "at": "2026-01-01T15:00:00Z", "user": {"id": "u9"}, "amount": 7000}
+        (tmp_path / "events" / "second.json").write_text(json.dumps(later))
+        assert wait_for_counts(tmp_path, "events", 2, job)[1]["events_read"] == 1
+        assert wait_for_counts(tmp_path, "alerts", 2, job)[1]["alerts"] == 1
+    finally:
+        end(job)
+    assert "6 alerts; 1 rules were refused" in run(tmp_path)
+    alerts = spark.read.parquet(str(tmp_path / "alerts")).collect()
+    assert len({(row.event_id, row.rule) for row in alerts}) == len(alerts) == 6
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from tamis.spark.events.absent_attributes import absent_attributes
 from tamis.spark.events.columns import (
     Projected,
     attribute_values,
+    ddl,
     key_columns,
     orderable,
     project,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Key = str | Sequence[str] | None
 
 _ANSWER = "__tamis_answer"
+_MATCH = "__tamis_match"
 
 _ASKED = (("k", "score", "min_score", "dimensions"), ("tags", "tags_all", "tags_none", "now"))
 """What a query says of ranking, and of the subscriptions that it is about."""
@@ -276,14 +278,17 @@ class BuiltIndex:
         shape: Shape,
     ) -> "DataFrame":
         """A row for each match, from lists: Spark itself repeats the keys."""
-        refuse_taken(keys, _RESULT)
+        refuse_taken(keys, _RESULT, ignore_case=ignores_case(events.sparkSession))
         answer, noted, run = self._answer_column(events, query, spread, stacklevel=5)
         kept = [sf.col(quoted(name)) for name in keys]
         listed = events.select(*kept, answer.alias(_ANSWER))
         version = sf.col(f"{_ANSWER}.version").alias("version")
-        rows = listed.select(*kept, version, sf.inline(sf.col(f"{_ANSWER}.matches")))
-        best = [sf.col("score"), sf.col("rank")] if query.mode == "top_k" else []
-        result = rows.select(*kept, sf.col("id").alias("subscription"), *best, sf.col("version"))
+        # One column until the end: a key may be called `id`, too.
+        rows = listed.select(*kept, version, sf.explode(sf.col(f"{_ANSWER}.matches")).alias(_MATCH))
+        best = ("score", "rank") if query.mode == "top_k" else ()
+        found = [sf.col(f"{_MATCH}.{name}").alias(name) for name in best]
+        subscription = sf.col(f"{_MATCH}.id").alias("subscription")
+        result = rows.select(*kept, subscription, *found, sf.col("version"))
         return with_report(result, self.report(events.sparkSession, run, noted, str(shape)))
 
     def _planned(
@@ -304,16 +309,19 @@ class BuiltIndex:
             route_task(source, query, by_source), routed_schema(events.schema, dropped)
         )
         gathered = by_shard(routed, len(self.version.shards))
-        answer = shard_task(source, query, keys)
         if query.mode in ("all", "by_subscription"):
-            return gathered.mapInArrow(answer, final)
+            return gathered.mapInArrow(shard_task(source, query, keys), final)
         partial = replace(query, mode="top_k" if query.mode == "top_k" else "count")
-        numbered = f"{types}, {EVENT} bigint" if types else f"{EVENT} bigint"
+        # Under names of ours: PySpark hands no column to a task whose own name has a dot or a backquote.
+        ours = [f"{KEY_PREFIX}{at}" for at in range(len(keys))]
+        carried = [f"{name} {ddl(events.schema[name].dataType)}" for name in ours]
+        numbered = ", ".join([*carried, f"{EVENT} bigint"])
+        answer = shard_task(source, query, ours)
         answered = gathered.mapInArrow(answer, result_columns(partial, numbered, self.version.ids))
         together = answered.repartition(EVENT)
         if not events.isStreaming:  # Spark sorts no stream; a micro-batch is small
             together = together.sortWithinPartitions(*merge_order(query))
-        return together.mapInArrow(merge_task(query, ordered=not events.isStreaming), final)
+        return together.mapInArrow(merge_task(query, keys, ordered=not events.isStreaming), final)
 
     def report(
         self,

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.events.columns import quoted
 from tamis.store.valid_rules import valid_between
 
 if TYPE_CHECKING:
@@ -53,22 +54,23 @@ def valid_at(
             raise ArgumentError(f"the column {name!r} must be a timestamp or a date, not {types[name]}")
 
     def moment(name: str) -> "Column":
-        return sf.col(f"`{name}`").cast("timestamp") if name in types else sf.lit(None).cast("timestamp")
+        return sf.col(quoted(name)).cast("timestamp") if name in types else sf.lit(None).cast("timestamp")
 
     kept = [name for name in rules.columns if name not in given]
-    bounded = rules.select(
-        *(sf.col(f"`{name}`") for name in kept),
-        moment(valid_from).alias(_FROM),
-        moment(valid_to).alias(_TO),
-    )
+    # Under names of ours: PySpark hands no column to a task whose own name has a dot or a backquote.
+    ours = [f"__tamis_column_{at}" for at in range(len(kept))]
+    text = ours[kept.index("expression")]
+    carried = [sf.col(quoted(name)).alias(our) for name, our in zip(kept, ours, strict=True)]
+    bounded = rules.select(*carried, moment(valid_from).alias(_FROM), moment(valid_to).alias(_TO))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in ("expression", _FROM, _TO)]
+            columns = [batch.column(name).to_pylist() for name in (text, _FROM, _TO)]
             texts = [
-                valid_between(text, event_time, start, end) for text, start, end in zip(*columns, strict=True)
+                valid_between(given, event_time, start, end)
+                for given, start, end in zip(*columns, strict=True)
             ]
-            at = batch.schema.get_field_index("expression")
-            yield batch.set_column(at, "expression", pa.array(texts, pa.string())).drop_columns([_FROM, _TO])
+            at = batch.schema.get_field_index(text)
+            yield batch.set_column(at, text, pa.array(texts, pa.string())).drop_columns([_FROM, _TO])
 
-    return bounded.mapInArrow(task, rules.select(*(f"`{name}`" for name in kept)).schema)
+    return bounded.mapInArrow(task, rules.select(*carried).schema).toDF(*kept)

@@ -6,7 +6,7 @@ Columns named in `spread` lose their name: their fields or keys become attribute
 strings, all columns with strings travel; those that cannot be attributes travel as separate columns.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from tamis._suggest import closest
 from tamis.errors import ArgumentError
 from tamis.expr import ALL_STRINGS
-from tamis.spark.events.names import spark_paths, spellings
+from tamis.spark.events.names import ambiguous_paths, ignores_case, spark_paths, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, SPREAD_PREFIX, STRINGS_PREFIX, column_alias
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ _KINDS = {
 }
 
 
+RESERVED = "__tamis_"
+"""How columns are named on their way through tasks."""
+
+_RENAME = "several columns or fields of the events have this name. Rename or drop all but one"
+
+
 @dataclass(frozen=True)
 class Projected:
     """Events reduced to keys and needed attributes, and what is odd about them.
@@ -58,6 +64,7 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
     if key is None:
         return []
     if key == "*":
+        refuse_ambiguous(events, names)
         return names
     wanted = [key] if isinstance(key, str) else list(key)
     for name in wanted:
@@ -69,7 +76,17 @@ def key_columns(events: "DataFrame", key: str | Sequence[str] | None) -> list[st
             )
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"a key column is named twice: {', '.join(wanted)}")
+    refuse_ambiguous(events, wanted)
     return wanted
+
+
+def refuse_ambiguous(events: "DataFrame", keys: Iterable[str]) -> None:
+    """Refuse keys that Spark cannot tell apart from another column."""
+    ignore_case = ignores_case(events.sparkSession)
+    folded = [name.lower() if ignore_case else name for name in events.columns]
+    for name in keys:
+        if folded.count(name.lower() if ignore_case else name) > 1:
+            raise ArgumentError(f"the key {name!r} is ambiguous: {_RENAME}")
 
 
 def project(
@@ -86,7 +103,7 @@ def project(
 
     `taken` are names that keys must not have; columns whose names begin with `also` come along.
     """
-    refuse_taken(keys, taken)
+    refuse_taken(keys, taken, ignore_case=ignore_case)
     selected = [f"{quoted(name)} AS {KEY_PREFIX}{at}" for at, name in enumerate(keys)]
     asked, warnings = attribute_values(events.schema, attributes, spread, also=also, ignore_case=ignore_case)
     selected += asked
@@ -97,9 +114,9 @@ def project(
     return Projected(events.selectExpr(*selected), keys, key_types, warnings)
 
 
-def refuse_taken(keys: Iterable[str], taken: Iterable[str]) -> None:
+def refuse_taken(keys: Iterable[str], taken: Iterable[str], *, ignore_case: bool = False) -> None:
     """Refuse keys with names that the result has for itself."""
-    for name in set(keys) & set(taken):
+    for name in (key for key in keys if (key.lower() if ignore_case else key) in taken):
         raise ArgumentError(
             f"the key column {name!r} has the name of a column of the result; rename it with "
             f'events.withColumnRenamed("{name}", "event_{name}")'
@@ -135,23 +152,33 @@ def asked_values(
     ({'X': '`X`'}, [])
     """
     warnings: list[str] = []
+    if reserved := [name for name in schema.names if name.lower().startswith(RESERVED)]:
+        raise ArgumentError(f"names that begin with {RESERVED} are taken: rename the column {reserved[0]!r}")
+    ambiguous = ambiguous_paths(schema, ignore_case=ignore_case)
     asked = attributes
     if attributes is not None and ignore_case:
         spelt = spellings(attributes, spark_paths(schema))
         asked = attributes | {
             path: attributes[name] for name, path in spelt.items() if path not in attributes
         }
+    for name in asked or ():
+        refused = name if name in ambiguous else next((p for p in _records_of(name) if p in ambiguous), None)
+        if refused is not None:
+            raise ArgumentError(f"rules ask for {name}, and {refused} is ambiguous: {_RENAME}")
     wanted = None if asked is None else _Wanted.of(asked)
     all_strings = asked is None or ALL_STRINGS in asked
     columns: dict[str, str] = {}
     for at, column in enumerate(_spread(schema, spread)):
+        if column.path in ambiguous:  # Spark could not read it, and no rule asks for it
+            continue
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value
             continue
-        needed = _needed(column.value, column.type, column.name, wanted, warnings)
-        if all_strings and (texts := strings_of(column.value, column.type)) is not None:
+        needed = _needed(column.value, column.type, column.name, wanted, warnings, ambiguous=ambiguous)
+        whole = not any(path.startswith((f"{column.path}.", f"{column.path}[]")) for path in ambiguous)
+        if all_strings and whole and (texts := strings_of(column.value, column.type)) is not None:
             if wanted is not None and not column.name.startswith(SPREAD_PREFIX):
-                needed = _needed(column.value, column.type, column.name, None, [])
+                needed = _needed(column.value, column.type, column.name, None, [], ambiguous=ambiguous)
             if _loses_strings(column.type):
                 columns[f"{STRINGS_PREFIX}{at}"] = texts
         if needed is not None:
@@ -160,10 +187,18 @@ def asked_values(
 
 
 def orderable(events: "DataFrame") -> list[str]:
-    """The columns by which rows can be sorted: all but maps, and records of them."""
-    return [
-        quoted(field.name) for field in events.schema.fields if "map<" not in field.dataType.simpleString()
-    ]
+    """The columns by which rows can be sorted: all but maps, VARIANT and shapes, and records of them."""
+    return [quoted(field.name) for field in events.schema.fields if _is_ordered(field.dataType)]
+
+
+def _is_ordered(data_type: Any) -> bool:
+    """Whether Spark can sort by values of a type."""
+    if isinstance(data_type, StructType):
+        return all(_is_ordered(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return _is_ordered(data_type.elementType)
+    kind = data_type.simpleString().split("(", 1)[0]
+    return not isinstance(data_type, MapType) and kind not in ("variant", "geometry", "geography", "interval")
 
 
 def quoted(name: str) -> str:
@@ -202,6 +237,8 @@ class _Source(NamedTuple):
     name: str
     type: Any
     value: str
+    path: str
+    """Where it is in the events."""
 
 
 def _spread(schema: StructType, spread: Iterable[str]) -> Iterator[_Source]:
@@ -216,13 +253,14 @@ def _spread(schema: StructType, spread: Iterable[str]) -> Iterator[_Source]:
     for field in schema.fields:
         column = quoted(field.name)
         if field.name not in wanted:
-            yield _Source(field.name, field.dataType, column)
+            yield _Source(field.name, field.dataType, column, field.name)
         elif isinstance(field.dataType, StructType):
             for inner in field.dataType.fields:
                 if inner.name not in schema.names:
-                    yield _Source(inner.name, inner.dataType, _field(column, inner.name))
+                    path = f"{field.name}.{inner.name}"
+                    yield _Source(inner.name, inner.dataType, _field(column, inner.name), path)
         elif isinstance(field.dataType, MapType):
-            yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column)
+            yield _Source(f"{SPREAD_PREFIX}{field.name}", field.dataType, column, field.name)
         else:
             raise ArgumentError(
                 f"only a map or a struct can be spread, and {field.name!r} is {field.dataType.simpleString()}"
@@ -238,8 +276,12 @@ class _Wanted(NamedTuple):
     @classmethod
     def of(cls, attributes: dict[str, list[str]]) -> "_Wanted":
         """Every beginning of a dotted path is a record: a thousand columns must not search all attributes."""
-        dots = ((name, at) for name in attributes for at, letter in enumerate(name) if letter == ".")
-        return cls(attributes, {name[:at] for name, at in dots})
+        return cls(attributes, {record for name in attributes for record in _records_of(name)})
+
+
+def _records_of(name: str) -> Iterator[str]:
+    """The records around an attribute."""
+    return (name[:at] for at, letter in enumerate(name) if letter == ".")
 
 
 def _field(record: str, name: str) -> str:
@@ -253,7 +295,13 @@ def _presence(column: str) -> str:
 
 
 def _needed(
-    column: str, data_type: Any, path: str, wanted: _Wanted | None, warnings: list[str]
+    column: str,
+    data_type: Any,
+    path: str,
+    wanted: _Wanted | None,
+    warnings: list[str],
+    *,
+    ambiguous: Collection[str],
 ) -> str | None:
     """The part of a column that subscriptions ask for, or None."""
     if path.startswith(SPREAD_PREFIX):
@@ -265,7 +313,11 @@ def _needed(
         kept = []
         for field in data_type.fields:
             inner = f"{path}.{field.name}"
-            part = _needed(_field(column, field.name), field.dataType, inner, wanted, warnings)
+            if inner in ambiguous:
+                continue
+            part = _needed(
+                _field(column, field.name), field.dataType, inner, wanted, warnings, ambiguous=ambiguous
+            )
             if part is not None:
                 kept.append(f"{part} AS {quoted(field.name)}")
         # Without fields, only whether the record is there can matter.
@@ -282,7 +334,7 @@ def _needed(
         elif wanted is not None:
             warnings += odd_inside(path, data_type)
         if wanted is None or path in wanted.kinds:
-            return _records(column, data_type)
+            return _records(column, data_type, path, ambiguous)
         return _presence(column)
     kind = kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type)
     if kind is None:
@@ -355,29 +407,34 @@ def _find_odd(path: str, data_type: Any, found: list[tuple[str, str, bool]], *, 
         found.append((path, collation, True))
 
 
-def _records(column: str, data_type: Any, depth: int = 0) -> str:
+def _records(column: str, data_type: Any, path: str, ambiguous: Collection[str], depth: int = 0) -> str:
     """An array of records, without the fields that no predicate can read."""
     element = f"e{depth}"
     kept = []
     for field in data_type.elementType.fields:
-        value = _readable(_field(element, field.name), field.dataType, depth + 1)
+        inner = f"{path}[].{field.name}"
+        if inner in ambiguous:
+            continue
+        value = _readable(_field(element, field.name), field.dataType, inner, ambiguous, depth + 1)
         if value is not None:
             kept.append(f"{value} AS {quoted(field.name)}")
     record = f"struct({', '.join(kept)})" if kept else "struct(TRUE AS __tamis_present)"
     return f"transform({column}, {element} -> CASE WHEN {element} IS NOT NULL THEN {record} END)"
 
 
-def _readable(value: str, data_type: Any, depth: int) -> str | None:
+def _readable(value: str, data_type: Any, path: str, ambiguous: Collection[str], depth: int) -> str | None:
     """A field of an element, or None if no predicate can read it."""
     if isinstance(data_type, StructType):
+        paths = ((field, f"{path}.{field.name}") for field in data_type.fields)
         parts = [
-            (field.name, _readable(_field(value, field.name), field.dataType, depth))
-            for field in data_type.fields
+            (field.name, _readable(_field(value, field.name), field.dataType, inner, ambiguous, depth))
+            for field, inner in paths
+            if inner not in ambiguous
         ]
         kept = [f"{part} AS {quoted(name)}" for name, part in parts if part is not None]
         return f"CASE WHEN {value} IS NOT NULL THEN struct({', '.join(kept)}) END" if kept else None
     if isinstance(data_type, ArrayType) and isinstance(data_type.elementType, StructType):
-        return _records(value, data_type, depth)
+        return _records(value, data_type, path, ambiguous, depth)
     if kind_of(data_type.elementType if isinstance(data_type, ArrayType) else data_type) is None:
         return None
     return f"CAST({value} AS {_without_collation(data_type)})" if collation_of(data_type) else value

@@ -4,12 +4,13 @@ Spark ignores case unless `spark.sql.caseSensitive` says otherwise; the kernel d
 rules spell differently is added under the name that the rules use.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +74,46 @@ def spark_paths(schema: StructType, prefix: str = "") -> dict[str, bool]:
     return found
 
 
+def ambiguous_paths(schema: StructType, *, ignore_case: bool) -> set[str]:
+    """Attributes that no name can tell apart: several columns, or several fields of a record, give them.
+
+    Spark lets a table have the columns `a` and `A`, or `id` twice after a join, and refuses to read either.
+    A column `a.b` beside a record `a` with a field `b`, or beside a map `a`, is the same attribute twice. A
+    field of the elements of an array `l` is written `l[].field`.
+
+    >>> from pyspark.sql.types import LongType, StructField
+    >>> record = StructType([StructField("b", LongType())])
+    >>> columns = [StructField("x", LongType()), StructField("X", LongType()), StructField("a", record)]
+    >>> sorted(ambiguous_paths(StructType(columns), ignore_case=True))
+    ['X', 'x']
+    >>> sorted(ambiguous_paths(StructType([*columns, StructField("a.b", LongType())]), ignore_case=False))
+    ['a.b']
+    """
+    seen: list[str] = []
+    maps: list[str] = []
+    found: set[str] = set()
+
+    def visit(record: StructType, prefix: str) -> None:
+        names = Counter(field.name.lower() if ignore_case else field.name for field in record.fields)
+        for field in record.fields:
+            path, kind = prefix + field.name, field.dataType
+            seen.append(path)
+            if names[field.name.lower() if ignore_case else field.name] > 1:
+                found.add(path)
+            while isinstance(kind, ArrayType):
+                path, kind = f"{path}[]", kind.elementType
+            if isinstance(kind, StructType):
+                visit(kind, f"{path}.")
+            elif isinstance(kind, MapType) and kind is field.dataType:
+                maps.append(f"{path}.")
+
+    visit(schema, "")
+    found |= {path for path, times in Counter(seen).items() if times > 1}
+    if maps:
+        found |= {path for path in seen if path.startswith(tuple(maps))}
+    return found
+
+
 def arrow_paths(fields: Iterable[pa.Field], prefix: str = "") -> dict[str, bool]:
     """The same of Arrow fields.
 
@@ -108,9 +149,12 @@ def named_as_asked(batch: pa.RecordBatch, attributes: Iterable[str]) -> pa.Recor
 
 
 def _value(batch: pa.RecordBatch, path: str) -> pa.Array:
-    """The column of a path: names of columns may have dots, too."""
+    """The column of a path: names of columns, and of fields, may have dots, too."""
     names = batch.schema.names
     held = max((name for name in names if path == name or path.startswith(f"{name}.")), key=len)
-    value = batch.column(names.index(held))
-    rest = path[len(held) + 1 :]
-    return pc.struct_field(value, rest.split(".")) if rest else value
+    value, rest = batch.column(names.index(held)), path[len(held) + 1 :]
+    while rest:
+        fields = [field.name for field in value.type]
+        held = max((name for name in fields if rest == name or rest.startswith(f"{name}.")), key=len)
+        value, rest = pc.struct_field(value, [fields.index(held)]), rest[len(held) + 1 :]
+    return value

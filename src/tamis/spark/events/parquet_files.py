@@ -6,10 +6,11 @@ row group by row group; the key of an event is its file and row. For a Delta tab
 current version, if they alone define its contents.
 """
 
+import heapq
 import json
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -28,7 +29,7 @@ from tamis.spark.events.names import arrow_paths, ignores_case, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
 from tamis.spark.plans.sharding import gather_by_number
-from tamis.spark.session import on_executor, wants_reports
+from tamis.spark.session import cluster, on_executor, wants_reports
 from tamis.store.open_shards import open_all
 
 if TYPE_CHECKING:
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
 FOOTERS_PER_TASK = 32
 """Files whose footers one task reads."""
 
+BYTES_PER_TASK = 64 << 20
+TASKS_PER_CORE = 2
+"""Small row groups share tasks, of which each core gets so many: a task takes 0.1 s of a core by itself."""
+
 MOST_TASKS = 10_000
-"""With more row groups than that, a task reads several."""
 
 KEYS = ["path", "row"]
 KEY_TYPES = "path string, row bigint"
@@ -51,9 +55,9 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
     """
     if index.version.plan != "replicated":
         raise ArgumentError("files are matched where they are read: only the replicated plan can do that")
-    pieces, columns = row_groups(spark, path)
+    pieces, held = row_groups(spark, path)
     ignore_case = ignores_case(spark)
-    absent = compared(index.version.attributes, columns, ignore_case=ignore_case)
+    absent = compared(index.version.attributes, held, ignore_case=ignore_case)
     if absent.meant:
         warnings.warn(absent.warning() or "", stacklevel=3)
     refuse_relaxed_sources(index.version, query)
@@ -72,9 +76,10 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
         yield from answers.to_batches(seen.watch(events))
         seen.report(directory, source.report_name, answers.matches)
 
-    tasks = max(1, min(len(pieces), MOST_TASKS))
-    numbered = [(number % tasks, *piece) for number, piece in enumerate(pieces)]
-    work = spark.createDataFrame(numbered, "task int, path string, row_group int, first bigint, rows bigint")
+    tasks, numbers = shared_out([piece.bytes for piece in pieces], cluster(spark).tasks)
+    numbered = [(number, *piece) for number, piece in zip(numbers, pieces, strict=True)]
+    columns = "task int, path string, row_group int, first bigint, rows bigint, bytes bigint"
+    work = spark.createDataFrame(numbered, columns)
     result = gather_by_number(work, tasks, "task").mapInArrow(
         task, result_columns(query, KEY_TYPES, index.version.ids)
     )
@@ -82,12 +87,30 @@ def match_parquet(spark: "SparkSession", path: str, index: BuiltIndex, query: Ta
 
 
 class Piece(NamedTuple):
-    """A row group: its file, its number there, the row that it begins with, and how many it has."""
+    """A row group: its file, its number there, the row that it begins with, how many it has, and its size."""
 
     path: str
     row_group: int
     first: int
     rows: int
+    bytes: int
+
+
+def shared_out(sizes: Sequence[int], cores: int) -> tuple[int, list[int]]:
+    """How many tasks read pieces of these sizes, and the task of each: the largest first, to who has least.
+
+    >>> shared_out([5, 1, 1, 4], cores=1)
+    (2, [0, 1, 0, 1])
+    """
+    wanted = max(cores * TASKS_PER_CORE, sum(sizes) // BYTES_PER_TASK)
+    tasks = max(1, min(len(sizes), wanted, MOST_TASKS))
+    loads = [(0, task) for task in range(tasks)]
+    numbers = [0] * len(sizes)
+    for piece in sorted(range(len(sizes)), key=lambda piece: (-sizes[piece], piece)):
+        load, task = heapq.heappop(loads)
+        numbers[piece] = task
+        heapq.heappush(loads, (load + sizes[piece], task))
+    return tasks, numbers
 
 
 Columns = dict[str, bool]
@@ -171,9 +194,9 @@ def _look_into(names: Iterable[str]) -> tuple[list[Piece], Columns]:
         columns |= arrow_paths(parquet.schema_arrow)
         first = 0
         for group in range(parquet.metadata.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            pieces.append(Piece(shown, group, first, rows))
-            first += rows
+            found = parquet.metadata.row_group(group)
+            pieces.append(Piece(shown, group, first, found.num_rows, found.total_byte_size))
+            first += found.num_rows
     return pieces, columns
 
 

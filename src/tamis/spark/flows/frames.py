@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from tamis._suggest import closest, did_you_mean
 from tamis.errors import ArgumentError
 from tamis.spark.events.columns import attribute_values, kind_of, quoted
-from tamis.spark.events.names import spark_paths
+from tamis.spark.events.names import ambiguous_paths, ignores_case, spark_paths
 from tamis.spark.flows.definition import Stream
 from tamis.spark.flows.keys import Key
 
@@ -44,7 +44,9 @@ def order_names(order: Sequence[str]) -> list[str]:
 def stream_frame(events: "DataFrame", stream: Stream, key: Key, order: Sequence[str]) -> "DataFrame":
     """The events of one stream, in the columns above."""
     schema = events.schema
-    values, _ = attribute_values(schema, None)
+    ignore_case = ignores_case(events.sparkSession)
+    values, _ = attribute_values(schema, None, ignore_case=ignore_case)
+    unreadable = ambiguous_paths(schema, ignore_case=ignore_case)
     selected = [f"{_time(schema, stream)} AS {TIME}"]
     for at, name in enumerate(order):
         value, data_type = _column(schema, name, f"the order of stream {stream.name!r}")
@@ -54,7 +56,8 @@ def stream_frame(events: "DataFrame", stream: Stream, key: Key, order: Sequence[
                 "number, a string, a boolean, a date or a timestamp"
             )
         selected.append(f"{value} AS {ORDER_PREFIX}{at}")
-    hashed = [part for field in schema.fields for part in _hashed(quoted(field.name), field.dataType)]
+    readable = [field for field in schema.fields if field.name not in unreadable]
+    hashed = [part for field in readable for part in _hashed(quoted(field.name), field.dataType)]
     selected.append(f"xxhash64({', '.join(hashed) or '0'}) AS {TIE}")
     selected.append(f"{_hash_of_key(schema, stream, key)} AS {KEY}")
     selected.append(f"struct({', '.join(values)}) AS {EVENT}")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
+from tamis.errors import ArgumentError
 from tamis.spark.building.build_index import build
-from tamis.spark.events.columns import key_columns
+from tamis.spark.building.subscriptions import id_kind
+from tamis.spark.events.columns import key_columns, quoted
 from tamis.spark.history.rules import changed_rules, rules
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ def gained_and_lost(
     >>> sorted((row.event_id, row.subscription, row.change) for row in found)
     [(1, 'b', 'lost'), (2, 'b', 'gained')]
     """
+    kinds = [id_kind(rows) for rows in (before, after)]
+    if kinds[0] != kinds[1]:
+        raise ArgumentError(f"the ids of the rules are of type {kinds[0]} before and {kinds[1]} after")
     changed = changed_rules(before, after).cache()
     keys = key_columns(events, key)
     then, now = (
@@ -69,7 +74,7 @@ def gained_and_lost(
             **building,
         )
         .match(events, key=keys, payload=False)
-        .select(*keys, "subscription")
+        .select(*map(quoted, keys), "subscription")
         for rows, without in ((before, "added"), (after, "removed"))
     )
     gained = now.exceptAll(then).withColumn("change", sf.lit("gained"))

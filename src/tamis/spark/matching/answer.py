@@ -39,7 +39,7 @@ STRINGS_PREFIX = "__tamis_strings_"
 """How columns are named that hold strings for keywords, and no attribute."""
 
 ENCODED_PREFIX = "__tamis_hex_"
-"""How columns are named whose own name PySpark cannot hand to a task: those with a dot or a backquote."""
+"""How columns are named whose own name PySpark cannot hand to a task: with a dot or a backquote, or `*`."""
 
 OWN_BYTES = 32
 """The other columns of an answer, apart from keys, texts and payload: version, score, rank and an id."""
@@ -298,7 +298,8 @@ def column_alias(name: str) -> str:
     >>> column_alias("age"), column_alias("a.b")
     ('age', '__tamis_hex_612e62')
     """
-    return f"{ENCODED_PREFIX}{name.encode().hex()}" if "." in name or "`" in name else name
+    odd = "." in name or "`" in name or name in ("", "*")
+    return f"{ENCODED_PREFIX}{name.encode().hex()}" if odd else name
 
 
 def attribute_columns(

@@ -201,16 +201,23 @@ def _by_shard(batch: pa.RecordBatch, keys: int, keeps_event: bool) -> Iterator[t
         yield int(shard), chosen
 
 
-def merge_task(query: TableQuery, *, ordered: bool) -> Task:
-    """Bring the answers of an event's shards together.
+def merge_task(query: TableQuery, keys: list[str], *, ordered: bool) -> Task:
+    """Bring the answers of an event's shards together, and give the keys, which come first, their own names.
 
     Where rows come ordered as `merge_order` says, an event is done when the next begins, and its best rows
     are its first. Where they do not, in a micro-batch, what was added up waits for more, one row or k rows
     for each event.
     """
     if not ordered:
-        return _merge_in_any_order(query)
-    return _first_of_each(query.k) if query.mode == "top_k" else _added_up_in_order(query)
+        merge = _merge_in_any_order(query)
+    else:
+        merge = _first_of_each(query.k) if query.mode == "top_k" else _added_up_in_order(query)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in merge(batches):
+            yield batch.rename_columns([*keys, *batch.schema.names[len(keys) :]])
+
+    return task
 
 
 def merge_order(query: TableQuery) -> list[Any]:

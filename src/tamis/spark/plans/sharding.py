@@ -85,6 +85,7 @@ def gather_by_number(rows: "DataFrame", tasks: int, number: str = SHARD) -> "Dat
 def sample_events(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
     """A few events, to learn from; None for a stream."""
     from tamis.spark.events.columns import project  # noqa: PLC0415
+    from tamis.spark.events.names import ignores_case  # noqa: PLC0415
     from tamis.spark.matching.answer import attribute_columns  # noqa: PLC0415
 
     if events.isStreaming:
@@ -94,7 +95,8 @@ def sample_events(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
         for batch in batches:
             yield pa.record_batch({"rows": [to_bytes(pa.Table.from_batches([batch]))]})
 
-    some = project(events, None, []).events.limit(rows)
+    ignore_case = ignores_case(events.sparkSession)
+    some = project(events, None, [], ignore_case=ignore_case).events.limit(rows)
     tables = [from_bytes(row["rows"]) for row in some.mapInArrow(packed, "rows binary").collect()]
     named = [attribute_columns(batch, []) for table in tables for batch in table.to_batches()]
     return pa.Table.from_batches(named) if named else None

@@ -8,20 +8,26 @@ queries/*.json -> query_store/ (the same, of rules with memory)
 ```
 
 Run it with `python pipeline.py`. Every step reads what is new since its last run (`checkpoints/`) and ends,
-so a scheduler may run it as often as you like; for a service, replace `availableNow=True` by
-`processingTime="10 seconds"`. Alerts carry the version of the rules that made them.
+so a scheduler may run it as often as you like. `python pipeline.py --serve` does the same once, and then goes
+on with all steps side by side, until it is stopped. Alerts carry the version of the rules that made them.
 
-Each step counts what passes through it (`observe`). Spark reports the counts in the progress of the query,
-under `observedMetrics`; `metrics.jsonl` keeps them, and the report shows them.
+Each step counts what passes through it (`observe`). Spark reports the counts of each micro-batch to a
+listener, which appends them to `metrics.jsonl` while the query runs; the report shows them.
 """
 
 import json
 import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
 
 import tamis.spark
 
@@ -44,6 +50,12 @@ BEST = 3
 COUNTED = 100
 """The matches of an event that are found and counted at most."""
 
+ONCE = {"availableNow": True}
+"""Process what is new, and end."""
+
+FOR_EVER = {"processingTime": "10 seconds"}
+"""How often each step of `--serve` looks for something new."""
+
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",  # as many as cores: each keeps state, and has a task
@@ -54,25 +66,25 @@ SETTINGS = {
 }
 
 
-def main(folder: Path = HERE) -> None:
+def main(folder: Path = HERE, *, forever: bool = False) -> None:
     """Run all steps in a session of their own."""
     builder = SparkSession.builder.appName("alerts")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    run(builder.getOrCreate(), folder)
+    spark = builder.getOrCreate()
+    run(spark, folder)
+    if forever:
+        serve(spark, folder)
 
 
 def run(spark: SparkSession, folder: Path) -> None:
-    """Run all steps."""
-    store = tamis.spark.SubscriptionStore(folder / "store")
-    streams = {"events": {"time": "at", "lateness": LATEST}}
-    queries = tamis.spark.QueryStore(folder / "query_store", streams=streams, key="user.id")
-    read_events(spark, folder)
-    read_rules(spark, folder, store)
-    alert(spark, folder, store)
-    count_by_window(spark, folder)
-    read_queries(spark, folder, queries)
-    alert_with_memory(spark, folder, queries)
+    """Run all steps, one after the other."""
+    store, queries = stores(folder)
+    with written_metrics(spark, folder) as metrics:
+        for step in steps(spark, folder, store, queries):
+            query = step(ONCE)
+            if query is not None:
+                metrics.wait_for(query)
     report(spark, folder, store)
     refused = [
         row for each in (store, queries) for row in each.quarantined(spark).select("id", "error").collect()
@@ -82,7 +94,40 @@ def run(spark: SparkSession, folder: Path) -> None:
         print(f"  {row.id}: {row.error}")
 
 
-def read_events(spark: SparkSession, folder: Path) -> None:
+def serve(spark: SparkSession, folder: Path) -> None:
+    """Run all steps side by side, until one fails or somebody stops it."""
+    with written_metrics(spark, folder):
+        for step in steps(spark, folder, *stores(folder)):
+            step(FOR_EVER)
+        spark.streams.awaitAnyTermination()
+
+
+def stores(folder: Path) -> tuple[tamis.spark.SubscriptionStore, tamis.spark.QueryStore]:
+    """The rules, and the rules with memory."""
+    streams = {"events": {"time": "at", "lateness": LATEST}}
+    queries = tamis.spark.QueryStore(folder / "query_store", streams=streams, key="user.id")
+    return tamis.spark.SubscriptionStore(folder / "store"), queries
+
+
+Step = Callable[[dict[str, Any]], StreamingQuery | None]
+"""Starts a query with a trigger."""
+
+
+def steps(
+    spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore, queries: tamis.spark.QueryStore
+) -> list[Step]:
+    """All steps, in the order of what they read."""
+    return [
+        lambda trigger: read_events(spark, folder, trigger),
+        lambda trigger: read_rules(spark, folder, trigger, store),
+        lambda trigger: alert(spark, folder, trigger, store),
+        lambda trigger: count_by_window(spark, folder, trigger),
+        lambda trigger: read_queries(spark, folder, trigger, queries),
+        lambda trigger: alert_with_memory(spark, folder, trigger, queries),
+    ]
+
+
+def read_events(spark: SparkSession, folder: Path, trigger: dict[str, Any]) -> StreamingQuery:
     """Lines of JSON become typed events; what is not an event becomes a dead letter, with the line."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken"}
     event = sf.from_json("value", f"{EVENT}, broken string", options).alias("event")
@@ -101,21 +146,26 @@ def read_events(spark: SparkSession, folder: Path) -> None:
         dead.write.mode("overwrite").parquet(str(folder / "dead_letters" / f"batch={number}"))
         batch.unpersist()
 
-    _run(parsed.writeStream.foreachBatch(split), folder, "events")
+    return _start(parsed.writeStream.foreachBatch(split), folder, trigger, "events")
 
 
-def read_rules(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
+def read_rules(
+    spark: SparkSession, folder: Path, trigger: dict[str, Any], store: tamis.spark.SubscriptionStore
+) -> StreamingQuery:
     """Changes of rules become versions of the store; rules for columns that events lack are refused."""
     changes = spark.readStream.schema(RULE).json(str(folder / "rules"))
-    store.apply_changes(
+    query: StreamingQuery = store.apply_changes(
         changes,
         checkpoint=str(folder / "checkpoints" / "rules"),
-        trigger={"availableNow": True},
+        trigger=trigger,
         events=_typed(spark, folder),
-    ).awaitTermination()
+    )
+    return query
 
 
-def alert(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
+def alert(
+    spark: SparkSession, folder: Path, trigger: dict[str, Any], store: tamis.spark.SubscriptionStore
+) -> StreamingQuery:
     """Each event once, matched: the best three rules of each, with the version that found them."""
     events = _typed(spark, folder).withWatermark("at", LATEST).dropDuplicatesWithinWatermark(["event_id"])
     matches = tamis.spark.match(events, store, key=["event_id", "at", "amount"], k=COUNTED)
@@ -125,10 +175,11 @@ def alert(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStor
     )
     names = {"subscription": "rule", "version": "rules_version"}
     alerts = counted.where(is_alert).withColumnsRenamed(names)
-    _run(alerts.writeStream.format("parquet").option("path", str(folder / "alerts")), folder, "alerts")
+    writer = alerts.writeStream.format("parquet").option("path", str(folder / "alerts"))
+    return _start(writer, folder, trigger, "alerts")
 
 
-def count_by_window(spark: SparkSession, folder: Path) -> None:
+def count_by_window(spark: SparkSession, folder: Path, trigger: dict[str, Any]) -> StreamingQuery:
     """Alerts of each rule by the hour, once the hour is over."""
     schema = spark.read.parquet(str(folder / "alerts")).schema
     alerts = spark.readStream.schema(schema).parquet(str(folder / "alerts")).withWatermark("at", LATEST)
@@ -138,11 +189,8 @@ def count_by_window(spark: SparkSession, folder: Path) -> None:
     rows = counted.select("window.start", "window.end", "rule", "alerts", "amount").observe(
         "windows", sf.count("*").alias("windows")
     )
-    _run(
-        rows.writeStream.format("parquet").option("path", str(folder / "alerts_per_window")),
-        folder,
-        "windows",
-    )
+    writer = rows.writeStream.format("parquet").option("path", str(folder / "alerts_per_window"))
+    return _start(writer, folder, trigger, "windows")
 
 
 def report(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
@@ -159,26 +207,28 @@ def report(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionSto
     )
 
 
-def read_queries(spark: SparkSession, folder: Path, queries: tamis.spark.QueryStore) -> None:
+def read_queries(
+    spark: SparkSession, folder: Path, trigger: dict[str, Any], queries: tamis.spark.QueryStore
+) -> StreamingQuery:
     """Changes of rules with memory become versions of their store; all of them go by user."""
     changes = spark.readStream.schema(QUERY).json(str(folder / "queries"))
-    queries.apply_changes(
-        changes, checkpoint=str(folder / "checkpoints" / "queries"), trigger={"availableNow": True}
-    ).awaitTermination()
+    query: StreamingQuery = queries.apply_changes(
+        changes, checkpoint=str(folder / "checkpoints" / "queries"), trigger=trigger
+    )
+    return query
 
 
-def alert_with_memory(spark: SparkSession, folder: Path, queries: tamis.spark.QueryStore) -> None:
+def alert_with_memory(
+    spark: SparkSession, folder: Path, trigger: dict[str, Any], queries: tamis.spark.QueryStore
+) -> StreamingQuery | None:
     """What rules with memory tell. An event is evaluated once one that is LATEST later has come."""
     if int(spark.version.split(".")[0]) < 4:
         print("rules with memory were left out: over a stream they need Spark 4.0")
-        return
+        return None
     told = tamis.spark.flow(_typed(spark, folder), queries, order="event_id", buckets=4)
     counted = told.observe("told", sf.count("*").alias("alerts_with_memory"))
-    _run(
-        counted.writeStream.format("parquet").option("path", str(folder / "alerts_with_memory")),
-        folder,
-        "alerts_with_memory",
-    )
+    writer = counted.writeStream.format("parquet").option("path", str(folder / "alerts_with_memory"))
+    return _start(writer, folder, trigger, "alerts_with_memory")
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
@@ -192,25 +242,67 @@ def _typed(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema(EVENT).parquet(str(folder / "typed" / "batch=*"))
 
 
-def _run(writer: Any, folder: Path, name: str) -> None:
-    """Process what is new. The name of the query is the one that Spark's UI shows."""
+def _start(writer: Any, folder: Path, trigger: dict[str, Any], name: str) -> StreamingQuery:
+    """Start a query. Its name is the one that Spark's UI shows."""
     checkpoint = str(folder / "checkpoints" / name)
-    query = writer.queryName(name).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    with (folder / "metrics.jsonl").open("a") as file:
-        for progress in query.recentProgress:
-            # Spark 3.5 leaves them out of a micro-batch that has none.
-            observed = progress["observedMetrics"].values() if "observedMetrics" in progress else []
-            counts = {key: value for row in observed for key, value in _as_dict(row).items()}
-            if any(counts.values()):
-                told = {"step": name, "micro_batch": progress["batchId"], **counts}
+    named = writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**trigger)
+    query: StreamingQuery = named.start()
+    return query
+
+
+class WrittenMetrics(StreamingQueryListener):
+    """Appends what each micro-batch counted to a file, as soon as it is done.
+
+    Spark tells it in the background; what it has told of a query that has ended, `wait_for` waits for.
+    """
+
+    TELLS_WITHIN = 60
+    """Seconds after the end of a query in which Spark tells of it; a count is worth no longer wait."""
+
+    def __init__(self, file: Path) -> None:
+        """Append to this file."""
+        self._file = file
+        self._ended: dict[str, threading.Event] = defaultdict(threading.Event)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Nothing is counted yet."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """A micro-batch is done."""
+        progress = event.progress
+        observed = (progress.observedMetrics or {}).values()
+        counts = {key: value for row in observed for key, value in row.asDict().items()}
+        if any(counts.values()):
+            told = {"step": progress.name, "micro_batch": progress.batchId, **counts}
+            with self._file.open("a") as file:
                 file.write(json.dumps(told) + "\n")
 
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing was new."""
 
-def _as_dict(row: Any) -> dict[str, Any]:
-    """Observed metrics are a dictionary in Spark 3.5, and a row since."""
-    return row if isinstance(row, dict) else row.asDict()
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """The query has ended, or failed: nothing more comes."""
+        self._ended[str(event.runId)].set()
+
+    def wait_for(self, query: StreamingQuery) -> None:
+        """Wait until a query has ended and all of it is written; raise if it failed."""
+        try:
+            query.awaitTermination()
+        finally:
+            self._ended[str(query.runId)].wait(self.TELLS_WITHIN)
+
+
+@contextmanager
+def written_metrics(spark: SparkSession, folder: Path) -> Iterator[WrittenMetrics]:
+    """Write the counts of all queries of the session to `metrics.jsonl`."""
+    listener = WrittenMetrics(folder / "metrics.jsonl")
+    spark.streams.addListener(listener)
+    try:
+        yield listener
+    finally:
+        spark.streams.removeListener(listener)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
+    given = [argument for argument in sys.argv[1:] if argument != "--serve"]
+    main(Path(given[0]) if given else HERE, forever="--serve" in sys.argv)
