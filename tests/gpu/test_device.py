@@ -112,6 +112,9 @@ def literal(draw: random.Random) -> str:
         [
             f"n{draw.randrange(4)} = {a}",
             f"n{draw.randrange(4)} IN ({a}, {b})",
+            # Short sets are read value by value, longer ones have a mask; some values are in no event.
+            f"n{draw.randrange(4)} {draw.choice(['IN', 'NOT IN'])} ({', '.join(map(str, some_of(draw)))})",
+            f"t {draw.choice(['IN', 'NOT IN'])} ({', '.join(repr(f'v{each}') for each in some_of(draw))})",
             f"n{draw.randrange(4)} {draw.choice(['<', '<=', '>', '>=', '!='])} {a}",
             f"n{draw.randrange(4)} BETWEEN {a} AND {b}",
             f"(f > {a}.5 AND f < {b}.25)",
@@ -125,6 +128,11 @@ def literal(draw: random.Random) -> str:
             f"exists(tags, t -> t > 'v{a}')",
         ]
     )
+
+
+def some_of(draw: random.Random) -> list[int]:
+    """Different numbers, one to six of them."""
+    return draw.sample(range(25), draw.randint(1, 6))
 
 
 def expression(draw: random.Random, depth: int) -> str:
@@ -195,6 +203,8 @@ def answers(index: tamis.Index, events: pa.Table) -> list[object]:
         found.append(index.top_k_batch(events, 3, score="priority", **way).to_pydict())
         found.append(index.count_by_subscription(events, **way).to_pydict())
     found.append(index.top_k_batch(events, 2, score="priority", min_score=1.75).to_pydict())
+    # More than are taken one after the other.
+    found.append(index.top_k_batch(events.slice(0, 500), 70, score="priority").to_pydict())
     found.append(index.top_k_batch(events.slice(0, 300), 2, score="relevance").to_pydict())
     return found
 
@@ -244,6 +254,52 @@ def test_units_of_any_length(kernels: Path, parts: int) -> None:
     assert index.stats()["device_failure"] is None
 
 
+@pytest.mark.parametrize("count", [300, 4500])
+def test_sets_of_values(kernels: Path, count: int) -> None:
+    """A value that is in many sets is a mask of its own, which conjunctions of short sets read.
+
+    With few events a lane computes its part of a unit alone, with many the lanes do it together. Sets of five
+    have a mask, and so have sets that a choice or a threshold reads; one value needs no set.
+    """
+    draw = random.Random(count)
+
+    def values() -> list[int]:
+        return draw.sample(range(25), draw.choice([1, 2, 3, 4, 4, 5]))
+
+    def test_of(attribute: str) -> str:
+        is_in = draw.choice(["IN", "IN", "IN", "NOT IN"])
+        listed = [f"'v{each}'" if attribute == "t" else str(each) for each in values()]
+        return f"{attribute} {is_in} ({', '.join(listed)})"
+
+    rules = []
+    for _ in range(1500):
+        tests = [test_of(attribute) for attribute in draw.sample(["n0", "n1", "n2", "n3", "t"], 4)]
+        rules.append(" AND ".join(tests[: draw.randint(1, 4)]))
+        rules.append(f"{tests[0]} AND ({tests[1]} OR {tests[2]})")
+        rules.append(f"({tests[0]} AND {tests[1]}) OR ({tests[2]} AND flag)")
+        if draw.random() < 0.1:
+            rules.append(f"AT LEAST 2 OF ({', '.join(tests)})")
+            rules.append(f"({tests[0]}) XOR ({tests[1]})")
+            rules.append(f"({tests[0]} AND {tests[1]}) OR ({tests[2]} AND ({tests[3]} OR n0 > 9))")
+    index = tamis.Index()
+    index.add_many(list(range(len(rules))), rules)
+    index.optimize()
+    events = some_events(draw, count)
+    expected = index.match_batch(events), index.count_batch(events)
+    assert expected[0].num_rows > 100 * count
+    on_device(index, kernels)
+    assert index.count_batch(events).equals(expected[1])
+    assert index.match_batch(events).equals(expected[0])
+    # The values of a column that rules match with patterns are looked up one by one.
+    index.add(len(rules), "t LIKE '%1_' AND n0 IN (1, 2, 3)")
+    index.optimize()
+    on_device(index, kernels)
+    counted = index.count_batch(events)
+    index.to_cpu()
+    assert counted.equals(index.count_batch(events))
+    assert index.stats().get("device_failure") is None
+
+
 @pytest.mark.slow
 def test_the_best_of_many_are_looked_for_among_those_of_highest_priority(faults: Faults) -> None:
     """Where these are enough; where they are not, among all."""
@@ -258,9 +314,13 @@ def test_the_best_of_many_are_looked_for_among_those_of_highest_priority(faults:
     many = events.filter(pc.and_(pc.is_valid(events["n0"]), pc.greater(events["n0"], 10)))
     many = pa.concat_tables([many] * (300 // many.num_rows + 1))
     few = pa.table({"t": [f"w{at}" for at in range(1, 400)]})
+    # A few that have not enough, among others that have: at the beginning, in between, at the end.
+    pieces = [few.slice(0, 3), many.slice(0, 200), few.slice(5, 4), many, few.slice(90, 2)]
+    mixed = pa.concat_tables(pieces, promote_options="default")
 
     def ask() -> list[object]:
-        found = [index.top_k_batch(batch, 5, score="priority").to_pydict() for batch in (many, few, many)]
+        batches = (many, few, many, mixed, few, few, few, mixed, mixed, many)
+        found = [index.top_k_batch(batch, 5, score="priority").to_pydict() for batch in batches]
         return [*found, index.top_k_batch(many, 5, score="priority", min_score=998.0).to_pydict()]
 
     expected = ask()
@@ -440,6 +500,56 @@ def test_a_device_that_is_lost_while_threads_wait_for_it(faults: Faults) -> None
             warnings.simplefilter("ignore")
             assert index.count_batch(events, threads=9).equals(expected)
         faults.at(None)
+
+
+LOST_IN_MID_BATCH = """
+import ctypes, random, sys, threading, time, warnings
+sys.path.insert(0, sys.argv[1])
+import pyarrow as pa
+from tests.gpu.test_device import build, some_events
+
+PTX = b".version 7.0\\n.target sm_70\\n.address_size 64\\n.visible .entry lost() { trap; }\\0"
+draw = random.Random(41)
+index = build(draw, 3000, 2)
+index.optimize()
+events = pa.concat_tables([some_events(draw, 8192)] * 512)
+expected = index.count_batch(events)
+assert index.to_gpu()
+index.count_batch(events.slice(0, 8192))
+before = index.stats()["device_blocks"]
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+
+
+def lose():
+    assert cuda.cuCtxPushCurrent_v2(context) == 0
+    assert cuda.cuModuleLoadData(ctypes.byref(module), PTX) == 0
+    assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"lost") == 0
+    while index.stats()["device_blocks"] < before + 20:
+        time.sleep(0.001)
+    assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+
+
+loser = threading.Thread(target=lose)
+loser.start()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert index.count_batch(events).equals(expected)
+loser.join()
+assert index.device == "cpu", "the batch was over before the device was lost"
+blocks = index.stats()["device_blocks"] - before
+assert 20 <= blocks < 1024, blocks
+assert ["processor answers" in str(warning.message) for warning in caught] == [True]
+assert index.count_batch(events.slice(0, 8192)).equals(expected.slice(0, 8192))
+assert "the CUDA device failed" in index.stats()["device_failure"]
+"""
+
+
+@pytest.mark.skipif(os.environ.get("TAMIS_TEST_DEVICE") != "cuda", reason="needs a real device")
+def test_a_real_device_that_is_lost_in_mid_batch() -> None:
+    """Another kernel of the process traps: after that, every call of the driver fails."""
+    subprocess.run([sys.executable, "-c", LOST_IN_MID_BATCH, str(ROOT)], check=True, cwd=ROOT)
 
 
 def test_memory_that_is_short_for_a_moment_is_no_failure(faults: Faults) -> None:

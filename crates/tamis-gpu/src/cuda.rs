@@ -57,6 +57,8 @@ functions! {
     memory_info = "cuMemGetInfo_v2"(*mut usize, *mut usize);
     allocate = "cuMemAlloc_v2"(*mut u64, usize);
     free = "cuMemFree_v2"(u64);
+    allocate_host = "cuMemAllocHost_v2"(*mut Handle, usize);
+    free_host = "cuMemFreeHost"(Handle);
     to_device = "cuMemcpyHtoDAsync_v2"(u64, *const c_void, usize, Handle);
     to_host = "cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Handle);
     set_bytes = "cuMemsetD8Async"(u64, u8, usize, Handle);
@@ -267,6 +269,24 @@ impl Driver for Cuda {
         }
     }
 
+    fn allocate_pinned(&self, bytes: usize) -> DeviceResult<Address> {
+        let _entered = self.enter()?;
+        let mut place = null_mut();
+        // SAFETY: the function writes one pointer.
+        let code = unsafe { (self.functions.allocate_host)(&mut place, bytes) };
+        self.check("cuMemAllocHost", code)?;
+        // SAFETY: so many bytes were allocated.
+        unsafe { place.cast::<u8>().write_bytes(0, bytes) };
+        Ok(place.expose_provenance() as u64)
+    }
+
+    fn release_pinned(&self, address: Address, _: usize) {
+        if let Ok(_entered) = self.enter() {
+            // SAFETY: it was allocated, and is released once.
+            unsafe { (self.functions.free_host)(handle(address)) };
+        }
+    }
+
     fn new_stream(&self) -> DeviceResult<Stream> {
         let _entered = self.enter()?;
         let mut stream = null_mut();
@@ -284,8 +304,8 @@ impl Driver for Cuda {
 
     fn upload(&self, stream: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()> {
         let _entered = self.enter()?;
-        // SAFETY: the memory of the caller is pageable, so the driver has read it when it returns; where it reads such memory
-        // directly, it is waited for.
+        // SAFETY: the driver has read memory that is pageable when it returns; where it reads such memory directly, it is waited
+        // for. Pinned memory stays as it is until the caller has waited.
         let code =
             unsafe { (self.functions.to_device)(to, bytes.as_ptr().cast(), bytes.len(), handle(stream)) };
         self.check("copying to the device", code)?;
@@ -294,7 +314,7 @@ impl Driver for Cuda {
 
     fn download(&self, stream: Stream, from: Address, into: &mut [u8]) -> DeviceResult<()> {
         let _entered = self.enter()?;
-        // SAFETY: it is waited for until the copy has ended.
+        // SAFETY: it is waited for until the copy has ended, or failed.
         unsafe {
             let code = (self.functions.to_host)(into.as_mut_ptr().cast(), from, into.len(), handle(stream));
             self.check("copying from the device", code)?;

@@ -25,10 +25,14 @@ pub enum Kernel {
     Scan = 8,
     ListChunks = 9,
     CountEvents = 10,
+    /// Of the first rows of each event.
+    TakeFirst = 11,
+    /// Of units that are all of some sets of leaves.
+    EvaluateSets = 12,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -40,6 +44,8 @@ pub const NAMES: [&str; 11] = [
     "scan",
     "list_chunks",
     "count_events",
+    "take_first",
+    "evaluate_sets",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.
@@ -58,11 +64,17 @@ pub trait Driver: Send + Sync {
 
     fn release(&self, address: Address, bytes: usize);
 
+    /// Memory of this machine, set to zero, that is copied to without help.
+    fn allocate_pinned(&self, bytes: usize) -> DeviceResult<Address>;
+
+    fn release_pinned(&self, address: Address, bytes: usize);
+
     fn new_stream(&self) -> DeviceResult<Stream>;
 
     fn end_stream(&self, stream: Stream);
 
-    /// Copies after what was launched before. The bytes may be changed when it returns.
+    /// Copies after what was launched before. The bytes may be changed when it returns, but not if they are pinned: then they stay
+    /// until the stream is waited for.
     fn upload(&self, stream: Stream, to: Address, bytes: &[u8]) -> DeviceResult<()>;
 
     /// Waits for what was launched before, and copies.

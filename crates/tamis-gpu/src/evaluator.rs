@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, KeptRows, ListedRows, LoadedPlan, Plan, RowOrder,
-    RunKind, Tokens, UnitRun,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, ListedRows, LoadedPlan, NO_MASK,
+    Pause, Plan, RowOrder, RunKind, Tokens, UnitRun,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
 use crate::lane::{Buffer, Lane, Lanes, Use};
+use crate::pinned::{Unused, Words};
 
 const WORD: usize = 4;
 const LONG: usize = 8;
@@ -22,6 +23,8 @@ const CHUNK: usize = 256;
 const CHUNKS_IN_GROUP: usize = 64;
 /// Rows that are looked at first when only the best are wanted: with many matches they are among these.
 const FIRST_LOOK: usize = 32 * 1024;
+/// No more than so many are looked for that way.
+const MOST_FIRST: u32 = 64;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
 const CUTS_PER_ITEM: u32 = 8;
 /// If this many bits were set for each mask of a predicate, filling all masks takes less time than clearing them one by one.
@@ -46,12 +49,19 @@ const STAGES: [&str; 5] = ["upload", "predicates", "units", "rows", "download"];
 /// The driver, and how much of the device's memory is taken.
 pub struct Shared {
     pub driver: Box<dyn Driver>,
+    pub unused: Unused,
     limit: u64,
     taken: AtomicU64,
     /// The part of it that lanes have.
     working: AtomicU64,
     /// Nanoseconds by stage, if they are taken: whoever takes them waits after each stage.
     stages: Option<[AtomicU64; STAGES.len()]>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.unused.release(&*self.driver);
+    }
 }
 
 impl Shared {
@@ -113,6 +123,7 @@ impl Evaluator {
         Ok(Self {
             shared: Arc::new(Shared {
                 driver,
+                unused: Unused::default(),
                 limit,
                 taken: AtomicU64::new(0),
                 working: AtomicU64::new(0),
@@ -157,8 +168,10 @@ struct PlanOnDevice {
     /// No other plan of the process has the same.
     number: u64,
     bits: u32,
-    /// Predicates that a point satisfies, on average.
-    bits_per_point: f64,
+    /// By predicate: see [`Plan::mask_of_bit`].
+    mask_of_bit: Box<[u32]>,
+    /// Masks that are set for a point, on average.
+    masks_per_point: f64,
     masks: u32,
     shared_masks: u32,
     rows: usize,
@@ -170,9 +183,10 @@ struct PlanOnDevice {
     mask_of_row: Buffer,
     by_priority: Option<Buffer>,
     point_offsets: Buffer,
-    point_bits: Buffer,
+    point_masks: Buffer,
     cut_tables: Buffer,
     items: Buffer,
+    first_look: Pause,
     /// What was kept last.
     kept: Mutex<Vec<(u64, Arc<Buffer>)>>,
 }
@@ -183,10 +197,19 @@ impl Drop for PlanOnDevice {
     }
 }
 
+/// The tokens of a block as the device reads them: pairs of event and mask, of event and point, and ranks. They stay until the stream
+/// on which they are copied was waited for.
+struct Sent {
+    events: usize,
+    words: Words,
+    /// How many pairs there are of each kind.
+    counts: [usize; 3],
+}
+
 /// What a block is asked for.
 #[derive(Clone, Copy)]
 struct Block<'a> {
-    tokens: &'a Tokens,
+    sent: &'a Sent,
     kept: Option<&'a Arc<Buffer>>,
 }
 
@@ -205,30 +228,43 @@ impl PlanOnDevice {
             plan.units.iter().flat_map(|unit| [unit.code, unit.leaves, unit.mask, unit.rows]).collect();
         let items: Vec<u32> = (0..)
             .zip(&plan.cut_tables)
-            .flat_map(|(table, [.., cuts])| {
-                (0..*cuts).step_by(CUTS_PER_ITEM as usize).flat_map(move |first| [table, first])
+            .flat_map(|(table, &[below, above, cuts])| {
+                let reads = move |mask: u32| plan.is_read[mask as usize];
+                (0..cuts).step_by(CUTS_PER_ITEM as usize).flat_map(move |first| {
+                    let number = CUTS_PER_ITEM.min(cuts - first);
+                    let read = (0..number).fold(0, |read, at| {
+                        let of_cut = [reads(below + first + at), reads(above + first + at)].map(u32::from);
+                        read | of_cut[0] << at | of_cut[1] << (CUTS_PER_ITEM + at)
+                    });
+                    Some([table, first, read]).filter(|_| read != 0)
+                })
             })
+            .flatten()
             .collect();
+        let cut_tables: Vec<u32> =
+            plan.cut_tables.iter().flat_map(|[below, above, _]| [*below, *above]).collect();
         let loaded = Self {
             shared: shared.clone(),
             lanes: lanes.clone(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             bits: plan.bits,
-            bits_per_point: plan.point_bits.len() as f64 / plan.point_offsets.len().max(1) as f64,
+            mask_of_bit: plan.mask_of_bit.as_slice().into(),
+            masks_per_point: plan.point_masks.len() as f64 / plan.point_offsets.len().max(1) as f64,
             masks: plan.masks,
             shared_masks: plan.shared_masks,
             rows: plan.mask_of_row.len(),
             tables: plan.cut_tables.len(),
-            cut_items: items.len() / 2,
+            cut_items: items.len() / 3,
             runs: plan.runs.clone(),
             units: words(&units)?,
             code: words(&plan.code)?,
             mask_of_row: words(&plan.mask_of_row)?,
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
             point_offsets: words(&plan.point_offsets)?,
-            point_bits: words(&plan.point_bits)?,
-            cut_tables: words(plan.cut_tables.as_flattened())?,
+            point_masks: words(&plan.point_masks)?,
+            cut_tables: words(&cut_tables)?,
             items: words(&items)?,
+            first_look: Pause::default(),
             kept: Mutex::default(),
         };
         lanes.add_plan();
@@ -309,15 +345,16 @@ impl PlanOnDevice {
     }
 
     /// Sets the masks of predicates, or clears what it set.
-    fn scatter(&self, lane: &Lane, tokens: &Tokens, clears: bool) -> DeviceResult<()> {
+    fn scatter(&self, lane: &Lane, sent: &Sent, clears: bool) -> DeviceResult<()> {
         let driver = &self.shared.driver;
         let launch = |kernel, count: usize, arguments: &[u64]| match count {
             0 => Ok(()),
             _ => driver.launch(lane.stream, kernel, count as u64, arguments),
         };
-        let [bits, points, ranks] = [&tokens.bits, &tokens.points, &tokens.ranks].map(Vec::len);
+        let [bits, points, ranks] = sent.counts;
+        let at = |pairs: usize| lane.tokens.address + (2 * WORD * pairs) as u64;
         let (masks, summaries) = (lane.masks.address, lane.summaries.address);
-        let set = bits as f64 + points as f64 * self.bits_per_point;
+        let set = bits as f64 + points as f64 * self.masks_per_point;
         if clears && set > CLEARED_AT_ONCE * f64::from(self.bits) {
             // All but the first, which is always full.
             let others = self.bits as usize - 1;
@@ -325,31 +362,50 @@ impl PlanOnDevice {
             driver.fill_with_zeros(lane.stream, summaries + WORD as u64, others * WORD)?;
         } else {
             let clears = u64::from(clears);
-            let arguments = [lane.tokens[0].address, bits as u64, masks, summaries, clears];
+            let arguments = [at(0), bits as u64, masks, summaries, clears];
             launch(Kernel::ScatterBits, bits, &arguments)?;
-            let (offsets, of_points) = (self.point_offsets.address, self.point_bits.address);
-            let arguments =
-                [lane.tokens[1].address, points as u64, offsets, of_points, masks, summaries, clears];
+            let (offsets, of_points) = (self.point_offsets.address, self.point_masks.address);
+            let arguments = [at(bits), points as u64, offsets, of_points, masks, summaries, clears];
             launch(Kernel::ScatterPoints, points, &arguments)?;
         }
         let clears = u64::from(clears);
-        let arguments =
-            [lane.tokens[2].address, ranks as u64, lane.ranks.address, lane.present.address, clears];
+        let arguments = [at(bits + points), ranks as u64, lane.ranks.address, lane.present.address, clears];
         launch(Kernel::ScatterRanks, ranks, &arguments)
     }
 
-    /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
-    fn evaluate(&self, lane: &mut Lane, tokens: &Tokens, counts: bool) -> DeviceResult<()> {
-        let driver = &self.shared.driver;
-        let started = Instant::now();
-        for (buffer, pairs) in lane.tokens.iter_mut().zip([&tokens.bits, &tokens.points, &tokens.ranks]) {
-            if !pairs.is_empty() {
-                buffer.reserve_generously(2 * WORD * pairs.len())?;
-                driver.upload(lane.stream, buffer.address, bytemuck::cast_slice(pairs))?;
+    /// What is sent of the tokens of a block.
+    fn sent(&self, tokens: &Tokens) -> DeviceResult<Sent> {
+        let mut bits = Vec::with_capacity(tokens.bits.len());
+        for &[event, bit] in &tokens.bits {
+            match self.mask_of_bit[bit as usize] {
+                NO_MASK => {}
+                IN_POINTS => return Err(DeviceError::new("a value was not told of as a point")),
+                mask => bits.push([event, mask]),
             }
         }
+        let all: [&[[u32; 2]]; 3] = [&bits, &tokens.points, &tokens.ranks];
+        let counts = all.map(<[_]>::len);
+        let mut words = Words::new(&self.shared, 2 * counts.iter().sum::<usize>())?;
+        let mut rest = words.as_mut();
+        for pairs in all {
+            let (here, later) = rest.split_at_mut(2 * pairs.len());
+            here.copy_from_slice(pairs.as_flattened());
+            rest = later;
+        }
+        Ok(Sent { events: tokens.events, words, counts })
+    }
+
+    /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
+    fn evaluate(&self, lane: &mut Lane, sent: &Sent, counts: bool) -> DeviceResult<()> {
+        let driver = &self.shared.driver;
+        let started = Instant::now();
+        let words = sent.words.as_ref();
+        if !words.is_empty() {
+            lane.tokens.reserve_generously(WORD * words.len())?;
+            driver.upload(lane.stream, lane.tokens.address, bytemuck::cast_slice(words))?;
+        }
         let started = self.shared.end(Stage::Upload, lane.stream, started)?;
-        self.scatter(lane, tokens, false)?;
+        self.scatter(lane, sent, false)?;
         let (items, masks) = (self.cut_items as u64, lane.masks.address);
         let arguments = [
             self.items.address,
@@ -384,13 +440,14 @@ impl PlanOnDevice {
                 let kernel = match kind {
                     RunKind::Flat => Kernel::EvaluateFlat,
                     RunKind::Groups => Kernel::EvaluateGroups,
+                    RunKind::Sets => Kernel::EvaluateSets,
                     RunKind::Other => Kernel::EvaluateOther,
                 };
                 driver.launch(lane.stream, kernel, 32 * warps, &arguments)?;
             }
             first = last;
         }
-        self.scatter(lane, tokens, true)?;
+        self.scatter(lane, sent, true)?;
         self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
     }
 
@@ -421,7 +478,7 @@ impl PlanOnDevice {
         lane.places.reserve(chunks * DEVICE_WIDTH * WORD)?;
         lane.groups.reserve(groups * DEVICE_WIDTH * WORD)?;
         if rows == 0 {
-            return Ok(vec![0; block.tokens.events]);
+            return Ok(vec![0; block.sent.events]);
         }
         let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
         let arguments = [a, b, c, d, e, f, lane.places.address, chunks as u64];
@@ -431,7 +488,7 @@ impl PlanOnDevice {
         let arguments = [lane.groups.address, groups as u64, groups as u64, lane.counts.address];
         driver.launch(lane.stream, Kernel::Scan, DEVICE_WIDTH as u64, &arguments)?;
         self.shared.end(Stage::Rows, lane.stream, started)?;
-        self.download_words(lane, lane.counts.address, block.tokens.events)
+        self.download_counts(lane, block.sent.events)
     }
 
     fn order(&self, order: RowOrder) -> u64 {
@@ -441,12 +498,48 @@ impl PlanOnDevice {
         }
     }
 
-    fn download_words(&self, lane: &Lane, from: Address, count: usize) -> DeviceResult<Vec<u32>> {
+    fn download(&self, lane: &Lane, from: Address, into: &mut [u32]) -> DeviceResult<()> {
         let started = Instant::now();
-        let mut words = vec![0; count];
-        self.shared.driver.download(lane.stream, from, bytemuck::cast_slice_mut(&mut words))?;
-        self.shared.end(Stage::Download, lane.stream, started)?;
+        self.shared.driver.download(lane.stream, from, bytemuck::cast_slice_mut(into))?;
+        self.shared.end(Stage::Download, lane.stream, started).map(|_| ())
+    }
+
+    fn download_words(&self, lane: &Lane, from: Address, count: usize) -> DeviceResult<Words> {
+        let mut words = Words::new(&self.shared, count)?;
+        self.download(lane, from, words.as_mut())?;
         Ok(words)
+    }
+
+    fn download_counts(&self, lane: &Lane, events: usize) -> DeviceResult<Vec<u32>> {
+        self.download_words(lane, lane.counts.address, events).map(|words| words.as_ref().to_vec())
+    }
+
+    /// The first of some rows, in order, that hold for each event.
+    fn take_first(
+        &self,
+        lane: &mut Lane,
+        block: Block<'_>,
+        order: RowOrder,
+        events: usize,
+        most: u32,
+        rows: usize,
+    ) -> DeviceResult<ListedRows> {
+        let started = Instant::now();
+        let count = events * (1 + most as usize);
+        lane.listed.reserve(count * WORD)?;
+        let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
+        let (counts, listed) = (lane.listed.address, lane.listed.address + (events * WORD) as u64);
+        let arguments = [a, b, c, d, e, f, events as u64, most.into(), counts, listed];
+        self.shared.driver.launch(lane.stream, Kernel::TakeFirst, events as u64, &arguments)?;
+        self.shared.end(Stage::Rows, lane.stream, started)?;
+        let words = self.download_words(lane, counts, count)?;
+        let (counts, listed) = words.as_ref().split_at(events);
+        let mut found = Vec::with_capacity(listed.len());
+        let ends = counts.iter().zip(listed.chunks(most as usize)).map(|(count, rows)| {
+            found.extend_from_slice(&rows[..*count as usize]);
+            found.len()
+        });
+        Ok(ListedRows { ends: ends.collect(), rows: Box::new(found) })
     }
 
     fn list(
@@ -458,13 +551,24 @@ impl PlanOnDevice {
         most: u32,
     ) -> DeviceResult<ListedRows> {
         let driver = &self.shared.driver;
-        self.evaluate(lane, block.tokens, false)?;
-        let mut looked_at = if most == u32::MAX { self.rows } else { self.rows.min(FIRST_LOOK) };
-        let mut totals = self.count_rows(lane, block, order, looked_at)?;
-        if looked_at < self.rows && totals[..events].iter().any(|total| *total < most) {
-            looked_at = self.rows;
-            totals = self.count_rows(lane, block, order, looked_at)?;
+        self.evaluate(lane, block.sent, false)?;
+        let looked_at = self.rows.min(FIRST_LOOK);
+        let looks_at_all = looked_at == self.rows;
+        if (1..=MOST_FIRST).contains(&most) && (looks_at_all || self.first_look.is_over()) {
+            match self.take_first(lane, block, order, events, most, looked_at) {
+                // The lists below are as short as they have to be.
+                Err(error) if error.is_memory => {}
+                found => {
+                    let found = found?;
+                    let is_enough = looks_at_all || found.len() == events * most as usize;
+                    self.first_look.note(is_enough);
+                    if is_enough {
+                        return Ok(found);
+                    }
+                }
+            }
         }
+        let totals = self.count_rows(lane, block, order, self.rows)?;
         let mut end = 0;
         let ends: Vec<usize> = totals[..events]
             .iter()
@@ -476,7 +580,7 @@ impl PlanOnDevice {
         let starts = |event: usize| if event == 0 { 0 } else { ends[event - 1] };
         let offsets: Vec<u64> = (0..events).map(|event| starts(event) as u64).collect();
         driver.upload(lane.stream, lane.offsets.address, bytemuck::cast_slice(&offsets))?;
-        let mut rows = vec![];
+        let mut rows = Words::new(&self.shared, ends.last().copied().unwrap_or(0))?;
         let (mut first, mut at_once) = (0, LISTED_AT_ONCE);
         while first < events {
             // As many events as there is room for, and one at least.
@@ -491,8 +595,8 @@ impl PlanOnDevice {
                     }
                     reserved => reserved?,
                 };
-                let chunks = looked_at.div_ceil(CHUNK) as u64;
-                let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, looked_at);
+                let chunks = self.rows.div_ceil(CHUNK) as u64;
+                let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, self.rows);
                 let arguments = [
                     a,
                     b,
@@ -513,31 +617,29 @@ impl PlanOnDevice {
                 let started = Instant::now();
                 driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
                 self.shared.end(Stage::Rows, lane.stream, started)?;
-                match self.download_words(lane, lane.listed.address, count)? {
-                    all if rows.is_empty() => rows = all,
-                    more => rows.extend(more),
-                }
+                let into = &mut rows.as_mut()[starts(first)..ends[last - 1]];
+                self.download(lane, lane.listed.address, into)?;
             }
             first = last;
         }
-        Ok(ListedRows { ends, rows })
+        Ok(ListedRows { ends, rows: Box::new(rows) })
     }
 }
 
 impl LoadedPlan for PlanOnDevice {
     fn counts(&self, tokens: &Tokens, kept: Option<&Arc<KeptRows>>) -> DeviceResult<Vec<u32>> {
-        let kept = self.kept(kept)?;
+        let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
         if kept.is_some() {
             // Which rows of a unit count is known row by row only.
-            let block = Block { tokens, kept: kept.as_ref() };
+            let block = Block { sent: &sent, kept: kept.as_ref() };
             return self.with_lane(self.masks, |lane| {
-                self.evaluate(lane, tokens, false)?;
+                self.evaluate(lane, &sent, false)?;
                 self.count_rows(lane, block, RowOrder::Id, self.rows)
             });
         }
         self.with_lane(self.shared_masks, |lane| {
-            self.evaluate(lane, tokens, true)?;
-            self.download_words(lane, lane.counts.address, tokens.events)
+            self.evaluate(lane, &sent, true)?;
+            self.download_counts(lane, tokens.events)
         })
     }
 
@@ -549,8 +651,8 @@ impl LoadedPlan for PlanOnDevice {
         events: usize,
         most: u32,
     ) -> DeviceResult<ListedRows> {
-        let kept = self.kept(kept)?;
-        let block = Block { tokens, kept: kept.as_ref() };
+        let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
+        let block = Block { sent: &sent, kept: kept.as_ref() };
         self.with_lane(self.masks, |lane| self.list(lane, block, order, events, most))
     }
 
@@ -560,11 +662,11 @@ impl LoadedPlan for PlanOnDevice {
         kept: Option<&Arc<KeptRows>>,
         counts: &mut [u64],
     ) -> DeviceResult<()> {
-        let kept = self.kept(kept)?;
-        let block = Block { tokens, kept: kept.as_ref() };
+        let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
+        let block = Block { sent: &sent, kept: kept.as_ref() };
         let found = self.with_lane(self.masks, |lane| {
             let driver = &self.shared.driver;
-            self.evaluate(lane, tokens, false)?;
+            self.evaluate(lane, &sent, false)?;
             let started = Instant::now();
             lane.row_counts.reserve(self.rows * WORD)?;
             let [a, b, c, d, e, f] = self.row_arguments(lane, block, RowOrder::Id, self.rows);
@@ -573,7 +675,7 @@ impl LoadedPlan for PlanOnDevice {
             self.shared.end(Stage::Rows, lane.stream, started)?;
             self.download_words(lane, lane.row_counts.address, self.rows)
         })?;
-        counts.iter_mut().zip(found).for_each(|(all, more)| *all += u64::from(more));
+        counts.iter_mut().zip(found.as_ref()).for_each(|(all, more)| *all += u64::from(*more));
         Ok(())
     }
 

@@ -91,6 +91,14 @@ impl Driver for Host {
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address as usize), layout(bytes)) };
     }
 
+    fn allocate_pinned(&self, bytes: usize) -> DeviceResult<Address> {
+        self.allocate(bytes)
+    }
+
+    fn release_pinned(&self, address: Address, bytes: usize) {
+        self.release(address, bytes);
+    }
+
     fn new_stream(&self) -> DeviceResult<Stream> {
         self.attempt(Operation::NewStream)?;
         Ok(0)

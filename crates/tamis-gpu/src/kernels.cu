@@ -179,13 +179,14 @@ INLINE void scatter_ranks_thread(u64 thread, const u32 *tokens, u64 count, u32 *
     if (clears) *word = 0; else set_bits(word, 1u << (event % 32));
 }
 
-// Items are pairs of table and first cut; each stands for so many cuts. Cut c has a value of rank r above it if c < r.
+// Items are table, first cut, and which masks are read: a bit for "below" each of so many cuts, and then one for "above" each. Cut
+// c has a value of rank r above it if c < r.
 #define CUTS_PER_ITEM 8
 
 INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables, const u32 *ranks, const u32 *present,
                         Predicates to) {
-    u32 table = items[2 * item], first = items[2 * item + 1];
-    u32 below = tables[3 * table], above = tables[3 * table + 1], cuts = tables[3 * table + 2];
+    u32 table = items[3 * item], first = items[3 * item + 1], read = items[3 * item + 2];
+    u32 below = tables[2 * table] + first, above = tables[2 * table + 1] + first;
     Mask there = load(present, table, lane);
     const u32 *own = ranks + (u64)table * EVENTS + lane * 128;
     Mask under[CUTS_PER_ITEM];
@@ -197,13 +198,15 @@ INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables,
         }
     }
     UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) {
-        u32 cut = first + at;
-        if (cut >= cuts) continue;
         Mask over = odd_one(there, under[at]);
-        if (is_set(under[at])) store(to.masks, below + cut, lane, under[at]);
-        if (is_set(over)) store(to.masks, above + cut, lane, over);
-        summarize(to.summaries, below + cut, lane, is_set(under[at]));
-        summarize(to.summaries, above + cut, lane, is_set(over));
+        if ((read >> at) & 1) {
+            if (is_set(under[at])) store(to.masks, below + at, lane, under[at]);
+            summarize(to.summaries, below + at, lane, is_set(under[at]));
+        }
+        if ((read >> (CUTS_PER_ITEM + at)) & 1) {
+            if (is_set(over)) store(to.masks, above + at, lane, over);
+            summarize(to.summaries, above + at, lane, is_set(over));
+        }
     }
 }
 
@@ -319,6 +322,7 @@ INLINE Outlook outlook_of_parity(const u32 *code, u32 count, Inputs in) {
 #define FLAT 0
 #define GROUPS 1
 #define OTHER 2
+#define SETS 3
 
 template <int KINDS> INLINE Outlook outlook_of(Unit unit, Inputs in) {
     const u32 *code = in.code + unit.code;
@@ -326,6 +330,7 @@ template <int KINDS> INLINE Outlook outlook_of(Unit unit, Inputs in) {
     if (KINDS == FLAT) return kind == 0 ? outlook_of_all(code, count, in) : outlook_of_any(code, count, in);
     if (KINDS == GROUPS)
         return kind == 5 ? outlook_of_any_group(code, count, guards, in) : outlook_of_all_groups(code, count, guards, in);
+    if (KINDS == SETS) return outlook_of_all_groups(code, count, 0, in);
     if (kind == 3) return outlook_of_parity(code, count, in);
     Outlook found = { kind == 2 ? lanes_of_guards(code, guards, in) : ALL_LANES, ALL_LANES };
     return found;
@@ -549,6 +554,7 @@ template <int KINDS> INLINE Mask run_unit(u32 leaves, Leaves *l, Inputs in, u32 
     u32 kind = KIND(unit);
     if (KINDS == FLAT) return kind == 0 ? run_all(l, in, lane, is_wanted) : run_any(l, in, lane);
     if (KINDS == GROUPS) return run_groups(l, GUARDS(unit), kind == 5 ? 0 : ~0u, in, lane, is_wanted);
+    if (KINDS == SETS) return run_groups(l, 0, ~0u, in, lane, is_wanted);
     if (kind == 2) return run_choices(l, GUARDS(unit), in, lane, is_wanted);
     if (kind == 3) return run_parity(l, in, lane);
     return run_threshold(l, in, lane);
@@ -571,6 +577,31 @@ INLINE Mask run_all_alone(Unit unit, Inputs in, u32 lane) {
         UNROLL for (u32 at = 0; at < 4; ++at) {
             u32 flip = 0u - (leaves[at] & 1);
             UNROLL for (int j = 0; j < 4; ++j) m.w[j] &= loaded[at].w[j] ^ flip;
+        }
+    }
+    return m;
+}
+
+// The same for sets, some leaf of each of which has to hold: see run_groups.
+INLINE Mask run_sets_alone(Unit unit, Inputs in, u32 lane) {
+    const u32 *code = in.code + unit.code;
+    u32 count = LEAVES(unit), ends = 0;
+    Mask m = all_of(~0u), some = all_of(0);
+    for (u32 first = 0; first < count && is_set(m); first += 4) {
+        if ((first & 31) == 0) ends = code[count + first / 32];
+        u32 leaves[4];
+        Mask loaded[4];
+        UNROLL for (u32 at = 0; at < 4; ++at) leaves[at] = first + at < count ? code[first + at] : 0;
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            loaded[at] = all_of(0);
+            if (has_lane(in.summaries[leaves[at] >> 1], lane)) loaded[at] = load(in.masks, leaves[at] >> 1, lane);
+        }
+        UNROLL for (u32 at = 0; at < 4; ++at) {
+            u32 flip = 0u - (leaves[at] & 1);
+            UNROLL for (int j = 0; j < 4; ++j) some.w[j] |= loaded[at].w[j] ^ flip;
+            if (first + at >= count || !((ends >> ((first + at) & 31)) & 1)) continue;
+            m = both(m, some);
+            some = all_of(0);
         }
     }
     return m;
@@ -726,7 +757,7 @@ INLINE void evaluate_warp(Turns *turns, u32 warps, const Unit *units, u32 first,
             if (lane < number) {
                 Unit unit = taken[lane];
                 outlook = outlook_of<KINDS>(unit, in);
-                is_alone = KINDS == FLAT && KIND(unit) == 0 && count_bits(outlook.lanes) <= FEW_LANES;
+                is_alone = (KINDS == SETS || (KINDS == FLAT && KIND(unit) == 0)) && count_bits(outlook.lanes) <= FEW_LANES;
             }
             lanes[lane] = outlook.lanes;
             needed[lane] = outlook.needed;
@@ -750,14 +781,14 @@ INLINE void evaluate_warp(Turns *turns, u32 warps, const Unit *units, u32 first,
             u32 holds = lanes_where(is);
             EACH_LANE if (lane == at) found[lane] = holds;
         }
-        if (KINDS == FLAT) {
+        if (KINDS == FLAT || KINDS == SETS) {
             PerLane<u32> units_of = transposed(alone), held_by;
             EACH_LANE {
                 held_by[lane] = 0;
                 for (u32 left = units_of[lane]; left != 0; left &= left - 1) {
                     u32 at = first_bit(left);
                     Unit unit = taken[at];
-                    Mask m = run_all_alone(unit, in, lane);
+                    Mask m = KINDS == FLAT ? run_all_alone(unit, in, lane) : run_sets_alone(unit, in, lane);
                     if (!is_set(m)) continue;
                     held_by[lane] |= 1u << at;
                     if (unit.mask < stored) store(masks, unit.mask, lane, m);
@@ -898,6 +929,43 @@ INLINE void list_chunk_thread(u32 lane, u64 chunk, RowInputs in, Listing to) {
     }
 }
 
+// Lists the first rows of each event in order, at most `most`, and ends when all events have so many: for few of many. A warp has 32
+// events; it looks at 32 rows at a time, one for each lane, and turns them into the rows of each event.
+#define ROWS_AHEAD 4
+
+INLINE void take_first_warp(u64 warp, RowInputs in, u64 events, u32 most, u32 *counts, u32 *listed) {
+    u32 word = (u32)warp;
+    PerLane<u32> found;
+    EACH_LANE found[lane] = 32 * word + lane < events ? 0 : most;
+    for (u64 first = 0; first < in.rows; first += 32 * ROWS_AHEAD) {
+        PerLane<bool> is_short;
+        EACH_LANE is_short[lane] = found[lane] < most;
+        if (lanes_where(is_short) == 0) break;
+        PerLane<u32> held[ROWS_AHEAD]; // all are asked for before the first is needed
+        UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+            EACH_LANE {
+                Row row = row_in_order(in, first + 32 * ahead + lane);
+                held[ahead][lane] = has_lane(row.lanes, word / 4) ? in.masks[(u64)row.mask * WORDS + word] : 0;
+            }
+        }
+        UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+            PerLane<u32> rows = transposed(held[ahead]);
+            EACH_LANE {
+                for (u32 rest = rows[lane]; rest != 0 && found[lane] < most; rest &= rest - 1) {
+                    u32 row = row_at(in.order, first + 32 * ahead + first_bit(rest));
+                    listed[(u64)(32 * word + lane) * most + found[lane]++] = row;
+                }
+            }
+        }
+    }
+    EACH_LANE {
+        u32 event = 32 * word + lane;
+        if (event >= events) continue;
+        counts[event] = found[lane];
+        for (u32 place = found[lane]; place < most; ++place) listed[(u64)event * most + place] = 0;
+    }
+}
+
 // For how many events each row holds. A thread has a row: lanes that its summary leaves out are not read. Events behind the last
 // one satisfy whatever must be absent: they are left out.
 INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *counts) {
@@ -969,6 +1037,7 @@ KERNEL cuts(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
 KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(FLAT) }
 KERNEL evaluate_groups(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(GROUPS) }
 KERNEL evaluate_other(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(OTHER) }
+KERNEL evaluate_sets(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(SETS) }
 KERNEL count_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     __shared__ Mask planes[WARPS * CHUNK_PLANES * 32];
     u64 chunk = THREAD / 32;
@@ -980,6 +1049,9 @@ KERNEL list_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a
     Listing to = { P(u32, 6), P(u32, 7), P(u64, 8), P(u32, 9), a10, a11, a12, a13 };
     u64 chunk = THREAD / 32;
     if (chunk < a14) list_chunk_thread(LANE, chunk, ROWS(a5), to);
+}
+KERNEL take_first(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9) {
+    if (32 * (THREAD / 32) < a6) take_first_warp(THREAD / 32, ROWS(a5), a6, a7, P(u32, 8), P(u32, 9));
 }
 KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     count_events_thread(THREAD, ROWS(a5), a6, P(u32, 7));
@@ -1019,6 +1091,11 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
         break;
     }
     case 10: FOR_THREADS count_events_thread(thread, ROWS(a[5]), a[6], P(u32, 7)); break;
+    case 11:
+        for (u64 warp = 0; warp < threads / 32; ++warp)
+            if (32 * warp < a[6]) take_first_warp(warp, ROWS(a[5]), a[6], a[7], P(u32, 8), P(u32, 9));
+        break;
+    case 12: evaluate_on_host<SETS>(threads, a); break;
     }
 }
 #endif

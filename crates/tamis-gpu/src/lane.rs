@@ -90,7 +90,7 @@ pub struct Lane {
     pub summaries: Buffer,
     pub ranks: Buffer,
     pub present: Buffer,
-    pub tokens: [Buffer; 3],
+    pub tokens: Buffer,
     pub counts: Buffer,
     /// By chunk of rows and event.
     pub places: Buffer,
@@ -111,7 +111,7 @@ impl Lane {
             summaries: buffer()?,
             ranks: buffer()?,
             present: buffer()?,
-            tokens: [buffer()?, buffer()?, buffer()?],
+            tokens: buffer()?,
             counts: buffer()?,
             places: buffer()?,
             groups: buffer()?,

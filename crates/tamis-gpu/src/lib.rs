@@ -9,6 +9,7 @@ mod driver;
 mod evaluator;
 mod host;
 mod lane;
+mod pinned;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use tamis_core::Error;
 use tamis_core::engine::batch::{
-    BatchAnswer, Layout, MatchRows, Output, ask_events, count_by_subscription, list_type,
+    BatchAnswer, BestMatchRows, Layout, MatchRows, Output, ask_events, count_by_subscription, list_type,
 };
 use tamis_core::engine::contract::RowCounts;
 use tamis_core::engine::id_type;
@@ -265,7 +265,7 @@ pub fn ask_batch(
                     left = left.saturating_sub(answer.matches());
                 }
                 answered += answer.answered(events.len());
-                Columns::of(&*reader, first + at, answer, &mut tables)?;
+                Columns::of(first + at, answer, &mut tables);
             }
             Ok(())
         })?;
@@ -349,12 +349,7 @@ struct Columns {
 
 impl Columns {
     /// Adds the columns of an answer, chunk by chunk.
-    fn of(
-        version: &dyn Version,
-        first: usize,
-        answer: BatchAnswer,
-        chunks: &mut Vec<Self>,
-    ) -> Result<(), Error> {
+    fn of(first: usize, answer: BatchAnswer, chunks: &mut Vec<Self>) {
         let (before, names, after) = match answer {
             BatchAnswer::Count(counts) => (vec![], vec![numbers(0, &counts)], vec![]),
             BatchAnswer::Exists(exists) => (vec![], vec![Arc::new(BooleanArray::from(exists)) as _], vec![]),
@@ -367,17 +362,18 @@ impl Columns {
                     names: vec![rows.ids],
                     after: vec![],
                 };
-                chunks.extend(found.rows.into_iter().map(chunk));
-                return Ok(());
+                return chunks.extend(found.rows.into_iter().map(chunk));
             }
-            BatchAnswer::Best(best) => (
-                vec![numbers(first, &best.events)],
-                version.id_columns(&best.locations)?,
-                vec![Arc::new(Float64Array::from(best.scores)) as _, numbers(0, &best.ranks)],
-            ),
+            BatchAnswer::Best(best) => {
+                let chunk = |rows: BestMatchRows| Self {
+                    before: vec![rows.events],
+                    names: rows.ids,
+                    after: vec![rows.scores, rows.ranks],
+                };
+                return chunks.extend(best.rows.into_iter().map(chunk));
+            }
         };
         chunks.push(Self { before, names, after });
-        Ok(())
     }
 
     /// A batch for each column of names, with the others cut alike.

@@ -18,6 +18,9 @@ pub const DEVICE_WIDTH: usize = 4096;
 /// No mask: the truth of the unit is needed for its rows alone.
 pub const NO_MASK: u32 = u32::MAX;
 
+/// A predicate without a mask of its own: it holds for some points, and whoever reads it reads the masks of these.
+pub const IN_POINTS: u32 = u32::MAX - 1;
+
 /// The deepest nesting of alternatives that a device evaluates.
 pub const SAVED: u32 = 24;
 
@@ -79,6 +82,8 @@ pub enum UnitKind {
     AnyOfAll = 5,
     /// Some leaf of each group holds.
     AllOfAny = 6,
+    /// The same without guards, for conjunctions of predicates that hold for a few values.
+    AllOfSets = 7,
 }
 
 /// In a choice: what the choice before came to, always, never; smaller numbers are what was saved there.
@@ -95,6 +100,7 @@ pub enum RunKind {
     Flat,
     /// Groups of leaves.
     Groups,
+    Sets,
     Other,
 }
 
@@ -103,6 +109,7 @@ impl UnitKind {
         match self {
             UnitKind::All | UnitKind::Any => RunKind::Flat,
             UnitKind::AnyOfAll | UnitKind::AllOfAny => RunKind::Groups,
+            UnitKind::AllOfSets => RunKind::Sets,
             UnitKind::Choices | UnitKind::Parity | UnitKind::Threshold => RunKind::Other,
         }
     }
@@ -119,8 +126,12 @@ pub struct UnitRun {
 /// Everything a device needs of a segment, or of some consecutive rows of it.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Masks of predicates; mask 0 is always set.
+    /// Masks of predicates and points; mask 0 is always set.
     pub bits: u32,
+    /// By predicate, its mask; [`NO_MASK`] if nobody reads it, or [`IN_POINTS`].
+    pub mask_of_bit: Vec<u32>,
+    /// By mask of a predicate, whether some unit reads it.
+    pub is_read: Vec<bool>,
     /// Those, and the masks of units that other units read.
     pub shared_masks: u32,
     /// Those, and the masks of units that only rows wait for.
@@ -133,10 +144,10 @@ pub struct Plan {
     pub mask_of_row: Vec<u32>,
     /// Rows by falling priority, those of equal priority by id.
     pub by_priority: Vec<u32>,
-    /// Where the predicates of each point begin, and what they are.
+    /// Where the masks of each point begin, and what they are: its own, and those of predicates that hold for it.
     pub point_offsets: Vec<u32>,
-    pub point_bits: Vec<u32>,
-    /// Of each table of cuts: the bit of "below" the first cut, that of "above" it, and how many cuts there are.
+    pub point_masks: Vec<u32>,
+    /// Of each table of cuts: the mask of "below" the first cut, that of "above" it, and how many cuts there are.
     pub cut_tables: Vec<[u32; 3]>,
 }
 
@@ -184,17 +195,25 @@ pub enum RowOrder {
 }
 
 /// The rows of each event, those of the first event first.
-#[derive(Debug, Default)]
 pub struct ListedRows {
     /// Where the rows of each event end.
     pub ends: Vec<usize>,
-    pub rows: Vec<u32>,
+    /// They may lie in memory that the device copies to.
+    pub rows: Box<dyn AsRef<[u32]> + Send + Sync>,
 }
 
 impl ListedRows {
     pub fn of(&self, event: usize) -> &[u32] {
         let from = if event == 0 { 0 } else { self.ends[event - 1] };
-        &self.rows[from..self.ends[event]]
+        &(*self.rows).as_ref()[from..self.ends[event]]
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -300,8 +319,32 @@ impl LoadedRows {
 /// The rows with the highest priorities, as a plan of their own: most questions for the best are answered by these.
 pub(super) struct BestRows {
     pub loaded: LoadedRows,
-    /// Blocks for which they are not asked, because they were not enough.
-    pub pause: AtomicU64,
+    pub pause: Pause,
+}
+
+/// Leaves out what failed for some blocks, for twice as many each time.
+#[derive(Debug, Default)]
+pub struct Pause {
+    left: AtomicU64,
+    /// How long the last one was; 0 after a success.
+    last: AtomicU64,
+}
+
+impl Pause {
+    const LONGEST: u64 = 64;
+
+    /// Whether to try again; a block passes.
+    pub fn is_over(&self) -> bool {
+        let order = Ordering::Relaxed;
+        self.left.fetch_update(order, order, |blocks| blocks.checked_sub(1)).is_err()
+    }
+
+    pub fn note(&self, is_success: bool) {
+        let last = self.last.load(Ordering::Relaxed);
+        let blocks = if is_success { 0 } else { (2 * last + 1).min(Self::LONGEST) };
+        self.last.store(blocks, Ordering::Relaxed);
+        self.left.store(blocks, Ordering::Relaxed);
+    }
 }
 
 /// What a filter keeps of some rows, and when that holds.

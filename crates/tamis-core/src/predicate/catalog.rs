@@ -104,7 +104,7 @@ pub trait Fired {
     /// A run of keys `from..to` of cuts, not empty; the keys of the table end at `end`.
     fn run(&mut self, from: u32, to: u32, end: u32);
 
-    /// A point by its number. True if its predicates need not be told.
+    /// A point of a scalar by its number. True if its predicates need not be told.
     fn point(&mut self, _point: u32) -> bool {
         false
     }
@@ -229,8 +229,8 @@ impl Catalog {
         let cuts = tables.find(|(_, table)| table.kind == kind as u32 && table.len > 0);
         if let ValueRef::Str(text) = value {
             if let Some((_, table)) = points {
-                let named = self.points.lookup(table, value, &self.pool);
-                named.iter().for_each(|bit| set(bits, *bit, fired));
+                let point = self.points.find(table, value, &self.pool);
+                point.into_iter().for_each(|point| self.fire_point(point, bits, fired));
             }
             if let Some((_, table)) = cuts {
                 let rank = self.rank_of_text(table, text);
@@ -294,6 +294,7 @@ impl Catalog {
     }
 
     /// The value is this entry of the points.
+    #[inline]
     pub(super) fn fire_point(&self, point: u32, bits: &mut Bits, fired: &mut impl Fired) {
         if fired.point(point) {
             return;
@@ -305,9 +306,7 @@ impl Catalog {
 
     /// Looks up what waits for it and fires what is found.
     pub(super) fn fire_lookups(&self, lookups: &mut Lookups, bits: &mut Bits, fired: &mut impl Fired) {
-        self.points.find_together(lookups.points.take(), |named| {
-            named.iter().for_each(|bit| set(bits, *bit, fired));
-        });
+        self.points.find_together(lookups.points.take(), |point| self.fire_point(point, bits, fired));
         self.cuts.rank_together(&self.cut_tables, lookups.cuts.as_mut_slice());
         for search in lookups.cuts.take() {
             self.fire_rank(&self.cut_tables[search.table as usize], search.rank(), bits, fired);

@@ -61,7 +61,8 @@ impl Points {
         &self.bits[self.bit_off[entry] as usize..self.bit_off[entry + 1] as usize]
     }
 
-    fn find(&self, table: &PointTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
+    /// The entry of `value`, which must be of the kind of the table.
+    pub fn find(&self, table: &PointTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
         match value {
             ValueRef::Str(text) => self.find_text(table, text, hash_text(text), pool),
             _ => {
@@ -97,9 +98,9 @@ impl Points {
         }
     }
 
-    /// Looks up the values of an event and calls `found` with the bits of each. What all of them need is
+    /// Looks up the values of an event and calls `found` with the entry of each. What all of them need is
     /// fetched before any of it is read.
-    pub fn find_together(&self, searches: &[Search], mut found: impl FnMut(&[u32])) {
+    pub fn find_together(&self, searches: &[Search], mut found: impl FnMut(u32)) {
         for search in searches {
             let table = &self.tables[search.table as usize];
             self.fetch_entry(table, self.slots[table.slot(search.hash)].saturating_sub(1));
@@ -107,7 +108,7 @@ impl Points {
         for search in searches {
             let table = &self.tables[search.table as usize];
             if let Some(entry) = self.find_key(table, search.key, search.hash) {
-                found(self.bits_of(entry));
+                found(entry);
             }
         }
     }

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::query::{Ask, Filter, Query, Ranking};
 use budget::Budget;
-pub use rows::{Layout, MatchRows, Output, list_type};
-use rows::{Writer, join};
+pub use rows::{BestMatchRows, Layout, MatchRows, Output, list_type};
+use rows::{FoundBest, Writer, WrittenBest, join};
 use threads::in_blocks;
 
 /// Matches of many events, sorted by event, then by id.
@@ -39,10 +39,7 @@ pub struct BatchMatches {
 /// The best matches of many events, sorted by event, then by rank.
 #[derive(Default, Debug)]
 pub struct BatchTopK {
-    pub events: Vec<u32>,
-    pub locations: Vec<Location>,
-    pub scores: Vec<f64>,
-    pub ranks: Vec<u32>,
+    pub rows: Vec<BestMatchRows>,
     /// As in [`BatchMatches`].
     pub answered: usize,
 }
@@ -71,7 +68,7 @@ impl BatchAnswer {
     pub fn matches(&self) -> usize {
         match self {
             BatchAnswer::All(found) => found.matches,
-            BatchAnswer::Best(best) => best.locations.len(),
+            BatchAnswer::Best(best) => best.rows.iter().map(|rows| rows.events.len()).sum(),
             BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => 0,
         }
     }
@@ -113,7 +110,8 @@ pub fn ask_events(
         }
         Ask::Owners => BatchAnswer::Owners(owners_of_events(index, version, events, filter, threads)?),
         Ask::Best(ranking) => {
-            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads, most)?)
+            let first = output.first;
+            BatchAnswer::Best(top_k_events(index, version, events, ranking, filter, threads, most, first)?)
         }
     };
     index.note_unreadable(events.unreadable())?;
@@ -239,6 +237,7 @@ fn write_found<'v>(
             let mut writer = Writer::new(version, output, first + range.start);
             write(range.clone(), &mut writer)?;
             writer.reach(first + range.end);
+            writer.settle()?; // here, where others write at the same time
             Ok::<_, Error>(writer)
         },
     );
@@ -404,7 +403,8 @@ fn owners_of_events(
     Ok(all)
 }
 
-/// The best matches by a score, of the events for which there is room.
+/// The best matches by a score, of the events for which there is room; the first is number `first`.
+#[allow(clippy::too_many_arguments)]
 fn top_k_events(
     index: &Index,
     version: &dyn Version,
@@ -413,6 +413,7 @@ fn top_k_events(
     filter: &Filter<'_>,
     threads: usize,
     most: usize,
+    first: usize,
 ) -> Result<BatchTopK> {
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
@@ -420,24 +421,19 @@ fn top_k_events(
     let new_thread = || Thread::new(version, events, filter, device);
     let budget = Budget::new(most, threads.min(events.len().div_ceil(width)));
     let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
-        let mut found = BatchTopK::default();
-        let Some(most) = budget.share(range.start == 0) else { return Ok(found) };
-        let first = range.start;
+        let (mut found, mut answered) = (FoundBest::default(), 0);
+        let Some(most) = budget.share(range.start == 0) else { return Ok((0, WrittenBest::default())) };
+        let start = range.start;
         let mut add = |at: usize, best: &[Scored]| {
-            if found.answered > 0 && found.events.len() + best.len() > most {
+            if answered > 0 && found.len() + best.len() > most {
                 return false;
             }
-            found.answered += 1;
-            for (rank, scored) in best.iter().enumerate() {
-                found.events.push((first + at) as u32);
-                found.locations.push(scored.location);
-                found.scores.push(scored.score);
-                found.ranks.push(rank as u32 + 1);
-            }
+            answered += 1;
+            found.add(first + start + at, best);
             true
         };
         match thread.blocks.as_mut().and_then(|blocks| blocks.best(range.clone(), ranking, &mut add)) {
-            Some(observed) => observe(index, events, first, observed?),
+            Some(observed) => observe(index, events, start, observed?),
             None => {
                 let mut outcome = Ok(());
                 one_by_one(index, events, range, |at, event| {
@@ -452,21 +448,20 @@ fn top_k_events(
                 outcome?;
             }
         }
-        budget.spend(found.events.len());
-        Ok::<_, Error>(found)
+        budget.spend(found.len());
+        Ok::<_, Error>((answered, found.settle(version)?))
     });
     let mut all = BatchTopK::default();
+    let mut rest = FoundBest::default();
     for block in blocks {
-        let block = block?;
-        all.events.extend(block.events);
-        all.locations.extend(block.locations);
-        all.scores.extend(block.scores);
-        all.ranks.extend(block.ranks);
-        all.answered += block.answered;
-        if block.answered < width {
+        let (answered, written) = block?;
+        written.append_to(version, &mut rest, &mut all.rows)?;
+        all.answered += answered;
+        if answered < width {
             break;
         }
     }
+    rest.write(version, &mut all.rows)?;
     Ok(all)
 }
 
@@ -519,7 +514,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Int32Type, Int64Type};
+    use arrow_array::types::{Float64Type, Int32Type, Int64Type};
     use arrow_array::*;
 
     use super::*;
@@ -595,6 +590,20 @@ mod tests {
         let numbers = |column: &ArrayRef| column.as_primitive::<Int64Type>().values().to_vec();
         let rows = found.rows.iter();
         rows.flat_map(|rows| numbers(&rows.events).into_iter().zip(numbers(&rows.ids))).collect()
+    }
+
+    /// Event, id, score and rank of each row.
+    fn columns_of(rows: &[BestMatchRows]) -> Vec<(i64, i64, f64, i64)> {
+        let numbers = |column: &ArrayRef| column.as_primitive::<Int64Type>().values().to_vec();
+        let mut found = vec![];
+        for rows in rows {
+            let ids = rows.ids.iter().flat_map(numbers);
+            let scores = rows.scores.as_primitive::<Float64Type>().values();
+            let pairs = numbers(&rows.events).into_iter().zip(ids);
+            let scored = pairs.zip(scores.iter().copied().zip(numbers(&rows.ranks)));
+            found.extend(scored.map(|((event, id), (score, rank))| (event, id, score, rank)));
+        }
+        found
     }
 
     fn lists_of(found: &BatchMatches) -> Vec<Vec<i64>> {
@@ -679,11 +688,12 @@ mod tests {
                 let alone: Vec<_> = (0..events.len()).map(|row| one(row).expect(score).0).collect();
                 let most = usize::MAX;
                 let together =
-                    top_k_events(&index, &*reader, &events, &ranking, &filter, 2, most).expect(score);
-                let scored = together.locations.iter().zip(&together.scores);
-                let scored: Vec<_> =
-                    scored.map(|(location, score)| Scored { location: *location, score: *score }).collect();
-                assert_eq!(scored, alone.concat(), "{score}");
+                    top_k_events(&index, &*reader, &events, &ranking, &filter, 2, most, 7).expect(score);
+                let mut expected = FoundBest::default();
+                alone.iter().enumerate().for_each(|(event, best)| expected.add(7 + event, best));
+                let mut rows = vec![];
+                expected.write(&*reader, &mut rows).expect("it fits");
+                assert_eq!(columns_of(&together.rows), columns_of(&rows), "{score}");
                 assert_eq!(together.answered, events.len());
             }
             let counting = Query { ask: Ask::Count, ..Query::default() };

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int64Array, ListArray};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, ListArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 
-use crate::engine::contract::{Location, Version};
+use crate::engine::contract::{Location, Scored, Version};
 use crate::error::{Error, Result};
 
 /// From this many matches on, a chunk ends with the event at hand.
@@ -145,10 +145,13 @@ impl<'v> Writer<'v> {
         found.write(self.version, self.output.layout, &mut self.written.rows)
     }
 
+    /// Writes what is left, unless it is to be put together with its neighbours.
+    pub fn settle(&mut self) -> Result<()> {
+        if self.written.rest.locations.len() >= FEW { self.write() } else { Ok(()) }
+    }
+
     pub fn finish(mut self) -> Result<Written> {
-        if self.written.rest.locations.len() >= FEW {
-            self.write()?;
-        }
+        self.settle()?;
         Ok(self.written)
     }
 }
@@ -191,6 +194,88 @@ impl Found {
             rows.push(MatchRows { events: events.slice(first, length), ids });
             first += length;
         }
+        Ok(())
+    }
+}
+
+/// Consecutive rows of an answer with scores. Ids may need several columns; the others are as long as these together.
+#[derive(Clone, Debug)]
+pub struct BestMatchRows {
+    pub events: ArrayRef,
+    pub ids: Vec<ArrayRef>,
+    pub scores: ArrayRef,
+    pub ranks: ArrayRef,
+}
+
+/// The best matches of some events, not written yet.
+#[derive(Debug, Default)]
+pub(super) struct FoundBest {
+    events: Vec<i64>,
+    locations: Vec<Location>,
+    scores: Vec<f64>,
+    ranks: Vec<i64>,
+}
+
+/// What the thread that found them wrote; or the matches themselves, if they are few.
+#[derive(Debug, Default)]
+pub(super) struct WrittenBest {
+    rows: Vec<BestMatchRows>,
+    rest: FoundBest,
+}
+
+impl FoundBest {
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds the best matches of an event, the best first.
+    pub fn add(&mut self, event: usize, best: &[Scored]) {
+        self.events.extend(std::iter::repeat_n(event as i64, best.len()));
+        self.locations.extend(best.iter().map(|scored| scored.location));
+        self.scores.extend(best.iter().map(|scored| scored.score));
+        self.ranks.extend(1..=best.len() as i64);
+    }
+
+    pub fn write(self, version: &dyn Version, rows: &mut Vec<BestMatchRows>) -> Result<()> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        rows.push(BestMatchRows {
+            ids: version.id_columns(&self.locations)?,
+            events: Arc::new(Int64Array::from(self.events)),
+            scores: Arc::new(Float64Array::from(self.scores)),
+            ranks: Arc::new(Int64Array::from(self.ranks)),
+        });
+        Ok(())
+    }
+
+    /// Writes them, unless they are to be put together with their neighbours.
+    pub fn settle(self, version: &dyn Version) -> Result<WrittenBest> {
+        if self.len() < FEW {
+            return Ok(WrittenBest { rows: vec![], rest: self });
+        }
+        let mut written = WrittenBest::default();
+        self.write(version, &mut written.rows)?;
+        Ok(written)
+    }
+}
+
+impl WrittenBest {
+    /// Adds what follows `rest` and `rows`.
+    pub fn append_to(
+        mut self,
+        version: &dyn Version,
+        rest: &mut FoundBest,
+        rows: &mut Vec<BestMatchRows>,
+    ) -> Result<()> {
+        if !self.rows.is_empty() {
+            std::mem::take(rest).write(version, rows)?;
+            rows.append(&mut self.rows);
+        }
+        rest.events.append(&mut self.rest.events);
+        rest.locations.append(&mut self.rest.locations);
+        rest.scores.append(&mut self.rest.scores);
+        rest.ranks.append(&mut self.rest.ranks);
         Ok(())
     }
 }

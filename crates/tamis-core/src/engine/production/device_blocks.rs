@@ -3,14 +3,13 @@
 use std::any::Any;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::block::{Block, BlocksOfView};
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
     BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
-    LoadedRows, RowNumbers, RowOrder, Tokens,
+    LoadedRows, Pause, RowNumbers, RowOrder, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::bit_parallel::WIDTH;
@@ -32,8 +31,8 @@ const MOST_PARTS: u32 = 64;
 const BEST_ROWS: usize = 32 * 1024;
 const TIMES_BEST_ROWS: usize = 4;
 
-/// Blocks that pass until they are asked again, after they were not enough for one.
-const PAUSE: u64 = 32;
+/// If they are not enough for so many events of a block or fewer, this processor answers those.
+const FEW_EVENTS: usize = 16;
 
 /// Filters that are remembered for each part.
 const FILTERS: usize = 4;
@@ -215,7 +214,7 @@ impl Asked<'_> {
     fn list(&self, rows: &LoadedRows, order: RowOrder, events: usize, most: u32) -> DeviceResult<ListedPart> {
         let kept = kept_rows(self.memory, self.view, self.part, rows, self.filter);
         let listed = rows.plan.rows(self.tokens, kept.as_ref(), order, events, most)?;
-        Ok(ListedPart { part: self.number, rows: rows.rows.clone(), listed })
+        Ok(ListedPart { part: self.number, rows: rows.rows.clone(), listed, too_few_for: vec![] })
     }
 
     /// The rows that hold and have the highest priorities. Where few have to be looked at, the others are not evaluated at all.
@@ -223,14 +222,17 @@ impl Asked<'_> {
         let few = self.rows.best.get_or_init(|| best_rows(self.memory, self.part, self.rows));
         if let Some(few) = few
             && most as usize * TIMES_BEST_ROWS <= BEST_ROWS
-            && few.pause.fetch_update(Relaxed, Relaxed, |blocks| blocks.checked_sub(1)).is_err()
+            && few.pause.is_over()
         {
             // They are in the order of priorities.
-            let found = self.list(&few.loaded, RowOrder::Id, events, most)?;
-            if (0..events).all(|at| found.listed.of(at).len() == most as usize) {
+            let mut found = self.list(&few.loaded, RowOrder::Id, events, most)?;
+            let is_short = |at: &usize| found.listed.of(*at).len() < most as usize;
+            let too_few_for: Vec<usize> = (0..events).filter(is_short).collect();
+            few.pause.note(too_few_for.len() <= FEW_EVENTS);
+            if too_few_for.len() <= FEW_EVENTS {
+                found.too_few_for = too_few_for;
                 return Ok(found);
             }
-            few.pause.store(PAUSE, Relaxed);
         }
         self.list(self.rows, RowOrder::Priority, events, most)
     }
@@ -250,7 +252,7 @@ fn best_rows(memory: &DeviceMemory, part: &Part, all: &LoadedRows) -> Option<Bes
     let rows = RowNumbers::Listed(best.into());
     let plan = memory.device().load(&device_plan(&part.segment, &rows).ok()?).ok()?;
     // What they take must not be missing elsewhere.
-    all.plan.has_room().then(|| BestRows { loaded: LoadedRows::new(rows, plan), pause: AtomicU64::new(0) })
+    all.plan.has_room().then(|| BestRows { loaded: LoadedRows::new(rows, plan), pause: Pause::default() })
 }
 
 /// Rows of one part, as the device numbers them.
@@ -258,6 +260,8 @@ struct ListedPart {
     part: u32,
     rows: RowNumbers,
     listed: ListedRows,
+    /// Events whose rows are not all that were asked for, in order.
+    too_few_for: Vec<usize>,
 }
 
 impl ListedPart {
@@ -284,7 +288,7 @@ impl FoundMatches for ListedMatches<'_> {
     }
 
     fn matches(&self) -> usize {
-        self.parts.iter().map(|part| part.listed.rows.len()).sum::<usize>()
+        self.parts.iter().map(|part| part.listed.len()).sum::<usize>()
             + self.buffered.iter().map(Vec::len).sum::<usize>()
     }
 
@@ -335,8 +339,20 @@ impl Blocks for BlocksOnDevice<'_> {
         };
         let Some((block, parts)) = listed else { return self.best_here(range, ranking, add) };
         for at in 0..block.len() {
-            let scored = self.best_of(&block, at, ranking, &parts);
-            if !add(at, &scored) {
+            let mut goes_on = true;
+            if parts.iter().any(|part| part.too_few_for.binary_search(&at).is_ok()) {
+                let event = range.start + at;
+                let mut add = |_: usize, scored: &[Scored]| {
+                    goes_on = add(at, scored);
+                    goes_on
+                };
+                if let Err(error) = self.here.best(event..event + 1, ranking, &mut add)? {
+                    return Some(Err(error));
+                }
+            } else {
+                goes_on = add(at, &self.best_of(&block, at, ranking, &parts));
+            }
+            if !goes_on {
                 break;
             }
         }
@@ -448,6 +464,12 @@ impl<'e> BlocksOnDevice<'e> {
     /// The best matches of an event by priority, the best first.
     fn best_of(&self, block: &Block<'e>, at: usize, ranking: &Ranking, parts: &[ListedPart]) -> Vec<Scored> {
         let view = self.view;
+        if let ([part], true) = (parts, view.buffer.is_empty()) {
+            // They come in order. -0.0 and 0.0 are one score.
+            let scored =
+                part.of(at).map(|location| Scored { location, score: view.priority(location) + 0.0 });
+            return scored.filter(|found| found.score >= ranking.min_score).collect();
+        }
         let mut best = TopK::new(ranking.k, ranking.min_score);
         if !view.buffer.is_empty() {
             block.with_event(at, |event| {

@@ -7,8 +7,8 @@ use super::Segment;
 use super::layout::{ACCEPTS, Layout};
 use super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};
 use crate::engine::device::{
-    DEVICE_WIDTH, DeviceError, DeviceResult, MOST_IN_THRESHOLD, NO_MASK, Plan, PlannedUnit, RowNumbers,
-    SAVE_NOTHING, SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
+    DEVICE_WIDTH, DeviceError, DeviceResult, IN_POINTS, MOST_IN_THRESHOLD, NO_MASK, Plan, PlannedUnit,
+    RowNumbers, SAVE_NOTHING, SAVED, TAKE_ALWAYS, TAKE_LAST, TAKE_NEVER, UnitKind, UnitRun,
 };
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::predicate::interval_tree::NONE;
@@ -25,8 +25,9 @@ const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
     let layout = &segment.layout;
     // Numbers of tables and events, and of masks and a bit, share a word.
-    let masks = u64::from(layout.catalog.bits) + u64::from(layout.units());
-    if layout.catalog.cut_tables.len() >= MOST_TABLES || masks >= 1 << 31 {
+    let predicates = u64::from(layout.catalog.bits) + layout.catalog.points.keys.len() as u64;
+    let masks = predicates + u64::from(layout.units());
+    if layout.catalog.cut_tables.len() >= MOST_TABLES || masks >= 1 << 30 {
         return Err(DeviceError::new("the index has more attributes or parts than a device can number"));
     }
     let guards = Guards::of(layout);
@@ -37,16 +38,25 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
     };
     let Wanted { is_wanted, is_read } = Wanted::of(layout, &guards, |unit| rows_of(unit).next().is_some());
     let level_of = levels(layout, &guards);
-    let shape_of = |unit: u32| Shape::of(layout, &guards, unit);
-    let mut order: Vec<u32> = (0..layout.units()).filter(|unit| is_wanted[*unit as usize]).collect();
+    let wanted = || (0..layout.units()).filter(|unit| is_wanted[*unit as usize]);
+    let points = PointsOfPredicates::of(layout, wanted().map(|unit| Shape::of(layout, &guards, unit)));
+    let shape_of = |unit: u32| {
+        let mut shape = Shape::of(layout, &guards, unit);
+        shape.read_points(&points);
+        shape
+    };
+    let mut masks_of = MasksOfPredicates::new(layout, &points);
+    let mut order: Vec<u32> = wanted().collect();
     // Neighbours of one kind and about one length, of which no thread waits long for another.
     order.sort_by_cached_key(|unit| {
         let shape = shape_of(*unit);
         let length = (shape.guards.len() + shape.leaves.len()).div_ceil(4);
+        shape.guards.iter().chain(&shape.leaves).for_each(|leaf| masks_of.read(*leaf));
         (level_of[*unit as usize], shape.kind.run_kind(), shape.kind as u32, length)
     });
+    masks_of.number(layout);
 
-    let bits = layout.catalog.bits.max(1);
+    let bits = masks_of.count;
     let mut mask_of_unit = vec![NO_MASK; layout.units() as usize];
     let mut masks = bits;
     for wanted in [true, false] {
@@ -59,20 +69,22 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
 
     let mut plan = Plan {
         bits,
+        is_read: masks_of.by_mask(),
         shared_masks,
         masks,
         mask_of_row: vec![0; rows.len()],
         by_priority: by_priority(segment, rows),
-        point_offsets: layout.catalog.points.bit_off.to_vec(),
-        point_bits: layout.catalog.points.bits.to_vec(),
         cut_tables: layout
             .catalog
             .cut_tables
             .iter()
-            .map(|table| [table.below, table.above, table.len])
+            .map(|table| [table.below, table.above].map(|bit| masks_of.of[bit as usize]))
+            .zip(layout.catalog.cut_tables.iter())
+            .map(|([below, above], table)| [below, above, table.len])
             .collect(),
         ..Plan::default()
     };
+    (plan.point_offsets, plan.point_masks) = masks_of.by_point(layout);
     let mut run = None;
     for unit in order {
         let shape = shape_of(unit);
@@ -84,7 +96,7 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
         let code = u32::try_from(plan.code.len()).map_err(|_| {
             DeviceError::of_memory("the code of a segment is longer than a device can number")
         })?;
-        let leaves = shape.write(&mask_of_unit, &mut plan.code)?;
+        let leaves = shape.write(&masks_of, &mask_of_unit, &mut plan.code)?;
         let mut held = 0;
         for number in rows_of(unit) {
             plan.mask_of_row[number as usize] = mask;
@@ -93,7 +105,150 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
         plan.units.push(PlannedUnit { code, leaves, mask, rows: held });
     }
     plan.runs.extend(run.map(|(_, kind)| UnitRun { end: plan.units.len() as u32, kind }));
+    masks_of.of.truncate(layout.catalog.bits as usize);
+    plan.mask_of_bit = masks_of.of;
     Ok(plan)
+}
+
+/// Predicates that hold for a few values (`=`, short `IN`) have no mask of their own if that can be: whoever reads them reads the
+/// masks of these values. A value may satisfy hundreds of them, and setting a bit in each of their masks takes longer
+/// than reading a few more leaves.
+///
+/// The points of a catalog are numbered behind its predicates here: leaf `bits + point` is the mask of a point.
+struct PointsOfPredicates {
+    /// The first of them.
+    bits: u32,
+    /// Where the points of each predicate begin.
+    offsets: Vec<u32>,
+    points: Vec<u32>,
+    /// By predicate, whether its points are read in its place.
+    is_read_so: Vec<bool>,
+}
+
+/// So many values are read in place of a predicate, if they satisfy so many others each on average.
+const MOST_POINTS: usize = 4;
+const LEAST_SHARED: usize = 16;
+
+impl PointsOfPredicates {
+    fn of(layout: &Layout, shapes: impl Iterator<Item = Shape>) -> Self {
+        let (catalog, bits) = (&layout.catalog, layout.catalog.bits);
+        let mut is_read_so = vec![true; bits as usize];
+        is_read_so.first_mut().into_iter().for_each(|always| *always = false);
+        for table in catalog.cut_tables.iter() {
+            is_read_so[table.below as usize..(table.above + table.len) as usize].fill(false);
+        }
+        let mut offsets = vec![0u32; bits as usize + 2];
+        for table in catalog.points.tables.iter() {
+            for point in table.first_entry..table.first_entry + table.entries {
+                for bit in catalog.points.bits_of(point) {
+                    offsets[*bit as usize + 2] += 1;
+                    // Elements of arrays are not told of as points.
+                    is_read_so[*bit as usize] &= table.of_elements == 0;
+                }
+            }
+        }
+        (2..offsets.len()).for_each(|at| offsets[at] += offsets[at - 1]);
+        let mut points = vec![0; catalog.points.bits.len()];
+        for point in 0..catalog.points.keys.len() as u32 {
+            for bit in catalog.points.bits_of(point) {
+                let next = &mut offsets[*bit as usize + 1];
+                points[*next as usize] = point;
+                *next += 1;
+            }
+        }
+        offsets.pop();
+        let mut found = Self { bits, offsets, points, is_read_so };
+        for bit in 0..bits {
+            let of_bit = found.points_of(bit);
+            let is_shared = || {
+                let all: usize = of_bit.iter().map(|point| catalog.points.bits_of(*point).len()).sum();
+                all >= LEAST_SHARED * of_bit.len()
+            };
+            let is_so = of_bit.len() == 1 || (2..=MOST_POINTS).contains(&of_bit.len()) && is_shared();
+            found.is_read_so[bit as usize] &= is_so;
+        }
+        for shape in shapes {
+            shape.for_each_leaf_that_is_one(|leaf| {
+                if leaf.as_unit().is_none() && found.points_of(leaf.bit()).len() > 1 {
+                    found.is_read_so[leaf.bit() as usize] = false;
+                }
+            });
+        }
+        found
+    }
+
+    fn points_of(&self, bit: u32) -> &[u32] {
+        &self.points[self.offsets[bit as usize] as usize..self.offsets[bit as usize + 1] as usize]
+    }
+
+    /// What is read in place of a leaf, if it is not itself.
+    fn in_place_of(&self, leaf: Leaf) -> Option<impl Iterator<Item = Leaf> + '_> {
+        let bit =
+            leaf.as_unit().is_none().then(|| leaf.bit()).filter(|bit| self.is_read_so[*bit as usize])?;
+        let as_leaf = if leaf.is_clear() { Leaf::clear } else { Leaf::set };
+        Some(self.points_of(bit).iter().map(move |point| as_leaf(self.bits + point)))
+    }
+}
+
+/// The masks of predicates and points: those that are read have one.
+struct MasksOfPredicates<'a> {
+    points: &'a PointsOfPredicates,
+    /// By predicate, and then by point.
+    is_read: Vec<bool>,
+    of: Vec<u32>,
+    count: u32,
+}
+
+impl<'a> MasksOfPredicates<'a> {
+    fn new(layout: &Layout, points: &'a PointsOfPredicates) -> Self {
+        let all = layout.catalog.bits as usize + layout.catalog.points.keys.len();
+        Self { points, is_read: vec![false; all.max(1)], of: vec![NO_MASK; all.max(1)], count: 0 }
+    }
+
+    fn read(&mut self, leaf: Leaf) {
+        if leaf.as_unit().is_none() {
+            self.is_read[leaf.bit() as usize] = true;
+        }
+    }
+
+    /// Numbers them. Those of a table of cuts follow one another, whether they are read or not.
+    fn number(&mut self, layout: &Layout) {
+        let mut is_numbered = self.is_read.clone();
+        is_numbered[TRUE_BIT as usize] = true;
+        for table in layout.catalog.cut_tables.iter() {
+            is_numbered[table.below as usize..(table.above + table.len) as usize].fill(true);
+        }
+        for (bit, _) in is_numbered.iter().enumerate().filter(|(_, is)| **is) {
+            self.of[bit] = self.count;
+            self.count += 1;
+        }
+        for (bit, is_so) in self.points.is_read_so.iter().enumerate() {
+            if *is_so {
+                self.of[bit] = IN_POINTS;
+            }
+        }
+    }
+
+    /// Whether they are read, by mask.
+    fn by_mask(&self) -> Vec<bool> {
+        let masks = self.of.iter().zip(&self.is_read);
+        let mut found = vec![false; self.count as usize];
+        masks.filter(|(mask, _)| **mask < IN_POINTS).for_each(|(mask, is)| found[*mask as usize] = *is);
+        found
+    }
+
+    /// The masks that are set for each point.
+    fn by_point(&self, layout: &Layout) -> (Vec<u32>, Vec<u32>) {
+        let points = &layout.catalog.points;
+        let (mut offsets, mut masks) = (vec![0], vec![]);
+        for point in 0..points.keys.len() as u32 {
+            let bits =
+                std::iter::once(layout.catalog.bits + point).chain(points.bits_of(point).iter().copied());
+            masks.extend(bits.map(|bit| self.of[bit as usize]).filter(|mask| *mask < IN_POINTS));
+            offsets.push(masks.len() as u32);
+        }
+        (offsets, masks)
+    }
 }
 
 const NOT_PLANNED: u32 = u32::MAX;
@@ -385,8 +540,70 @@ impl Shape {
         }
     }
 
+    /// Calls `is_one` with each leaf that cannot be several in its place. All of a set of values fail where each fails; one of them
+    /// holds where some leaf has to.
+    fn for_each_leaf_that_is_one(&self, mut is_one: impl FnMut(Leaf)) {
+        let mut first = 0;
+        for (at, leaf) in self.leaves.iter().enumerate() {
+            let is_alone = self.ends.get(at).is_some_and(|is_end| *is_end && first == at);
+            if self.ends.get(at) == Some(&true) {
+                first = at + 1;
+            }
+            let may_be_several = match self.kind {
+                UnitKind::All => true,
+                UnitKind::Any => !leaf.is_clear(),
+                UnitKind::AllOfAny | UnitKind::AllOfSets => !leaf.is_clear() || is_alone,
+                UnitKind::AnyOfAll => leaf.is_clear() || is_alone,
+                UnitKind::Choices | UnitKind::Parity | UnitKind::Threshold => false,
+            };
+            if !may_be_several {
+                is_one(*leaf);
+            }
+        }
+        if self.kind != UnitKind::AllOfAny {
+            self.guards.iter().for_each(|leaf| is_one(*leaf));
+        }
+    }
+
+    /// Reads points in place of predicates.
+    fn read_points(&mut self, points: &PointsOfPredicates) {
+        let is_several =
+            |leaf: &Leaf| points.in_place_of(*leaf).is_some_and(|mut found| found.nth(1).is_some());
+        let is_some_of_several = |leaf: &Leaf| !leaf.is_clear() && is_several(leaf);
+        if self.kind == UnitKind::All && self.leaves.iter().any(is_some_of_several) {
+            self.kind = UnitKind::AllOfSets;
+            self.ends = vec![true; self.leaves.len()];
+        }
+        if self.kind == UnitKind::AllOfAny && self.guards.iter().any(is_several) {
+            self.ends.splice(0..0, self.guards.iter().map(|_| true));
+            self.leaves.splice(0..0, self.guards.drain(..));
+        }
+        for guard in &mut self.guards {
+            *guard = points.in_place_of(*guard).and_then(|mut found| found.next()).unwrap_or(*guard);
+        }
+        let (leaves, ends) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.ends));
+        for (at, leaf) in leaves.into_iter().enumerate() {
+            match points.in_place_of(leaf) {
+                Some(found) => self.leaves.extend(found),
+                None => self.leaves.push(leaf),
+            }
+            if let Some(is_end) = ends.get(at) {
+                // Values that all have to be missing are groups of their own where each group has to hold, and so are values of
+                // which one has to be there where one group has to.
+                let are_groups = *is_end && (self.kind != UnitKind::AnyOfAll) == leaf.is_bit_clear();
+                self.ends.resize(self.leaves.len() - 1, are_groups);
+                self.ends.push(*is_end);
+            }
+        }
+    }
+
     /// Appends the code. Returns the number of leaves, with that of the guards and the kind.
-    fn write(&self, masks: &[u32], code: &mut Vec<u32>) -> DeviceResult<u32> {
+    fn write(
+        &self,
+        of_predicates: &MasksOfPredicates<'_>,
+        masks: &[u32],
+        code: &mut Vec<u32>,
+    ) -> DeviceResult<u32> {
         let count = self.guards.len() + self.leaves.len();
         if count >= MOST_LEAVES || self.kind == UnitKind::Threshold && count >= MOST_IN_THRESHOLD {
             return Err(DeviceError::new(format!(
@@ -395,12 +612,12 @@ impl Shape {
         }
         code.extend(self.guards.iter().chain(&self.leaves).map(|leaf| match leaf.as_unit() {
             Some(unit) => masks[unit as usize] << 1,
-            None => leaf.0,
+            None => of_predicates.of[leaf.bit() as usize] << 1 | u32::from(leaf.is_clear()),
         }));
         match self.kind {
             UnitKind::All | UnitKind::Any => {}
             UnitKind::Parity | UnitKind::Threshold => code.push(self.number),
-            UnitKind::AnyOfAll | UnitKind::AllOfAny => {
+            UnitKind::AnyOfAll | UnitKind::AllOfAny | UnitKind::AllOfSets => {
                 let first = code.len();
                 code.resize(first + count.div_ceil(32), 0);
                 for (at, _) in self.ends.iter().enumerate().filter(|(_, is_end)| **is_end) {

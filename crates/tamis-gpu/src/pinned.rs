@@ -1,0 +1,107 @@
+//! Memory of this machine that a device copies to at the speed of the link. To allocate it takes long, so it is used again.
+//!
+//! `unsafe`: the driver hands out addresses.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tamis_core::engine::device::DeviceResult;
+
+use crate::driver::{Address, Driver};
+use crate::evaluator::Shared;
+
+/// So much is kept for later.
+const KEPT: usize = 2 << 30;
+const SMALLEST: usize = 1 << 16;
+/// Sizes are powers of two, or multiples of this.
+const LARGE: usize = 1 << 26;
+
+/// Pinned memory that nobody uses.
+#[derive(Default)]
+pub struct Unused(Mutex<Vec<(Address, usize)>>);
+
+impl Unused {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Address, usize)>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The smallest that is large enough, and not far too large.
+    fn take(&self, bytes: usize) -> Option<(Address, usize)> {
+        let mut held = self.lock();
+        let fits = |(_, (_, size)): &(usize, &(Address, usize))| (bytes..=8 * bytes).contains(size);
+        let at = held.iter().enumerate().filter(fits).min_by_key(|(_, (_, size))| *size)?.0;
+        Some(held.swap_remove(at))
+    }
+
+    /// Keeps it if it is not too much; returns what is to be released.
+    fn give_back(&self, memory: (Address, usize)) -> Option<(Address, usize)> {
+        let mut held = self.lock();
+        let all: usize = held.iter().map(|(_, size)| size).sum();
+        if all + memory.1 > KEPT {
+            return Some(memory);
+        }
+        held.push(memory);
+        None
+    }
+
+    pub fn release(&self, driver: &dyn Driver) {
+        self.lock().drain(..).for_each(|(address, bytes)| driver.release_pinned(address, bytes));
+    }
+}
+
+/// Words that a device copies to: in pinned memory, or in any if there is no more of that.
+pub enum Words {
+    Pinned { shared: Arc<Shared>, address: Address, bytes: usize, count: usize },
+    Plain(Vec<u32>),
+}
+
+impl Words {
+    /// So many words; they may be anything.
+    pub fn new(shared: &Arc<Shared>, count: usize) -> DeviceResult<Self> {
+        let bytes = match 4 * count {
+            bytes if bytes > LARGE => bytes.next_multiple_of(LARGE),
+            bytes => bytes.next_power_of_two().max(SMALLEST),
+        };
+        let new = || shared.driver.allocate_pinned(bytes).map(|address| (address, bytes));
+        match shared.unused.take(bytes).map_or_else(new, Ok) {
+            Ok((address, bytes)) => Ok(Self::Pinned { shared: shared.clone(), address, bytes, count }),
+            Err(error) if error.is_memory => Ok(Self::Plain(vec![0; count])),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn as_mut(&mut self) -> &mut [u32] {
+        match self {
+            // SAFETY: the driver allocated so many bytes, and nobody else has them until they are given back. Any bytes are words;
+            // the driver sets new ones to zero.
+            Self::Pinned { address, count, .. } => unsafe {
+                std::slice::from_raw_parts_mut(
+                    std::ptr::with_exposed_provenance_mut(*address as usize),
+                    *count,
+                )
+            },
+            Self::Plain(words) => words,
+        }
+    }
+}
+
+impl AsRef<[u32]> for Words {
+    fn as_ref(&self) -> &[u32] {
+        match self {
+            // SAFETY: as above.
+            Self::Pinned { address, count, .. } => unsafe {
+                std::slice::from_raw_parts(std::ptr::with_exposed_provenance(*address as usize), *count)
+            },
+            Self::Plain(words) => words,
+        }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        if let Self::Pinned { shared, address, bytes, .. } = self
+            && let Some((address, bytes)) = shared.unused.give_back((*address, *bytes))
+        {
+            shared.driver.release_pinned(address, bytes);
+        }
+    }
+}
