@@ -14,9 +14,12 @@ use crate::event::{Value, ValueRef};
 pub(super) struct Arrays<'b> {
     offsets: Vec<usize>,
     elements: Elements<'b>,
-    /// Arrays as values, once somebody asks for one. Most of a batch are never asked for.
-    values: OnceLock<Box<[OnceLock<Box<[Value]>>]>>,
+    /// Arrays as values, by row. Most batches never need them.
+    values: OnceLock<Box<[MaybeArray]>>,
 }
+
+/// One array as values, made when it is first looked at.
+type MaybeArray = OnceLock<Box<[Value]>>;
 
 /// The elements of all arrays, one after the other.
 pub(super) enum Elements<'b> {
