@@ -9,6 +9,7 @@
 //! false if its *all* body, the negation, is true for all of them; `forall` is the other way round. Only those are held
 //! that somebody asks for.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::segment::matcher::Scratch;
 use super::segment::{Segment, SegmentBuilder};
 use super::{Id, Subscription};
-use crate::event::arrow::{ArrowEvents, ColumnView, ElementColumns};
+use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns};
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, Terms, Value, ValueRef};
 use crate::expr::Expr;
@@ -38,7 +39,23 @@ impl Finders for Indexed {
     fn finder(&self, members: &[Member]) -> Option<Box<dyn Finder>> {
         let quantified: Option<Vec<&Quantified>> =
             members.iter().map(|member| member.term.as_any().downcast_ref()).collect();
-        Some(Box::new(InnerIndex::new(members, &quantified?)?))
+        let index = Arc::new(InnerIndex::new(members, &quantified?)?);
+        Some(Box::new(QuantifierFinder { by_columns: ByColumns(index.clone()), index }))
+    }
+}
+
+struct QuantifierFinder {
+    index: Arc<InnerIndex>,
+    by_columns: ByColumns,
+}
+
+impl Finder for QuantifierFinder {
+    fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool)) {
+        self.index.find(values, found);
+    }
+
+    fn by_columns(&self) -> Option<&dyn Any> {
+        Some(&self.by_columns)
     }
 }
 
@@ -344,7 +361,7 @@ thread_local! {
     static SPACE: Cell<Option<Box<Space>>> = const { Cell::new(None) };
 }
 
-impl Finder for InnerIndex {
+impl InnerIndex {
     fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool)) {
         let array = value_of(values, self.array);
         let (elements, is_scalar) = match array {
@@ -373,7 +390,9 @@ impl Finder for InnerIndex {
         self.tell(total, &mut space, found);
         SPACE.set(Some(space));
     }
+}
 
+impl ColumnFinder for InnerIndex {
     fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, usize, bool)) -> bool {
         let Some(array) = events.column(self.array) else { return true };
         match array.kind() {

@@ -5,12 +5,12 @@
 //! that are true, so that an event costs what is true and not what there is. That a member is false is said only
 //! where somebody asks for it: NOT, XOR and tests of truth do, AND and OR do not.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{Term, TermId};
 use crate::error::ExpressionError;
-use crate::event::arrow::ArrowEvents;
 use crate::value::ValueRef;
 
 /// A term that is true, false or undefined, and is found together with others.
@@ -40,7 +40,7 @@ pub trait BooleanTerm: Debug + Send + Sync {
     }
 
     /// For whoever finds the members of its family.
-    fn as_any(&self) -> &dyn std::any::Any;
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A member of a family that is in use.
@@ -59,10 +59,9 @@ pub trait Finder: Send + Sync {
     /// sorted by their terms. A member may be found twice.
     fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool));
 
-    /// The same for all rows of a batch without sets of values: calls `found` with row, place and truth, rows and the places
-    /// in a row rising, each once. False if rows have to be asked one by one; then nothing was found.
-    fn find_in_columns(&self, _events: &ArrowEvents<'_>, _found: &mut dyn FnMut(usize, usize, bool)) -> bool {
-        false
+    /// What finds them in a batch column by column, for whoever reads batches; `None` if rows are looked at one by one.
+    fn by_columns(&self) -> Option<&dyn Any> {
+        None
     }
 }
 

@@ -1,7 +1,26 @@
 //! Which Boolean terms are true in each row of a batch.
 
+use std::sync::Arc;
+
 use super::ArrowEvents;
 use crate::event::{TermId, Terms};
+use crate::term::boolean::Finder;
+
+/// A [`Finder`] that looks at a batch column by column.
+pub trait ColumnFinder: Send + Sync {
+    /// Finds the members of all rows of a batch without sets of values: calls `found` with row, place and truth, rows and
+    /// the places in a row rising, each once. False if rows have to be looked at one by one; then nothing was found.
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, usize, bool)) -> bool;
+}
+
+/// What [`Finder::by_columns`] returns: terms know nothing of batches.
+pub struct ByColumns(pub Arc<dyn ColumnFinder>);
+
+impl ByColumns {
+    fn of(finder: &dyn Finder) -> Option<&Self> {
+        finder.by_columns()?.downcast_ref()
+    }
+}
 
 /// The Boolean terms whose truth was found, row by row.
 #[derive(Default)]
@@ -21,7 +40,8 @@ impl FoundBooleans {
         for (ids, finder) in terms.finders() {
             let mut add = |row: usize, place: usize, truth| found.push((row as u32, ids[place], truth));
             // What cells are read as depends on who looks at them.
-            if events.has_sets || !finder.find_in_columns(events, &mut add) {
+            let by_columns = if events.has_sets { None } else { ByColumns::of(finder) };
+            if !by_columns.is_some_and(|finder| finder.0.find_in_columns(events, &mut add)) {
                 by_row.push((ids, finder));
             }
             finders += 1;

@@ -40,6 +40,7 @@ use super::value::Kind;
 use super::{Event, Names, Record, Schema, TermId, Terms, Unreadable, Value, ValueRef};
 
 pub use arrays::ElementColumns;
+pub use booleans::{ByColumns, ColumnFinder};
 pub use column::{ColumnView, See};
 
 use booleans::FoundBooleans;

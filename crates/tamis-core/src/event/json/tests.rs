@@ -173,7 +173,12 @@ fn faults_say_what_where_and_what_would_be_right() {
         ("{\"$event\": {}, \"$event\": {}}", None, "given twice", None),
         ("{\"$weights\": {}}", None, "`$event` is missing", None),
         ("{\"$event\": {}, \"$weights\": {\"a\": -1}}", None, "not negative, not -1 (of `a`)", None),
-        ("{\"$event\": {}, \"$weights\": {\"a\": \"x\"}}", None, "expected a weight", None),
+        (
+            "{\"$event\": {}, \"$weights\": {\"a\": \"x\"}}",
+            None,
+            "expected a number as the weight, found",
+            None,
+        ),
         ("{\"$event\": [], \"$weights\": {}}", None, "expected an object, found '['", None),
     ] {
         let error = refused(json);
