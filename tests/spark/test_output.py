@@ -281,7 +281,7 @@ def test_the_best_of_all_shards_keep_to_the_bounds(
         (event, number) for event in range(9) for number in sorted(range(120), key=lambda n: (-(n % 4), n))
     ]
     order = best_first if ordered else [best_first[at * 7 % len(best_first)] for at in range(len(best_first))]
-    task = merge_task(TableQuery("top_k", Query(k=k)), ordered=ordered)
+    task = merge_task(TableQuery("top_k", Query(k=k)), [], ordered=ordered)
     rows = check(list(task(answers_of_shards(order, 200))), 50 * 250 if ordered else 5_000, 64)
     found = [(int(row["body"]), int(row["subscription"][1:]), row["rank"]) for row in rows]
     wanted = [(event, number, at % 120 + 1) for at, (event, number) in enumerate(best_first) if at % 120 < k]
@@ -303,7 +303,7 @@ def test_answers_that_cannot_be_added_up_are_not_tried_for_each_batch(
 
     monkeypatch.setattr(routing, "_added_up", counting)
     order = [(event, event % 9) for event in range(10_000)]
-    task = merge_task(TableQuery("top_k", Query(k=2)), ordered=False)
+    task = merge_task(TableQuery("top_k", Query(k=2)), [], ordered=False)
     assert sum(batch.num_rows for batch in task(answers_of_shards(order, 1))) == 10_000
     assert read < 5 * 10_000
 

@@ -111,8 +111,8 @@ def backtest(
     return FOUND if history.total else NOT_FOUND
 
 
-_END = 2_000_000_000_000
-"""Seconds after which no event comes."""
+_END = 253_402_300_799
+"""The last second of the year 9999, the latest moment there is: no event comes after it."""
 
 
 def _open(rules: str, state: Path | None) -> "Flow":

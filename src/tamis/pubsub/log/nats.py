@@ -18,7 +18,7 @@ import logging
 import ssl
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -117,7 +117,7 @@ class NatsLog:
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
         try:
-            client = await asyncio.wait_for(
+            client = await _connected(
                 nats.connect(
                     list(servers),
                     tls=tls,
@@ -128,8 +128,7 @@ class NatsLog:
                     error_cb=on_error,
                     pending_size=64 << 20,
                     **options,
-                ),
-                ANSWER_SECONDS,
+                )
             )
         except ModuleNotFoundError:
             raise LogError(missing_extra("credentials of NATS", "nats")) from None
@@ -506,6 +505,26 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
                 together.append((first, last - first + 1))
         first = last = number
     return alone, together
+
+
+async def _connected(connecting: Coroutine[Any, Any, "Client"]) -> "Client":
+    """The client once it is connected; `TimeoutError` if that takes too long.
+
+    It tries again for ever, and now and then swallows that it is cancelled: it is told so until it stops.
+    """
+    attempt = asyncio.ensure_future(connecting)
+    try:
+        done, _ = await asyncio.wait({attempt}, timeout=ANSWER_SECONDS)
+        if done:
+            return attempt.result()
+        raise TimeoutError
+    finally:
+        given_up = not attempt.done()
+        while not attempt.done():
+            attempt.cancel()
+            await asyncio.wait({attempt}, timeout=0.1)
+        if given_up and not attempt.cancelled() and attempt.exception() is None:
+            await attempt.result().close()
 
 
 def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | None:
